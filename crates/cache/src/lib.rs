@@ -1,0 +1,1 @@
+//! Replacement policies and freshness rules, as data structures without I/O

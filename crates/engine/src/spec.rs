@@ -1,0 +1,99 @@
+//! What a role process is told before it starts.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The part that robots and origins must agree on: the universe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UniverseSpec {
+    /// The compiled workload (`workload.json` in the run directory), already scaled if this is a rehearsal.
+    pub workload: PathBuf,
+    /// Seed of the universe and its streams.
+    pub seed: u64,
+    /// Tag in every path, so that URLs differ between runs against a proxy that keeps its cache.
+    pub world: u32,
+    /// Treat private interest as public.
+    pub private_as_public: bool,
+}
+
+/// What robots are told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RobotsSpec {
+    /// The universe.
+    pub universe: UniverseSpec,
+    /// Worker threads.
+    pub threads: u32,
+    /// Processors the threads are pinned to, round robin; empty: not pinned.
+    pub cpus: Vec<u32>,
+    /// What the requests are sent to.
+    pub target: Target,
+    /// Source address of each robot address of the workload, in order of first appearance; empty or
+    /// unspecified (0.0.0.0): the system chooses.
+    pub sources: Vec<IpAddr>,
+    /// What the target is known to do, for the ideal hit ratio.
+    pub behaviour: CacheBehaviour,
+    /// An xact without a complete answer after this long is an error, in milliseconds.
+    pub timeout_ms: u64,
+    /// Every xact is recorded here as Parquet; none: not recorded.
+    pub xact_log: Option<PathBuf>,
+}
+
+/// Where robots send their requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Target {
+    /// Straight to the origins; one real address per origin of the workload, in its order.
+    Direct {
+        /// Real addresses.
+        origins: Vec<SocketAddr>,
+    },
+    /// To a reverse proxy: origin-form targets, `Host` is the origin's authority.
+    Reverse {
+        /// The proxy.
+        proxy: SocketAddr,
+    },
+    /// To a forward proxy: absolute-form targets with the origins' real addresses as authority.
+    Forward {
+        /// The proxy.
+        proxy: SocketAddr,
+        /// Real addresses.
+        origins: Vec<SocketAddr>,
+    },
+}
+
+/// What a cache does where RFC 9111 leaves it a choice; declared in the proxy's description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct CacheBehaviour {
+    /// False for a target that stores nothing (direct): ideal is then zero.
+    pub caches: bool,
+    /// A HEAD miss fetches and stores the whole object.
+    pub head_fills: bool,
+    /// A conditional request that misses fetches and stores the whole object, not the client's condition.
+    pub conditional_fills: bool,
+    /// The answer to a reload replaces what is stored.
+    pub reload_fills: bool,
+    /// A POST to a URL drops what is stored under it.
+    pub post_invalidates: bool,
+}
+
+impl Default for CacheBehaviour {
+    fn default() -> Self {
+        Self { caches: true, head_fills: false, conditional_fills: false, reload_fills: true, post_invalidates: true }
+    }
+}
+
+/// What origins are told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OriginsSpec {
+    /// The universe.
+    pub universe: UniverseSpec,
+    /// Worker threads.
+    pub threads: u32,
+    /// Processors the threads are pinned to, round robin; empty: not pinned.
+    pub cpus: Vec<u32>,
+    /// Where to listen, one address per origin of the workload, in its order. Port 0 lets the system choose.
+    pub listen: Vec<SocketAddr>,
+}

@@ -1,0 +1,1 @@
+//! HTTP on the wire: heads, bodies, dates

@@ -1,0 +1,1 @@
+//! Test beds: real proxies, role processes, placement, host metrics

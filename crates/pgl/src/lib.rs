@@ -1,0 +1,1 @@
+//! The workload language: source text to a compiled workload

@@ -1,0 +1,170 @@
+//! What is counted, on the robots' side and on the origins'. Everything here adds up by plain addition.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error_kind::ErrorKind;
+
+/// Counts of the robots' side. An xact belongs to the phase it was due in and to the second in which the
+/// counted thing happened (due, sent, finished).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RobotCounts {
+    // Known from the stream alone, counted when a launch comes due (a page counts its embedded objects too).
+    /// Requests due.
+    pub due: u64,
+    /// Basic ones among them.
+    pub due_basic: u64,
+    /// Body bytes of those.
+    pub due_basic_bytes: u64,
+    /// Basic revisits of cachable objects: offered hits.
+    pub offered_hits: u64,
+    /// Body bytes of those.
+    pub offered_hit_bytes: u64,
+    /// Sum (wrapping) of the digests of the identities that came due; the same for every proxy.
+    pub due_digest: u64,
+
+    // What became of them.
+    /// Sent at least in part.
+    pub sent: u64,
+    /// Due but not sent by the end of the phase.
+    pub unsent: u64,
+    /// Embedded objects whose page failed, or whose link was not seen before the phase ended.
+    pub not_reached: u64,
+    /// Answered without error.
+    pub completed: u64,
+    /// Ended in an error.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// Sent again on a fresh connection because a reused one turned out to be closed.
+    pub retries: u64,
+    /// Completed pages (page and all embedded objects that were asked for).
+    pub pages: u64,
+
+    // Outcomes of completed basic xacts (plain GETs); bytes are body bytes.
+    /// Completed basic xacts.
+    pub basic: u64,
+    /// Their bytes.
+    pub basic_bytes: u64,
+    /// Hits.
+    pub hits: u64,
+    /// Their bytes.
+    pub hit_bytes: u64,
+    /// Joined another's fetch.
+    pub collapsed: u64,
+    /// Their bytes.
+    pub collapsed_bytes: u64,
+    /// Confirmed by the origin, as far as the reply shows it.
+    pub revalidated: u64,
+    /// Their bytes.
+    pub revalidated_bytes: u64,
+    /// Made by the origin for this request.
+    pub misses: u64,
+    /// Their bytes.
+    pub miss_bytes: u64,
+    /// What an infinite cache with the proxy's declared behaviour would have hit, of the basic xacts sent.
+    pub ideal_hits: u64,
+    /// Their bytes.
+    pub ideal_hit_bytes: u64,
+    /// Basic xacts that ideal was asked about.
+    pub ideal_basic: u64,
+    /// Their bytes.
+    pub ideal_basic_bytes: u64,
+
+    // Traffic.
+    /// Body bytes received.
+    pub body_bytes_in: u64,
+    /// All bytes read from sockets.
+    pub wire_bytes_in: u64,
+    /// All bytes written to sockets.
+    pub wire_bytes_out: u64,
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Connections closed, by either side.
+    pub connections_closed: u64,
+    /// Completed xacts by method: GET, HEAD, POST.
+    pub by_method: BTreeMap<String, u64>,
+    /// Completed xacts by request type: basic, ims200, ims304, reload.
+    pub by_type: BTreeMap<String, u64>,
+    /// Completed xacts by status code.
+    pub by_status: BTreeMap<u16, u64>,
+
+    /// Samples that could not be kept (a full xact log queue); positive makes the run invalid.
+    pub dropped_samples: u64,
+}
+
+/// Counts of the origins' side, by the phase that the request says it belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OriginCounts {
+    /// Requests received.
+    pub requests: u64,
+    /// Answered in full.
+    pub responses: u64,
+    /// Answered with 304.
+    pub not_modified: u64,
+    /// Conditional requests that no robot had asked for: the proxy's own validations.
+    pub validations: u64,
+    /// Of those, answered with 304, for basic xacts: hits that were really revalidations.
+    pub validated_basic: u64,
+    /// Body bytes of the objects so confirmed.
+    pub validated_basic_bytes: u64,
+    /// Body bytes sent.
+    pub body_bytes_out: u64,
+    /// All bytes read from sockets.
+    pub wire_bytes_in: u64,
+    /// All bytes written to sockets.
+    pub wire_bytes_out: u64,
+    /// Connections accepted.
+    pub connections_opened: u64,
+    /// Connections closed.
+    pub connections_closed: u64,
+    /// Requests that were not HTTP, or for no object of this universe.
+    pub refused: u64,
+    /// Connections that ended in the middle of a request or a reply.
+    pub broken: u64,
+}
+
+macro_rules! add_fields {
+    ($into:expr, $from:expr, $($field:ident),+ $(,)?) => { $($into.$field += $from.$field;)+ };
+}
+
+fn add_map<K: Ord + Clone>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+    for (key, count) in from {
+        *into.entry(key.clone()).or_default() += count;
+    }
+}
+
+impl RobotCounts {
+    /// Adds another's counts.
+    pub fn merge(&mut self, from: &RobotCounts) {
+        add_fields!(
+            self, from, due, due_basic, due_basic_bytes, offered_hits, offered_hit_bytes, sent, unsent,
+            not_reached, completed, retries, pages, basic, basic_bytes, hits, hit_bytes, collapsed,
+            collapsed_bytes, revalidated, revalidated_bytes, misses, miss_bytes, ideal_hits,
+            ideal_hit_bytes, ideal_basic, ideal_basic_bytes, body_bytes_in, wire_bytes_in, wire_bytes_out,
+            connections_opened, connections_closed, dropped_samples,
+        );
+        self.due_digest = self.due_digest.wrapping_add(from.due_digest);
+        add_map(&mut self.errors, &from.errors);
+        add_map(&mut self.by_method, &from.by_method);
+        add_map(&mut self.by_type, &from.by_type);
+        add_map(&mut self.by_status, &from.by_status);
+    }
+
+    /// Number of xacts that ended in an error.
+    pub fn error_total(&self) -> u64 {
+        self.errors.values().sum()
+    }
+}
+
+impl OriginCounts {
+    /// Adds another's counts.
+    pub fn merge(&mut self, from: &OriginCounts) {
+        add_fields!(
+            self, from, requests, responses, not_modified, validations, validated_basic,
+            validated_basic_bytes, body_bytes_out, wire_bytes_in, wire_bytes_out, connections_opened,
+            connections_closed, refused, broken,
+        );
+    }
+}

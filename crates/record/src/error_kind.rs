@@ -1,0 +1,132 @@
+//! Everything that can be wrong with an xact, each under its own name.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The class of an error. The order is the order of tables; names are part of the JSON document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    // Content: the answer is not the object that was asked for.
+    /// The reply carries no id of our origins: not an answer of theirs, or the proxy dropped it.
+    Foreign,
+    /// Another object was delivered.
+    WrongObject,
+    /// `Content-Length`, or the length received in full, is not the object's.
+    WrongLength,
+    /// Body bytes differ from the object's.
+    WrongBytes,
+    /// The connection ended before the body did.
+    TruncatedBody,
+    /// A version that never was, or that is not yet.
+    WrongVersion,
+    /// 304 to a request that was not conditional, or though the object is newer than the date asked for.
+    WrongNotModified,
+    // Caching: the answer may not be served.
+    /// Served from the store after it had expired.
+    Stale,
+    /// A reload was answered without asking the origin.
+    HitOnReload,
+    /// An object that may not be stored was served from the store.
+    HitOnUncachable,
+    // Protocol.
+    /// A status that the request cannot have (5xx and 4xx among them).
+    BadStatus,
+    /// Bytes that are not HTTP, or heads over the limit.
+    Malformed,
+    /// Bytes after the end of the answer.
+    ExtraBytes,
+    // Transport.
+    /// The target did not accept the connection.
+    ConnectFailed,
+    /// The connection was reset or closed before an answer began (after one retry on a fresh connection).
+    ConnectionLost,
+    /// No complete answer in time.
+    TimedOut,
+    /// The robot's waiting queue was full.
+    QueueOverflow,
+    // Assay's own limits; these make a run invalid.
+    /// No source port was left.
+    PortsExhausted,
+    /// No file descriptor was left.
+    DescriptorsExhausted,
+}
+
+impl ErrorKind {
+    /// All kinds, in table order.
+    pub const ALL: [ErrorKind; 19] = [
+        ErrorKind::Foreign,
+        ErrorKind::WrongObject,
+        ErrorKind::WrongLength,
+        ErrorKind::WrongBytes,
+        ErrorKind::TruncatedBody,
+        ErrorKind::WrongVersion,
+        ErrorKind::WrongNotModified,
+        ErrorKind::Stale,
+        ErrorKind::HitOnReload,
+        ErrorKind::HitOnUncachable,
+        ErrorKind::BadStatus,
+        ErrorKind::Malformed,
+        ErrorKind::ExtraBytes,
+        ErrorKind::ConnectFailed,
+        ErrorKind::ConnectionLost,
+        ErrorKind::TimedOut,
+        ErrorKind::QueueOverflow,
+        ErrorKind::PortsExhausted,
+        ErrorKind::DescriptorsExhausted,
+    ];
+
+    /// The name used in JSON and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Foreign => "foreign",
+            ErrorKind::WrongObject => "wrong_object",
+            ErrorKind::WrongLength => "wrong_length",
+            ErrorKind::WrongBytes => "wrong_bytes",
+            ErrorKind::TruncatedBody => "truncated_body",
+            ErrorKind::WrongVersion => "wrong_version",
+            ErrorKind::WrongNotModified => "wrong_not_modified",
+            ErrorKind::Stale => "stale",
+            ErrorKind::HitOnReload => "hit_on_reload",
+            ErrorKind::HitOnUncachable => "hit_on_uncachable",
+            ErrorKind::BadStatus => "bad_status",
+            ErrorKind::Malformed => "malformed",
+            ErrorKind::ExtraBytes => "extra_bytes",
+            ErrorKind::ConnectFailed => "connect_failed",
+            ErrorKind::ConnectionLost => "connection_lost",
+            ErrorKind::TimedOut => "timed_out",
+            ErrorKind::QueueOverflow => "queue_overflow",
+            ErrorKind::PortsExhausted => "ports_exhausted",
+            ErrorKind::DescriptorsExhausted => "descriptors_exhausted",
+        }
+    }
+
+    /// True when Assay itself, not the target, ran into a limit.
+    pub fn is_own(self) -> bool {
+        matches!(self, ErrorKind::PortsExhausted | ErrorKind::DescriptorsExhausted)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One error, kept so that a person can look at it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorExample {
+    /// Its class.
+    pub kind: ErrorKind,
+    /// Milliseconds since the start of the run.
+    pub at_ms: u64,
+    /// Name of the phase.
+    pub phase: String,
+    /// Which xact: `robot.number.place`, as in the xact log.
+    pub xact: String,
+    /// Method and URL.
+    pub request: String,
+    /// What was seen, and what should have been.
+    pub detail: String,
+}

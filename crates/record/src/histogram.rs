@@ -1,0 +1,111 @@
+//! Latency histograms: mergeable, sparse on disk, in microseconds.
+
+use serde::{Deserialize, Serialize};
+
+/// Longest time kept apart; longer ones count as this: one hour, in microseconds.
+pub const MAX_US: u64 = 3_600_000_000;
+/// Three significant digits: 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// A histogram of microseconds with 0.1 % resolution, 1 µs to one hour.
+///
+/// Percentiles are only ever taken from a (merged) histogram, never averaged.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    inner: hdrhistogram::Histogram<u64>,
+    /// Exact sum of the recorded values, for the mean.
+    sum_us: u64,
+}
+
+/// A histogram as it is stored and sent: only the buckets that have something in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SparseHistogram {
+    /// Sum of all values, in microseconds.
+    pub sum_us: u64,
+    /// Exact maximum, in microseconds.
+    pub max_us: u64,
+    /// (lowest value of the bucket in microseconds, count), ascending.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        let inner = hdrhistogram::Histogram::new_with_bounds(1, MAX_US, SIGNIFICANT_DIGITS)
+            .expect("bounds are constant and valid");
+        Self { inner, sum_us: 0 }
+    }
+
+    /// Counts one value; longer than [`MAX_US`] counts as that.
+    #[inline]
+    pub fn record(&mut self, value_us: u64) {
+        let value_us = value_us.min(MAX_US);
+        self.inner.saturating_record(value_us);
+        self.sum_us += value_us;
+    }
+
+    /// Adds all of another's values.
+    pub fn merge(&mut self, other: &Histogram) {
+        self.inner.add(&other.inner).expect("same bounds");
+        self.sum_us += other.sum_us;
+    }
+
+    /// Adds all values of a stored histogram.
+    pub fn merge_sparse(&mut self, other: &SparseHistogram) {
+        // The bucket that holds the maximum is known by its lower end only: its last value is put at the maximum.
+        let Some((&(last_us, last_count), rest)) = other.buckets.split_last() else { return };
+        for &(low_us, count) in rest {
+            self.inner.saturating_record_n(low_us.min(MAX_US), count);
+        }
+        self.inner.saturating_record_n(last_us.min(MAX_US), last_count.saturating_sub(1));
+        self.inner.saturating_record(other.max_us.max(last_us).min(MAX_US));
+        self.sum_us += other.sum_us;
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.inner.len()
+    }
+
+    /// Mean in microseconds; none when empty.
+    pub fn mean_us(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum_us as f64 / self.count() as f64)
+    }
+
+    /// The value that `quantile` (0 to 1) of all values do not exceed, in microseconds; none when empty.
+    pub fn quantile_us(&self, quantile: f64) -> Option<u64> {
+        (self.count() > 0).then(|| self.inner.value_at_quantile(quantile).min(self.inner.max()))
+    }
+
+    /// Largest value in microseconds; none when empty.
+    pub fn max_us(&self) -> Option<u64> {
+        (self.count() > 0).then(|| self.inner.max())
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.inner.reset();
+        self.sum_us = 0;
+    }
+
+    /// The buckets that have something in them.
+    pub fn to_sparse(&self) -> SparseHistogram {
+        SparseHistogram {
+            sum_us: self.sum_us,
+            max_us: if self.count() > 0 { self.inner.max() } else { 0 },
+            buckets: self
+                .inner
+                .iter_recorded()
+                .map(|step| {
+                    (self.inner.lowest_equivalent(step.value_iterated_to()), step.count_since_last_iteration())
+                })
+                .collect(),
+        }
+    }
+}

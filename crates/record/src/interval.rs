@@ -1,0 +1,96 @@
+//! One second of one phase, as role processes report it and as the run directory keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::counts::{OriginCounts, RobotCounts};
+use crate::histogram::SparseHistogram;
+
+/// Times of one class of xacts in one interval.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Times {
+    /// `last_byte − due`.
+    pub response: SparseHistogram,
+    /// `last_byte − sent`.
+    pub service: SparseHistogram,
+    /// `first_byte − sent`.
+    pub ttfb: SparseHistogram,
+}
+
+/// Levels at the end of an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RobotLevels {
+    /// Requests ready or due that wait for a connection slot.
+    pub waiting: u64,
+    /// Requests sent and not yet answered.
+    pub in_flight: u64,
+    /// Open connections.
+    pub connections: u64,
+}
+
+/// What the robots did in one interval that lies within one phase.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RobotInterval {
+    /// Milliseconds since the start of the run at which the interval began.
+    pub start_ms: u64,
+    /// How long it lasted.
+    pub length_ms: u64,
+    /// Index of the phase that its xacts belong to.
+    pub phase: u16,
+    /// Counts.
+    pub counts: RobotCounts,
+    /// Times of hits (not collapsed ones).
+    pub hit: Times,
+    /// Times of everything else that completed: misses, revalidations, collapsed, and what is not basic.
+    pub miss: Times,
+    /// `sent − max(due, ready)` of every xact sent: what Assay itself added.
+    pub lateness: SparseHistogram,
+    /// Censored response times: phase end − due of what was never sent.
+    pub unsent_wait: SparseHistogram,
+    /// Levels at the end.
+    pub levels: RobotLevels,
+}
+
+/// What the origins did in one interval that lies within one phase.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OriginInterval {
+    /// Milliseconds since the start of the run at which the interval began.
+    pub start_ms: u64,
+    /// How long it lasted.
+    pub length_ms: u64,
+    /// Index of the phase, as the requests themselves say.
+    pub phase: u16,
+    /// Counts.
+    pub counts: OriginCounts,
+    /// Last byte written − request complete, think time included.
+    pub service: SparseHistogram,
+    /// How much later than asked think times ended.
+    pub lateness: SparseHistogram,
+    /// Open connections at the end.
+    pub connections: u64,
+}
+
+/// What a process (or a tree of them) used in one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostInterval {
+    /// Milliseconds since the start of the run at which the interval began.
+    pub start_ms: u64,
+    /// How long it lasted.
+    pub length_ms: u64,
+    /// `robots`, `origins`, `proxy` or `host`.
+    pub role: String,
+    /// CPU time used, user and system, in microseconds.
+    pub cpu_us: u64,
+    /// Resident memory at the end, in bytes.
+    pub rss_bytes: u64,
+    /// Time that runnable threads waited for a processor, in microseconds.
+    pub run_delay_us: u64,
+    /// Open file descriptors at the end.
+    pub descriptors: u64,
+    /// Time stolen by the hypervisor, all processors (role `host` only), in microseconds.
+    pub steal_us: u64,
+}

@@ -1,0 +1,15 @@
+//! What a run leaves behind: counts, histograms, series and the run directory.
+//!
+//! Raw is recorded, summaries are made late: this crate stores counts and histograms; percentiles are
+//! computed from merged histograms only ([`histogram::Histogram`]).
+//!
+//! *Does not:* draw, judge or print (that is `assay-report`), measure, or touch a socket.
+
+pub mod counts;
+pub mod error_kind;
+pub mod histogram;
+pub mod interval;
+pub mod outcome;
+pub mod role;
+pub mod run;
+pub mod xact;

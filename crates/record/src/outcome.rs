@@ -1,0 +1,17 @@
+//! How an answer came about, told by the ids that origins put into replies.
+
+use serde::{Deserialize, Serialize};
+
+/// What the target did with one request that was answered without error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Answered from the store: the reply was made by the origin before this request was sent.
+    Hit,
+    /// Joined another request's fetch: the reply was made for another request, after this one was sent.
+    Collapsed,
+    /// The origin confirmed the stored reply with a 304 for this very request.
+    Revalidated,
+    /// The origin made the reply for this very request.
+    Miss,
+}

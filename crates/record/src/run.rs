@@ -1,0 +1,170 @@
+//! `run.json`: what was run, when, with what, on what, and whether its numbers can be trusted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the run directory's layout.
+pub const RUN_SCHEMA: &str = "assay-run/1";
+
+/// The head of a run directory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunInfo {
+    /// [`RUN_SCHEMA`].
+    pub schema: String,
+    /// Version of Assay.
+    pub assay_version: String,
+    /// The command line, as typed.
+    pub command: Vec<String>,
+    /// Start of the schedule, Unix time in milliseconds.
+    pub started_unix_ms: u64,
+    /// Start of the schedule on `CLOCK_MONOTONIC`, in nanoseconds.
+    pub started_monotonic_ns: u64,
+    /// The workload.
+    pub workload: WorkloadInfo,
+    /// Seed of the universe.
+    pub seed: u64,
+    /// Tag in every path.
+    pub world: u32,
+    /// Digest of the first requests of every robot (`assay check --stream-digest`).
+    pub stream_digest: String,
+    /// Requests per robot that the digest covers.
+    pub stream_digest_requests: u64,
+    /// What was under test.
+    pub target: TargetInfo,
+    /// Who ran where.
+    pub placement: Vec<PlacementInfo>,
+    /// The machine.
+    pub host: HostInfo,
+    /// Phases, planned and as they went.
+    pub phases: Vec<PhaseInfo>,
+    /// Counts at which best-effort phases ended, per phase and robot; empty for scheduled workloads.
+    pub boundaries: Vec<Vec<u32>>,
+    /// Whether the numbers can be trusted; absent (and `finished` false) while the run goes on.
+    pub verdict: Verdict,
+    /// True once everything is written.
+    pub finished: bool,
+}
+
+/// The workload of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkloadInfo {
+    /// Its name.
+    pub name: String,
+    /// Files it was compiled from: path as given, and SHA-like digest of the text.
+    pub sources: Vec<(String, String)>,
+    /// Robots.
+    pub robots: u32,
+    /// Origins.
+    pub origins: u32,
+    /// Rehearsal: what every duration and volume of the schedule was multiplied by; none: not rehearsed.
+    pub scale: Option<f64>,
+    /// Private interest was treated as public.
+    pub private_as_public: bool,
+    /// The workload in words, a line each.
+    pub explained: Vec<String>,
+}
+
+/// What was under test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetInfo {
+    /// `direct`, `builtin`, a described proxy's name, or an address.
+    pub name: String,
+    /// What it says its version is.
+    pub version: String,
+    /// `direct`, `reverse` or `forward`.
+    pub mode: String,
+    /// Where it listens.
+    pub address: String,
+    /// Memory it was given for its cache, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Disk it was given for its cache, in bytes.
+    pub disk_bytes: Option<u64>,
+    /// Declared behaviour that explains hit ratios, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One role and where it ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlacementInfo {
+    /// `robots`, `origins` or `proxy`.
+    pub role: String,
+    /// Process.
+    pub pid: u32,
+    /// Processors it was pinned to; empty: any.
+    pub cpus: Vec<u32>,
+    /// Threads.
+    pub threads: u32,
+    /// Where it listens.
+    pub listening: Vec<String>,
+}
+
+/// The machine a run was made on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostInfo {
+    /// Kernel release.
+    pub kernel: String,
+    /// Processors online.
+    pub cpus: u32,
+    /// Model name of the first.
+    pub cpu_model: String,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Limit on open descriptors of a process.
+    pub descriptor_limit: u64,
+    /// Facts that can change numbers: congestion control, port range and the like.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// A phase, planned and as it went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PhaseInfo {
+    /// Name.
+    pub name: String,
+    /// Planned start, milliseconds since the start of the run; none when it depends on best-effort robots.
+    pub planned_start_ms: Option<u64>,
+    /// Planned end.
+    pub planned_end_ms: Option<u64>,
+    /// Actual start; none: never began.
+    pub start_ms: Option<u64>,
+    /// Actual end; none: never ended.
+    pub end_ms: Option<u64>,
+    /// Goal in words.
+    pub goal: String,
+    /// Load factor at start and end.
+    pub load: (f64, f64),
+    /// Recurrence factor at start and end.
+    pub recurrence: (f64, f64),
+    /// The workload wants it in the statistics.
+    pub log_stats: bool,
+}
+
+/// Whether the numbers can be trusted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Verdict {
+    /// False: Assay or the lab could have shaped the result.
+    pub valid: bool,
+    /// True: it was interrupted.
+    pub partial: bool,
+    /// Reasons why it is not valid.
+    pub faults: Vec<FaultInfo>,
+    /// What a reader should know, worst first.
+    pub warnings: Vec<String>,
+}
+
+/// Something that went wrong outside the target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FaultInfo {
+    /// `assay` or `lab`.
+    pub blame: String,
+    /// What was seen, why it matters, what to do.
+    pub message: String,
+}

@@ -1,0 +1,52 @@
+//! One xact as the opt-in log keeps it.
+
+use crate::error_kind::ErrorKind;
+use crate::outcome::Outcome;
+
+/// One request with its response: instants, never durations. Instants are microseconds since the start of
+/// the run; none: it never came to that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct XactRow {
+    /// Robot.
+    pub robot: u32,
+    /// Its request number.
+    pub number: u64,
+    /// 0: launched by the stream; else place in its page.
+    pub place: u16,
+    /// Index of the phase it was due in.
+    pub phase: u16,
+    /// GET, HEAD or POST.
+    pub method: &'static str,
+    /// basic, ims200, ims304 or reload.
+    pub request_type: &'static str,
+    /// Key of the object.
+    pub object: u64,
+    /// Index of its content type.
+    pub content: u16,
+    /// The object may be cached.
+    pub cachable: bool,
+    /// The stream says that it was asked for before.
+    pub revisit: bool,
+    /// When the schedule wanted it.
+    pub due_us: i64,
+    /// When the robot's own rules let it go.
+    pub ready_us: Option<i64>,
+    /// Connect begun, or first byte written on a reused connection.
+    pub sent_us: Option<i64>,
+    /// Connection established (new connections only).
+    pub connected_us: Option<i64>,
+    /// First byte of the answer.
+    pub first_byte_us: Option<i64>,
+    /// Last byte of the answer.
+    pub last_byte_us: Option<i64>,
+    /// How the answer came about; none for errors and unsent requests.
+    pub outcome: Option<Outcome>,
+    /// What was wrong with it.
+    pub error: Option<ErrorKind>,
+    /// Status code.
+    pub status: Option<u16>,
+    /// Body bytes received.
+    pub body_bytes: u64,
+    /// Which connection of the robot, counted from 0.
+    pub connection: Option<u32>,
+}

@@ -1,0 +1,1 @@
+//! Terminal summary, JSON summary and HTML report

@@ -1,0 +1,13 @@
+//! The universe of a workload: what objects there are, what they look like, and who asks for which, when.
+//!
+//! A workload is data ([`model::Workload`]); everything that happens in a run follows from it, a seed and a
+//! schedule position by pure functions. An object is an id ([`object::ObjectId`]): its size, type,
+//! cachability, life cycle and every byte of its body are hashed from it, so nothing is stored per object.
+//! A request stream ([`stream::Stream`]) is the same whatever the proxy, the thread or the machine.
+//!
+//! *Does not:* read a clock, open a socket or a file, know HTTP, or know how a workload was written down
+//! (that is `assay-pgl`). Time is an argument; mathematics comes from `libm`, so that the same workload
+//! gives the same bits on every machine.
+
+pub mod model;
+pub mod object;

@@ -1,0 +1,468 @@
+//! A compiled workload: what `assay-pgl` produces and everything else consumes.
+//!
+//! Plain data, serialisable: the run directory keeps it as `workload.json`, and role processes read it
+//! from there. Fields say their unit in type or name; probabilities are 0 to 1.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Index into [`Workload::contents`].
+pub type ContentIndex = u16;
+/// Index into [`Workload::servers`].
+pub type ServerIndex = u16;
+/// Index into [`Workload::origins`].
+pub type OriginIndex = u16;
+/// A robot's number, counted over all groups in order: 0 .. [`Workload::robot_count`].
+pub type RobotIndex = u32;
+
+/// Everything a workload says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// A name for people: the source file's stem.
+    pub name: String,
+    /// Content types that can occur, in order of first use by servers, then by request bodies.
+    pub contents: Vec<Content>,
+    /// Kinds of origin servers.
+    pub servers: Vec<Server>,
+    /// Origin servers, one for each address given to a server kind.
+    pub origins: Vec<Origin>,
+    /// Groups of robots of one kind.
+    pub robots: Vec<RobotGroup>,
+    /// Phases and working set.
+    pub schedule: Schedule,
+}
+
+/// One type of content.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Content {
+    /// Label.
+    pub kind: String,
+    /// Value of `Content-Type`; none leaves the header out.
+    pub mime_type: Option<String>,
+    /// File name extensions with their dot (`.html`), fixed per object. May be empty.
+    pub extensions: Weighted<String>,
+    /// Path prefixes, fixed per object. May be empty.
+    pub prefixes: Weighted<String>,
+    /// Body size in bytes.
+    pub size_bytes: Distribution,
+    /// How objects change; none: never, and no `Last-Modified` or `Expires` is sent.
+    pub life_cycle: Option<LifeCycle>,
+    /// Share of objects that may be cached.
+    pub cachable: f64,
+    /// Share of objects served with a checksum.
+    pub checksum: f64,
+    /// Makes the type a page.
+    pub embedded: Option<Embedded>,
+    /// What robots do differently once they have picked this type.
+    pub behaviour: ClientBehaviour,
+}
+
+/// What a page contains.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Embedded {
+    /// Embedded objects per page.
+    pub count: Distribution,
+    /// Their types.
+    pub contents: Weighted<ContentIndex>,
+}
+
+/// How objects of a type are modified and how long they say they are fresh.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LifeCycle {
+    /// Time between modifications, in seconds; one draw per object.
+    pub length_s: Distribution,
+    /// Random shift of each modification, as a share of half the cycle.
+    pub variance: f64,
+    /// Share of objects that show `Last-Modified`.
+    pub with_last_modified: f64,
+    /// How `Expires` is made; one choice per object. Empty: no `Expires`.
+    pub expires: Weighted<Option<Expiry>>,
+}
+
+/// `Expires` = base + after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expiry {
+    /// What the time is counted from.
+    pub base: ExpiryBase,
+    /// Seconds after it.
+    pub after_s: Distribution,
+}
+
+/// What an expiry is counted from (PGL `now`, `lmt`, `nmt`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpiryBase {
+    /// The time of the response.
+    Now,
+    /// The last modification.
+    LastModified,
+    /// The next modification.
+    NextModified,
+}
+
+/// Overrides of a robot's own settings for one content type. None leaves the robot's setting.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientBehaviour {
+    /// Request types.
+    pub request_types: Option<Weighted<RequestType>>,
+    /// Methods.
+    pub methods: Option<Weighted<Method>>,
+    /// Recurrence.
+    pub recurrence: Option<f64>,
+    /// Popularity.
+    pub popularity: Option<Popularity>,
+}
+
+/// A kind of origin server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// Label.
+    pub kind: String,
+    /// All types it holds.
+    pub contents: Weighted<ContentIndex>,
+    /// Types that robots ask for directly.
+    pub direct_access: Weighted<ContentIndex>,
+    /// Seconds before a request is handled; none: at once.
+    pub think_s: Option<Distribution>,
+    /// Requests a connection serves, drawn when it opens; none: one.
+    pub connection_use_limit: Option<Distribution>,
+    /// Closes a connection idle for this long; none: never.
+    pub idle_timeout: Option<Duration>,
+    /// Sticky per origin.
+    pub http_versions: Weighted<HttpVersion>,
+}
+
+/// One origin server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// `host:port` as the workload says it; robots put it into `Host`. The lab maps it to a real address.
+    pub authority: String,
+    /// Its kind.
+    pub server: ServerIndex,
+}
+
+/// `count` robots in a row with one address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotAddress {
+    /// Host as the workload says it.
+    pub host: String,
+    /// Robots that share it.
+    pub count: u32,
+}
+
+/// Robots of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RobotGroup {
+    /// Label.
+    pub kind: String,
+    /// Their addresses, run-length coded; the counts add up to the number of robots.
+    pub addresses: Vec<RobotAddress>,
+    /// Origins they see, by weight.
+    pub origins: Weighted<OriginIndex>,
+    /// Forward proxies the workload names (`host:port`); used only when the command line names no target.
+    pub proxies: Vec<String>,
+    /// When the next request is due.
+    pub pace: Pace,
+    /// Probability that a request revisits an object.
+    pub recurrence: f64,
+    /// Probability that an embedded object is fetched.
+    pub embedded_recurrence: f64,
+    /// Which object a revisit picks; required when recurrence is positive.
+    pub popularity: Option<Popularity>,
+    /// Share of requests to the robot's private world; the rest goes to the public one.
+    pub private_share: f64,
+    /// Request types.
+    pub request_types: Weighted<RequestType>,
+    /// Methods.
+    pub methods: Weighted<Method>,
+    /// Bodies of POST requests.
+    pub post_contents: Weighted<ContentIndex>,
+    /// Requests per connection, drawn when it opens; none: one.
+    pub connection_use_limit: Option<Distribution>,
+    /// Closes a connection idle for this long; none: never.
+    pub idle_timeout: Option<Duration>,
+    /// Connections per robot; none: no limit.
+    pub open_connection_limit: Option<u32>,
+    /// Requests that may wait for a connection, per robot; none: no limit.
+    pub waiting_limit: Option<u32>,
+    /// Requests under way on one connection (embedded objects only), drawn per connection; none: one.
+    pub pipeline_depth: Option<Distribution>,
+    /// Sticky per robot.
+    pub http_versions: Weighted<HttpVersion>,
+}
+
+/// When a robot's next request is due.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// When the last one is answered (closed loop).
+    BestEffort,
+    /// Poisson arrivals at this mean rate, whatever the proxy does (open loop); embedded objects count.
+    Rate {
+        /// Requests per second and robot at load factor 1.
+        per_second: f64,
+    },
+}
+
+/// Which of the objects that can be revisited a revisit picks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Popularity {
+    /// The law.
+    pub law: PopularityLaw,
+    /// Size of the hot set as a share of the working set.
+    pub hot_set_fraction: f64,
+    /// Share of revisits that go to the hot set.
+    pub hot_set_probability: f64,
+}
+
+/// How popularity falls with age.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PopularityLaw {
+    /// All alike.
+    Uniform,
+    /// `1 + n − floor((n+1)^(u^skew))`: the newest is the most popular.
+    Zipf {
+        /// Below 1 flattens.
+        skew: f64,
+    },
+}
+
+/// The kind of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestType {
+    /// Plain.
+    Basic,
+    /// `If-Modified-Since` a second before the last modification: wants 200.
+    Ims200,
+    /// `If-Modified-Since` a second after it: wants 304.
+    Ims304,
+    /// `Cache-Control: no-cache`: must reach the origin.
+    Reload,
+}
+
+/// A request method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    /// GET.
+    Get,
+    /// HEAD.
+    Head,
+    /// POST.
+    Post,
+}
+
+/// Version of HTTP/1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum HttpVersion {
+    /// HTTP/1.0.
+    #[serde(rename = "1.0")]
+    Http10,
+    /// HTTP/1.1.
+    #[serde(rename = "1.1")]
+    Http11,
+}
+
+/// The phases in order, and when the working set stops growing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// In order; never empty in a workload that can run.
+    pub phases: Vec<Phase>,
+    /// When the working set is frozen.
+    pub working_set: WorkingSet,
+}
+
+/// A stretch of the schedule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Unique in the schedule (a duplicate in the source gets a suffix).
+    pub name: String,
+    /// When it ends.
+    pub goal: Goal,
+    /// Multiplies each robot's rate.
+    pub load: Ramp,
+    /// Multiplies recurrence.
+    pub recurrence: Ramp,
+    /// Share of robots alive.
+    pub population: Ramp,
+    /// Probability that request types and methods are consulted at all (else a Basic GET).
+    pub special: Ramp,
+    /// False: measured and recorded, but left out of summaries of the run's plateaus.
+    pub log_stats: bool,
+    /// Part of the baseline.
+    pub primary: bool,
+    /// Does not end before the working set is frozen.
+    pub wait_for_freeze: bool,
+}
+
+/// End condition of a phase: the first positive goal reached ends it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// Time.
+    pub duration: Option<Duration>,
+    /// Transactions.
+    pub transactions: Option<u64>,
+    /// Volume of fill (basic cachable first visits), in bytes.
+    pub fill_bytes: Option<u64>,
+    /// Errors that end the whole run: below 1 a ratio (after 1000 transactions), else a count.
+    pub errors: Option<f64>,
+}
+
+/// A factor that moves from `begin` to `end` over a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ramp {
+    /// At the start.
+    pub begin: f64,
+    /// At the end.
+    pub end: f64,
+}
+
+/// When the working set stops growing; after that it slides.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkingSet {
+    /// Never.
+    Grows,
+    /// That long after the start.
+    FrozenAfter(Duration),
+    /// After that many fill objects.
+    FrozenAtFill(u64),
+}
+
+/// A random variable; the unit is the field's that holds it (seconds, bytes, a count).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Always this.
+    Constant(f64),
+    /// Uniform on [low, high).
+    Uniform {
+        /// Lower end.
+        low: f64,
+        /// Upper end, not included.
+        high: f64,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean.
+        mean: f64,
+    },
+    /// Normal as PGL means it: a scaled sum of twelve uniforms, so it ends at ±6 deviations.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        deviation: f64,
+    },
+    /// Log-normal; both are of the resulting variable, not of its logarithm.
+    LogNormal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        deviation: f64,
+    },
+    /// `floor((n+1)^u)`: 1..=n with probability about 1/k.
+    Zipf {
+        /// Largest value.
+        n: f64,
+    },
+    /// first, first + 1, …
+    Sequence {
+        /// First value.
+        first: f64,
+    },
+    /// A histogram.
+    Table(Vec<Bin>),
+}
+
+/// One bar of a histogram: uniform on [low, high), or the point `low` when both are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Relative weight.
+    pub weight: f64,
+}
+
+/// Things with probabilities that add up to 1 (or nothing at all).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Weighted<T> {
+    items: Vec<(T, f64)>,
+}
+
+impl<T> Weighted<T> {
+    /// Scales the weights to a sum of 1. Items of weight zero are kept, so indices stay; negative and
+    /// non-finite weights count as zero.
+    pub fn new(items: impl IntoIterator<Item = (T, f64)>) -> Self {
+        let mut items: Vec<(T, f64)> = items
+            .into_iter()
+            .map(|(item, w)| (item, if w.is_finite() { w.max(0.0) } else { 0.0 }))
+            .collect();
+        let sum: f64 = items.iter().map(|(_, w)| w).sum();
+        if sum > 0.0 {
+            items.iter_mut().for_each(|(_, w)| *w /= sum);
+        }
+        Self { items }
+    }
+
+    /// One certain item.
+    pub fn one(item: T) -> Self {
+        Self { items: vec![(item, 1.0)] }
+    }
+
+    /// No items.
+    pub fn none() -> Self {
+        Self { items: Vec::new() }
+    }
+
+    /// The items with their probabilities.
+    pub fn items(&self) -> &[(T, f64)] {
+        &self.items
+    }
+
+    /// True when there is nothing to choose from.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The item that `unit` (0 ≤ unit < 1) falls on; none when empty or when no item has weight.
+    pub fn pick(&self, unit: f64) -> Option<&T> {
+        let mut left = unit;
+        let mut last = None;
+        for (item, p) in &self.items {
+            if *p > 0.0 {
+                if left < *p {
+                    return Some(item);
+                }
+                left -= p;
+                last = Some(item);
+            }
+        }
+        last
+    }
+}
+
+impl<T> Default for Weighted<T> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl RobotGroup {
+    /// Number of robots in the group.
+    pub fn count(&self) -> u32 {
+        self.addresses.iter().map(|run| run.count).sum()
+    }
+}
+
+impl Workload {
+    /// Number of robots in all groups.
+    pub fn robot_count(&self) -> u32 {
+        self.robots.iter().map(RobotGroup::count).sum()
+    }
+}

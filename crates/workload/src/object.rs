@@ -1,0 +1,45 @@
+//! What an object is called: [`ObjectId`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{ContentIndex, OriginIndex, RobotIndex};
+
+/// The identity of an object. Everything else about it is hashed from this and the seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectId {
+    /// The visible origin.
+    pub origin: OriginIndex,
+    /// The content type.
+    pub content: ContentIndex,
+    /// Whose object it is and how it came to be.
+    pub space: Space,
+    /// Number within (origin, content, space). For an embedded object: its page's serial × 256 + place + 1.
+    pub serial: u64,
+}
+
+/// The part of the universe that an object lives in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Space {
+    /// Public world: shared by all robots; `serial` is the slot.
+    Public,
+    /// One robot's private world.
+    Private(RobotIndex),
+    /// Asked for once, because there was nothing to revisit; `serial` is the robot's request number.
+    Once(RobotIndex),
+    /// Introduced by a best-effort robot; `serial` is phase × 2^40 + number within the phase.
+    BestEffort(RobotIndex),
+    /// Part of a page of content type `page` that lives in the public world.
+    InPublicPage {
+        /// The page's content type.
+        page: ContentIndex,
+    },
+    /// Part of a page in a robot's space (private, once or best effort: told by `kind`, 1 to 3).
+    InRobotPage {
+        /// The page's content type.
+        page: ContentIndex,
+        /// The robot.
+        robot: RobotIndex,
+        /// 1 private, 2 once, 3 best effort.
+        kind: u8,
+    },
+}
