@@ -1,1 +1,21 @@
-//! Test beds: real proxies, role processes, placement, host metrics
+//! A run from start to end: plans it, starts origins, the target and robots, and keeps what they report.
+//!
+//! [`run()`] is the whole job. It checks a [`RunPlan`] against this machine before anything starts, makes the
+//! run directory, starts the role processes and the proxy under test ([`Description`] says how a real proxy is
+//! driven), gives all of them one start instant, writes their events into the record and hands them on, and
+//! leaves nothing running however it ends.
+//!
+//! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
+//! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
+
+pub mod description;
+pub mod error;
+pub mod event;
+pub mod plan;
+mod run;
+
+pub use description::{Description, DescriptionError, described, find};
+pub use error::LabError;
+pub use event::{LabEvent, Stage};
+pub use plan::{Mode, RunOutcome, RunPlan, TargetChoice};
+pub use run::run;

@@ -1,0 +1,98 @@
+//! What a run tells while it goes on.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use assay_record::error_kind::ErrorExample;
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_record::role::ProxyCounters;
+use assay_record::run::{PhaseInfo, TargetInfo};
+
+/// What is being done before the first request and after the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stage {
+    /// Plan checked, run directory made.
+    Planned {
+        /// The run directory.
+        run_dir: PathBuf,
+    },
+    /// Origins are being started.
+    StartingOrigins,
+    /// The target is being started.
+    StartingTarget {
+        /// Its name and version.
+        name: String,
+    },
+    /// The target answered a request.
+    TargetReady {
+        /// Where it listens.
+        address: SocketAddr,
+    },
+    /// Robots are being started.
+    StartingRobots,
+    /// The user asked to stop: nothing new is sent, what is under way may finish.
+    Draining,
+    /// Everything is being stopped and collected.
+    Collecting,
+}
+
+/// One thing that happened in a run, in the order in which the lab learned of it.
+#[derive(Debug, Clone)]
+pub enum LabEvent {
+    /// Set-up and clearing away.
+    Stage(Stage),
+    /// Everybody is ready; the schedule begins in an instant.
+    Started {
+        /// The planned phases.
+        phases: Vec<PhaseInfo>,
+        /// What is under test.
+        target: TargetInfo,
+        /// Start of the schedule, Unix time in milliseconds.
+        started_unix_ms: u64,
+    },
+    /// Robots' measurements of an interval.
+    Robots(Box<RobotInterval>),
+    /// Origins' measurements of an interval.
+    Origins(Box<OriginInterval>),
+    /// What a role, the proxy or the machine used in an interval.
+    Host(Box<HostInterval>),
+    /// The target's own counters, cumulative.
+    Proxy {
+        /// Milliseconds since the start of the run.
+        at_ms: u64,
+        /// Counters; what the target does not count is 0.
+        counters: ProxyCounters,
+    },
+    /// A phase began.
+    PhaseBegan {
+        /// Its index.
+        phase: u16,
+        /// Milliseconds since the start of the run.
+        at_ms: u64,
+    },
+    /// A phase ended.
+    PhaseEnded {
+        /// Its index.
+        phase: u16,
+        /// Milliseconds since the start of the run.
+        at_ms: u64,
+    },
+    /// How far a best-effort phase with a count goal is, 0 to 1.
+    Progress {
+        /// Index of the phase.
+        phase: u16,
+        /// 0 to 1.
+        done: f64,
+    },
+    /// One of the first errors of its kind.
+    Example(ErrorExample),
+    /// Something outside the target went wrong; the run is invalid.
+    Fault {
+        /// `assay` or `lab`.
+        blame: String,
+        /// What was attempted, what was seen, what to do.
+        message: String,
+    },
+    /// Everything is stopped and written. Last event.
+    Finished,
+}

@@ -1,0 +1,136 @@
+//! What a run is to be: everything the command line resolved, before the machine is asked whether it can.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_record::run::Verdict;
+use assay_workload::model::Workload;
+use serde::{Deserialize, Serialize};
+
+use crate::description::Description;
+
+/// How robots speak to a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It stands for the origins: origin-form targets.
+    #[default]
+    Reverse,
+    /// It is asked for others' objects: absolute-form targets.
+    Forward,
+}
+
+impl Mode {
+    /// The name used on the command line, in templates and in `run.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Reverse => "reverse",
+            Mode::Forward => "forward",
+        }
+    }
+}
+
+/// What is put under the workload.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TargetChoice {
+    /// Nothing: robots speak to the origins.
+    Direct,
+    /// The built-in caching proxy.
+    Builtin,
+    /// A real proxy that the lab starts and stops.
+    Described(Box<Description>, Mode),
+    /// A proxy that already runs, and is left running.
+    Running {
+        /// Where.
+        address: SocketAddr,
+        /// How it is spoken to.
+        mode: Mode,
+    },
+}
+
+impl TargetChoice {
+    /// Name for `run.json` and for a run directory's default name.
+    pub fn name(&self) -> String {
+        match self {
+            TargetChoice::Direct => "direct".into(),
+            TargetChoice::Builtin => "builtin".into(),
+            TargetChoice::Described(description, _) => description.name.clone(),
+            TargetChoice::Running { address, .. } => address.to_string(),
+        }
+    }
+
+    /// `direct`, `reverse` or `forward`.
+    pub fn mode_name(&self) -> &'static str {
+        match self {
+            TargetChoice::Direct => "direct",
+            TargetChoice::Builtin => Mode::Reverse.name(),
+            TargetChoice::Described(_, mode) | TargetChoice::Running { mode, .. } => mode.name(),
+        }
+    }
+}
+
+/// One run, as the command line resolved it.
+#[derive(Debug, Clone)]
+pub struct RunPlan {
+    /// The program that is started as `EXE role robots|origins|proxy SPEC.json`: `assay` itself.
+    pub exe: PathBuf,
+    /// Version of Assay, for the record.
+    pub assay_version: String,
+    /// The command line, as typed, for the record.
+    pub command: Vec<String>,
+    /// The compiled workload, already scaled if this is a rehearsal.
+    pub workload: Workload,
+    /// Source files: name as given, and the whole text.
+    pub sources: Vec<(String, String)>,
+    /// What a rehearsal multiplied the schedule by; none: not a rehearsal.
+    pub scale: Option<f64>,
+    /// The workload in words, a line each.
+    pub explained: Vec<String>,
+    /// Digest of the first requests of every robot.
+    pub stream_digest: String,
+    /// Requests per robot that the digest covers.
+    pub stream_digest_requests: u64,
+    /// Seed of the universe and its streams.
+    pub seed: u64,
+    /// Tag in every path.
+    pub world: u32,
+    /// Treat private interest as public.
+    pub private_as_public: bool,
+    /// The run directory; must not exist, or be empty.
+    pub run_dir: PathBuf,
+    /// What is under test.
+    pub target: TargetChoice,
+    /// The user says that a public target address is theirs (`--i-own-this-target`).
+    pub own_target: bool,
+    /// Memory for the proxy's cache, written into its configuration as given.
+    pub memory_bytes: u64,
+    /// Disk for the proxy's cache, written into its configuration as given.
+    pub disk_bytes: u64,
+    /// Worker threads of robots; 0: one for each processor they may use.
+    pub threads: u32,
+    /// An xact without a complete answer after this long is an error.
+    pub timeout: Duration,
+    /// Record every xact in Parquet.
+    pub xact_log: bool,
+    /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses are
+    /// chosen (the system chooses for a target that is not on loopback).
+    pub robot_sources: Vec<IpAddr>,
+    /// Where origins listen, one for each origin of the workload; none: loopback addresses are chosen.
+    pub origin_listen: Option<Vec<SocketAddr>>,
+    /// Pin processes to processors where there are at least two.
+    pub pin: bool,
+    /// Where the private work directory of a real proxy is made; none: the system's temporary directory.
+    pub temp_dir: Option<PathBuf>,
+    /// More warnings for the record (of the compiler, say); they come after the run's own.
+    pub warnings: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunOutcome {
+    /// The run directory, complete.
+    pub run_dir: PathBuf,
+    /// Whether its numbers can be trusted.
+    pub verdict: Verdict,
+}
