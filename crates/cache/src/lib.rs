@@ -1,1 +1,3 @@
 //! Replacement policies and freshness rules, as data structures without I/O
+
+pub mod ideal;

@@ -1,0 +1,447 @@
+//! Would a cache that never forgets have answered this request? The ideal hit ratio is counted here.
+//!
+//! The ideal cache has room for everything and follows RFC 9111 with the choices that the target declares.
+//! It is asked about every request in the order in which requests were sent, and it fills at the instant of
+//! sending: a second request joins the fetch that is under way, which counts as a hit. A fetch that failed is
+//! taken back with [`IdealCache::undo`].
+//!
+//! An object costs a key and eight bytes. What has expired is as good as forgotten, and is forgotten whenever
+//! the table would have to grow.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What the cache does where RFC 9111 leaves it a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Behaviour {
+    /// False: nothing is ever stored.
+    pub caches: bool,
+    /// A HEAD miss fetches and stores the whole object.
+    pub head_fills: bool,
+    /// A conditional request that misses fetches and stores the whole object.
+    pub conditional_fills: bool,
+    /// The answer to a reload replaces what is stored.
+    pub reload_fills: bool,
+    /// A POST drops what is stored under its URL.
+    pub post_invalidates: bool,
+}
+
+/// What a request asks of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// A plain GET.
+    Get,
+    /// A GET with a condition that the current version does not meet: the origin sends the object.
+    ConditionalChanged,
+    /// A GET with a condition that the current version meets: the origin sends a 304.
+    ConditionalUnchanged,
+    /// A GET that must reach the origin.
+    Reload,
+    /// HEAD.
+    Head,
+    /// POST.
+    Post,
+}
+
+/// One request, at the instant it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// The object; must be well mixed (it is its own hash).
+    pub key: u64,
+    /// What is asked.
+    pub request: Request,
+    /// The object may be stored.
+    pub cachable: bool,
+    /// When it was sent, in microseconds since the start of the run.
+    pub at_us: u64,
+    /// Until when an answer made now is fresh, in seconds since the start of the run; [`FOREVER`] without `Expires`.
+    pub fresh_until_s: u32,
+}
+
+/// An answer that does not say when it expires. The ideal cache takes it as fresh as long as the run lasts.
+pub const FOREVER: u32 = u32::MAX;
+
+/// What is known of one stored object.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    fresh_until_s: u32,
+    /// Low bits of the instant of the request that filled it; names the fill for [`IdealCache::undo`].
+    stamp: u32,
+}
+
+/// Keys are hashes already.
+#[derive(Debug, Default)]
+struct KeyIsHash(u64);
+
+impl Hasher for KeyIsHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+/// An infinite cache that knows only what is fresh.
+#[derive(Debug)]
+pub struct IdealCache {
+    behaviour: Behaviour,
+    objects: HashMap<u64, Stored, BuildHasherDefault<KeyIsHash>>,
+}
+
+impl IdealCache {
+    /// An empty cache.
+    pub fn new(behaviour: Behaviour) -> Self {
+        Self {
+            behaviour,
+            objects: HashMap::default(),
+        }
+    }
+
+    /// Takes note of a request; true when it would have been answered without the origin's help.
+    ///
+    /// Requests must come in the order of `at_us`. The answer says something about hits for plain GETs only.
+    pub fn ask(&mut self, ask: Ask) -> bool {
+        if !self.behaviour.caches || !ask.cachable {
+            return false;
+        }
+        if ask.request == Request::Post {
+            if self.behaviour.post_invalidates {
+                self.objects.remove(&ask.key);
+            }
+            return false;
+        }
+        let stored = self.objects.get(&ask.key).copied();
+        let fresh = stored.is_some_and(|stored| is_fresh(stored.fresh_until_s, ask.at_us));
+        match ask.request {
+            Request::Get if fresh => {}
+            Request::Get => self.fill(ask),
+            Request::ConditionalChanged | Request::ConditionalUnchanged if fresh => {}
+            // The origin answers with the whole object, whosever condition it was.
+            Request::ConditionalChanged => self.fill(ask),
+            // A 304 that passes by confirms a copy that has expired (RFC 9111, 4.3.4).
+            Request::ConditionalUnchanged
+                if self.behaviour.conditional_fills || stored.is_some() =>
+            {
+                self.fill(ask)
+            }
+            Request::Reload if self.behaviour.reload_fills => match stored.filter(|_| fresh) {
+                // If the reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
+                Some(older) => self.store(
+                    ask.key,
+                    Stored {
+                        fresh_until_s: ask.fresh_until_s,
+                        ..older
+                    },
+                    ask.at_us,
+                ),
+                None => self.fill(ask),
+            },
+            Request::Head if self.behaviour.head_fills && !fresh => self.fill(ask),
+            Request::ConditionalUnchanged | Request::Reload | Request::Head | Request::Post => {}
+        }
+        fresh
+    }
+
+    /// Takes back the fill of a request that failed; does nothing if that request filled nothing.
+    pub fn undo(&mut self, key: u64, at_us: u64) {
+        if self
+            .objects
+            .get(&key)
+            .is_some_and(|stored| stored.stamp == stamp(at_us))
+        {
+            self.objects.remove(&key);
+        }
+    }
+
+    /// Objects stored, fresh or not.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// True when nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    fn fill(&mut self, ask: Ask) {
+        let stored = Stored {
+            fresh_until_s: ask.fresh_until_s,
+            stamp: stamp(ask.at_us),
+        };
+        self.store(ask.key, stored, ask.at_us);
+    }
+
+    fn store(&mut self, key: u64, stored: Stored, now_us: u64) {
+        if self.objects.len() == self.objects.capacity() {
+            self.objects
+                .retain(|_, stored| is_fresh(stored.fresh_until_s, now_us));
+        }
+        self.objects.insert(key, stored);
+    }
+}
+
+/// Low bits are enough: two fills of one object that lie 71 minutes apart to the microsecond do not happen.
+fn stamp(at_us: u64) -> u32 {
+    at_us as u32
+}
+
+fn is_fresh(fresh_until_s: u32, now_us: u64) -> bool {
+    fresh_until_s == FOREVER || now_us < u64::from(fresh_until_s) * 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLAIN: Behaviour = Behaviour {
+        caches: true,
+        head_fills: false,
+        conditional_fills: false,
+        reload_fills: true,
+        post_invalidates: true,
+    };
+
+    fn ask(key: u64, request: Request, at_us: u64) -> Ask {
+        Ask {
+            key,
+            request,
+            cachable: true,
+            at_us,
+            fresh_until_s: FOREVER,
+        }
+    }
+
+    /// Runs requests for one object a microsecond apart and says which would have hit.
+    fn hits(behaviour: Behaviour, requests: &[Request]) -> Vec<bool> {
+        let mut cache = IdealCache::new(behaviour);
+        requests
+            .iter()
+            .enumerate()
+            .map(|(at, &request)| cache.ask(ask(7, request, at as u64)))
+            .collect()
+    }
+
+    use Request::{ConditionalChanged, ConditionalUnchanged, Get, Head, Post, Reload};
+
+    #[test]
+    fn a_second_get_hits() {
+        assert_eq!(hits(PLAIN, &[Get, Get, Get]), [false, true, true]);
+    }
+
+    #[test]
+    fn a_target_that_does_not_cache_never_hits() {
+        assert_eq!(
+            hits(
+                Behaviour {
+                    caches: false,
+                    ..PLAIN
+                },
+                &[Get, Get]
+            ),
+            [false, false]
+        );
+    }
+
+    #[test]
+    fn what_may_not_be_stored_never_hits() {
+        let mut cache = IdealCache::new(PLAIN);
+        let private = Ask {
+            cachable: false,
+            ..ask(1, Get, 0)
+        };
+        assert!(!cache.ask(private) && !cache.ask(private));
+        assert!(cache.is_empty());
+    }
+
+    #[test]
+    fn what_has_expired_is_fetched_again() {
+        let mut cache = IdealCache::new(PLAIN);
+        let at = |s: u64| Ask {
+            fresh_until_s: s as u32 + 10,
+            ..ask(1, Get, s * 1_000_000)
+        };
+        assert_eq!(
+            [0, 9, 10, 19, 20].map(|s| cache.ask(at(s))),
+            [false, true, false, true, false]
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_stale_at_birth_is_no_help() {
+        let mut cache = IdealCache::new(PLAIN);
+        let at = |us| Ask {
+            fresh_until_s: 5,
+            ..ask(1, Get, us)
+        };
+        assert!(!cache.ask(at(6_000_000)));
+        assert!(!cache.ask(at(6_000_001)));
+    }
+
+    #[test]
+    fn a_head_fills_only_where_declared() {
+        assert_eq!(hits(PLAIN, &[Head, Get]), [false, false]);
+        assert_eq!(
+            hits(
+                Behaviour {
+                    head_fills: true,
+                    ..PLAIN
+                },
+                &[Head, Get]
+            ),
+            [false, true]
+        );
+    }
+
+    #[test]
+    fn a_confirming_conditional_request_fills_only_where_declared() {
+        assert_eq!(hits(PLAIN, &[ConditionalUnchanged, Get]), [false, false]);
+        let fills = Behaviour {
+            conditional_fills: true,
+            ..PLAIN
+        };
+        assert_eq!(hits(fills, &[ConditionalUnchanged, Get]), [false, true]);
+        assert_eq!(hits(PLAIN, &[ConditionalChanged, Get]), [false, true]);
+    }
+
+    #[test]
+    fn a_304_that_passes_by_confirms_an_expired_copy() {
+        let mut cache = IdealCache::new(PLAIN);
+        let at = |request, s: u64| Ask {
+            fresh_until_s: s as u32 + 10,
+            ..ask(1, request, s * 1_000_000)
+        };
+        cache.ask(at(Get, 0));
+        cache.ask(at(ConditionalUnchanged, 15));
+        assert!(cache.ask(at(Get, 20)));
+    }
+
+    #[test]
+    fn a_reload_fills_only_where_declared_and_never_empties() {
+        assert_eq!(hits(PLAIN, &[Reload, Get]), [false, true]);
+        let keeps = Behaviour {
+            reload_fills: false,
+            ..PLAIN
+        };
+        assert_eq!(
+            hits(keeps, &[Reload, Get, Reload, Get]),
+            [false, false, true, true]
+        );
+    }
+
+    #[test]
+    fn a_post_drops_the_object_only_where_declared() {
+        assert_eq!(hits(PLAIN, &[Get, Post, Get]), [false, false, false]);
+        assert_eq!(
+            hits(
+                Behaviour {
+                    post_invalidates: false,
+                    ..PLAIN
+                },
+                &[Get, Post, Get]
+            ),
+            [false, false, true]
+        );
+    }
+
+    #[test]
+    fn a_failed_fetch_is_taken_back_and_only_that() {
+        let mut cache = IdealCache::new(PLAIN);
+        cache.ask(ask(1, Get, 10));
+        cache.undo(1, 11);
+        assert!(
+            cache.ask(ask(1, Get, 20)),
+            "a request that filled nothing takes nothing back"
+        );
+        cache.undo(1, 10);
+        assert!(!cache.ask(ask(1, Get, 30)));
+    }
+
+    #[test]
+    fn a_failed_reload_leaves_the_older_copy() {
+        let mut cache = IdealCache::new(PLAIN);
+        cache.ask(ask(1, Get, 10));
+        cache.ask(ask(1, Reload, 20));
+        cache.undo(1, 20);
+        assert!(cache.ask(ask(1, Get, 30)));
+    }
+
+    #[test]
+    fn expired_objects_do_not_pile_up() {
+        let mut cache = IdealCache::new(PLAIN);
+        for key in 0..100_000u64 {
+            let at_us = key * 1_000;
+            cache.ask(Ask {
+                fresh_until_s: (at_us / 1_000_000) as u32 + 1,
+                ..ask(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), Get, at_us)
+            });
+        }
+        assert!(
+            cache.len() < 5_000,
+            "{} objects for 1,000 that are fresh",
+            cache.len()
+        );
+    }
+
+    fn any_request() -> impl Strategy<Value = Request> {
+        prop_oneof![
+            4 => Just(Get),
+            1 => Just(ConditionalChanged),
+            1 => Just(ConditionalUnchanged),
+            1 => Just(Reload),
+            1 => Just(Head),
+            1 => Just(Post),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn gets_of_objects_that_stay_fresh_hit_all_but_the_first_time(
+            keys in proptest::collection::vec(0u64..50, 0..500)
+        ) {
+            let mut cache = IdealCache::new(PLAIN);
+            let hits = keys.iter().enumerate().filter(|&(at, &key)| cache.ask(ask(key, Get, at as u64))).count();
+            let distinct: HashSet<_> = keys.iter().collect();
+            prop_assert_eq!(hits, keys.len() - distinct.len());
+        }
+
+        #[test]
+        fn there_are_never_more_hits_than_revisits(
+            requests in proptest::collection::vec((0u64..30, any_request(), any::<bool>(), 1u32..20), 0..400),
+            flags in any::<[bool; 5]>(),
+        ) {
+            let [caches, head_fills, conditional_fills, reload_fills, post_invalidates] = flags;
+            let mut cache =
+                IdealCache::new(Behaviour { caches, head_fills, conditional_fills, reload_fills, post_invalidates });
+            let mut hits = 0;
+            let mut seen = HashSet::new();
+            for (at, &(key, request, fails, life_s)) in requests.iter().enumerate() {
+                let at_us = at as u64 * 100_000;
+                let fresh_until_s = (at_us / 1_000_000) as u32 + life_s;
+                // Every third object may not be stored.
+                let cachable = key % 3 != 0;
+                let hit = cache.ask(Ask { key, request, cachable, at_us, fresh_until_s });
+                prop_assert!(!hit || (cachable && caches && seen.contains(&key)));
+                hits += usize::from(hit);
+                seen.insert(key);
+                if fails {
+                    cache.undo(key, at_us);
+                }
+            }
+            let cachable = requests.iter().filter(|(key, ..)| key % 3 != 0);
+            let distinct: HashSet<_> = cachable.clone().map(|(key, ..)| key).collect();
+            prop_assert!(hits <= cachable.count() - distinct.len());
+        }
+    }
+}
