@@ -6,4 +6,10 @@
 //!
 //! *Does not:* decide what is asked for (that is `assay-workload`), start proxies or judge results.
 
+pub mod clock;
+pub mod origin;
+pub mod robot;
 pub mod spec;
+pub mod timer;
+pub mod wire;
+pub mod worker;

@@ -1,0 +1,1 @@
+//! What time is it, and when did the run start?

@@ -1,0 +1,1 @@
+//! The origins: what answers the requests that reach them?

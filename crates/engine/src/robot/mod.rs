@@ -1,0 +1,1 @@
+//! The robots: who sends what, when, and is the answer right?

@@ -1,0 +1,1 @@
+//! When is something due, to within microseconds?

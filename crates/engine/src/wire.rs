@@ -1,0 +1,1 @@
+//! How do a request and a reply say who they are (`X-Assay`)?

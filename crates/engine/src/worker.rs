@@ -1,0 +1,1 @@
+//! How is a role's thread started, pinned and joined?

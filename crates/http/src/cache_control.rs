@@ -1,0 +1,1 @@
+//! What does `Cache-Control` allow?

@@ -1,0 +1,1 @@
+//! Where are the bytes of a chunked body?

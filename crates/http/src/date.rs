@@ -1,0 +1,1 @@
+//! What instant does an HTTP date name, and how is one written?

@@ -1,0 +1,152 @@
+//! How are header fields walked and their lists taken apart?
+
+use memchr::memchr;
+
+/// One header field, borrowed from the head it stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'b> {
+    /// Name as sent; compare without regard to case.
+    pub name: &'b [u8],
+    /// Value without the white space around it.
+    pub value: &'b [u8],
+}
+
+impl Field<'_> {
+    /// True when this is the field called `name`, whatever the case.
+    #[inline]
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+}
+
+/// Walks the fields of a head that has been parsed: nothing is checked again.
+#[derive(Debug, Clone)]
+pub struct Fields<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Fields<'b> {
+    /// `block` holds complete field lines, and may end with the empty line.
+    pub(crate) fn new(block: &'b [u8]) -> Self {
+        Self { rest: block }
+    }
+}
+
+impl<'b> Iterator for Fields<'b> {
+    type Item = Field<'b>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Field<'b>> {
+        let colon = memchr(b':', self.rest)?;
+        let (name, after) = (&self.rest[..colon], &self.rest[colon + 1..]);
+        let end = memchr(b'\n', after).unwrap_or(after.len());
+        self.rest = &after[(end + 1).min(after.len())..];
+        Some(Field {
+            name,
+            value: trim(&after[..end]),
+        })
+    }
+}
+
+/// Without spaces, tabs and line ends at both ends.
+pub fn trim(bytes: &[u8]) -> &[u8] {
+    bytes.trim_ascii()
+}
+
+/// The members of a comma-separated list: trimmed, empty ones left out. Commas within quoted strings do not
+/// separate.
+pub fn list(value: &[u8]) -> List<'_> {
+    List { rest: value }
+}
+
+/// Iterator of [`list`].
+#[derive(Debug, Clone)]
+pub struct List<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Iterator for List<'b> {
+    type Item = &'b [u8];
+
+    fn next(&mut self) -> Option<&'b [u8]> {
+        while !self.rest.is_empty() {
+            let end = member_end(self.rest);
+            let member = trim(&self.rest[..end]);
+            self.rest = &self.rest[(end + 1).min(self.rest.len())..];
+            if !member.is_empty() {
+                return Some(member);
+            }
+        }
+        None
+    }
+}
+
+/// Where the first member ends: at a comma outside quotes, or at the end.
+fn member_end(bytes: &[u8]) -> usize {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' if !quoted => return at,
+            _ => {}
+        }
+    }
+    bytes.len()
+}
+
+/// True when a comma-separated list has this member, whatever the case.
+pub fn list_has(value: &[u8], member: &str) -> bool {
+    list(value).any(|m| m.eq_ignore_ascii_case(member.as_bytes()))
+}
+
+/// A number of decimal digits and nothing else; none when it is empty, has other bytes or does not fit.
+pub fn decimal(bytes: &[u8]) -> Option<u64> {
+    if bytes.is_empty() {
+        return None;
+    }
+    bytes.iter().try_fold(0u64, |sum, &b| {
+        let digit = b.checked_sub(b'0').filter(|d| *d <= 9)?;
+        sum.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_walked_in_order_and_trimmed() {
+        let all: Vec<_> = Fields::new(b"Host: a:80\r\nX:\t 1 \r\nEmpty:\r\n\r\n").collect();
+        assert_eq!(all.len(), 3);
+        assert!(all[0].is("host"));
+        assert_eq!(all[0].value, b"a:80");
+        assert_eq!(all[1].value, b"1");
+        assert_eq!(all[2].value, b"");
+    }
+
+    #[test]
+    fn a_list_is_split_at_commas_outside_quotes() {
+        let all: Vec<_> = list(b" a ,, b=\"x,\\\"y\" ,c").collect();
+        assert_eq!(all, [&b"a"[..], b"b=\"x,\\\"y\"", b"c"]);
+        assert!(list_has(b"Keep-Alive, CLOSE", "close"));
+        assert!(!list_has(b"closed", "close"));
+    }
+
+    #[test]
+    fn a_decimal_number_is_digits_only_and_fits() {
+        assert_eq!(decimal(b"0012"), Some(12));
+        assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
+        for bad in [
+            &b""[..],
+            b"+1",
+            b"1 ",
+            b"-1",
+            b"0x1",
+            b"18446744073709551616",
+        ] {
+            assert_eq!(decimal(bad), None, "{bad:?}");
+        }
+    }
+}
