@@ -1,1 +1,217 @@
 //! What does `Cache-Control` allow?
+//!
+//! The directives that matter to a shared cache (RFC 9111, 5.2; RFC 8246). Where a sender is unclear the stricter
+//! reading wins: the shorter of two ages, an age that is no number is 0, and `private="field"` is `private`.
+
+use crate::field::{decimal, list, trim};
+
+/// Longest time kept, in seconds; longer ones count as this (RFC 9111, 1.2.2).
+pub const MAX_DELTA_S: u64 = 1 << 31;
+
+/// What a `max-stale` of a request accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxStale {
+    /// However stale.
+    Any,
+    /// Stale by no more than so many seconds.
+    Seconds(u64),
+}
+
+/// Directives of one message. Times are in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheControl {
+    /// `max-age`.
+    pub max_age_s: Option<u64>,
+    /// `s-maxage` (replies).
+    pub s_maxage_s: Option<u64>,
+    /// `min-fresh` (requests).
+    pub min_fresh_s: Option<u64>,
+    /// `max-stale` (requests).
+    pub max_stale: Option<MaxStale>,
+    /// `no-store`.
+    pub no_store: bool,
+    /// `no-cache`, with or without field names.
+    pub no_cache: bool,
+    /// `private`, with or without field names (replies).
+    pub private: bool,
+    /// `public` (replies).
+    pub public: bool,
+    /// `must-revalidate` (replies).
+    pub must_revalidate: bool,
+    /// `proxy-revalidate` (replies).
+    pub proxy_revalidate: bool,
+    /// `only-if-cached` (requests).
+    pub only_if_cached: bool,
+    /// `immutable` (replies).
+    pub immutable: bool,
+    /// `no-transform`.
+    pub no_transform: bool,
+}
+
+impl CacheControl {
+    /// Reads all `Cache-Control` fields of a message.
+    pub fn parse<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Self {
+        let mut directives = Self::default();
+        for value in values {
+            directives.add(value);
+        }
+        directives
+    }
+
+    /// Reads one more field; several count as one list.
+    pub fn add(&mut self, value: &[u8]) {
+        for member in list(value) {
+            match memchr::memchr(b'=', member) {
+                Some(equals) => {
+                    self.directive(trim(&member[..equals]), Some(trim(&member[equals + 1..])))
+                }
+                None => self.directive(member, None),
+            }
+        }
+    }
+
+    /// For how long the sender says that a shared cache may use the reply: `s-maxage`, else `max-age`.
+    pub fn shared_lifetime_s(&self) -> Option<u64> {
+        self.s_maxage_s.or(self.max_age_s)
+    }
+
+    fn directive(&mut self, name: &[u8], argument: Option<&[u8]>) {
+        let is = |directive: &str| name.eq_ignore_ascii_case(directive.as_bytes());
+        if is("max-age") {
+            shorten(&mut self.max_age_s, argument);
+        } else if is("s-maxage") {
+            shorten(&mut self.s_maxage_s, argument);
+        } else if is("no-cache") {
+            self.no_cache = true;
+        } else if is("no-store") {
+            self.no_store = true;
+        } else if is("private") {
+            self.private = true;
+        } else if is("public") {
+            self.public = true;
+        } else if is("must-revalidate") {
+            self.must_revalidate = true;
+        } else if is("proxy-revalidate") {
+            self.proxy_revalidate = true;
+        } else if is("only-if-cached") {
+            self.only_if_cached = true;
+        } else if is("immutable") {
+            self.immutable = true;
+        } else if is("no-transform") {
+            self.no_transform = true;
+        } else if is("min-fresh") {
+            // The stricter reading is the longer one.
+            let seconds = argument.and_then(delta_s).unwrap_or(MAX_DELTA_S);
+            self.min_fresh_s = Some(self.min_fresh_s.map_or(seconds, |other| other.max(seconds)));
+        } else if is("max-stale") {
+            self.max_stale(argument);
+        }
+    }
+
+    fn max_stale(&mut self, argument: Option<&[u8]>) {
+        let said = match argument {
+            None => MaxStale::Any,
+            Some(text) => MaxStale::Seconds(delta_s(text).unwrap_or(0)),
+        };
+        self.max_stale = Some(match (self.max_stale, said) {
+            (None | Some(MaxStale::Any), said) => said,
+            (Some(before), MaxStale::Any) => before,
+            (Some(MaxStale::Seconds(a)), MaxStale::Seconds(b)) => MaxStale::Seconds(a.min(b)),
+        });
+    }
+}
+
+/// Keeps the shorter time; one that cannot be read is 0.
+fn shorten(kept: &mut Option<u64>, argument: Option<&[u8]>) {
+    let seconds = argument.and_then(delta_s).unwrap_or(0);
+    *kept = Some(kept.map_or(seconds, |other| other.min(seconds)));
+}
+
+/// `60` or `"60"`; too large a number is the largest.
+fn delta_s(text: &[u8]) -> Option<u64> {
+    let digits = match text {
+        [b'"', digits @ .., b'"'] => digits,
+        digits => digits,
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(decimal(digits).unwrap_or(MAX_DELTA_S).min(MAX_DELTA_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(value: &str) -> CacheControl {
+        CacheControl::parse([value.as_bytes()])
+    }
+
+    #[test]
+    fn directives_are_found_whatever_their_case_and_spacing() {
+        let found = parsed(
+            " Public ,, MAX-AGE=60,s-maxage = \"30\" , Must-Revalidate, unknown=\"a, no-store\"",
+        );
+        assert!(found.public && found.must_revalidate && !found.no_store);
+        assert_eq!((found.max_age_s, found.s_maxage_s), (Some(60), Some(30)));
+        assert_eq!(found.shared_lifetime_s(), Some(30));
+    }
+
+    #[test]
+    fn several_fields_count_as_one() {
+        let found = CacheControl::parse([&b"private"[..], b"no-cache", b"no-store"]);
+        assert!(found.private && found.no_cache && found.no_store && !found.public);
+    }
+
+    #[test]
+    fn the_stricter_of_two_readings_wins() {
+        assert_eq!(parsed("max-age=60, max-age=5").max_age_s, Some(5));
+        assert_eq!(parsed("max-age=soon").max_age_s, Some(0));
+        assert_eq!(parsed("max-age").max_age_s, Some(0));
+        assert_eq!(parsed("max-age=-1").max_age_s, Some(0));
+        assert_eq!(
+            parsed("max-age=99999999999999999999999").max_age_s,
+            Some(MAX_DELTA_S)
+        );
+        assert_eq!(
+            parsed("max-stale, max-stale=5").max_stale,
+            Some(MaxStale::Seconds(5))
+        );
+        assert!(parsed("private=\"set-cookie\"").private);
+        assert!(parsed("no-cache=\"set-cookie, x\"").no_cache);
+    }
+
+    #[test]
+    fn request_directives_are_found() {
+        let found = parsed(
+            "only-if-cached, max-stale, min-fresh=10, immutable, proxy-revalidate, no-transform",
+        );
+        assert!(
+            found.only_if_cached && found.immutable && found.proxy_revalidate && found.no_transform
+        );
+        assert_eq!(
+            (found.max_stale, found.min_fresh_s),
+            (Some(MaxStale::Any), Some(10))
+        );
+        assert_eq!(parsed(""), CacheControl::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_an_answer(value in prop::collection::vec(any::<u8>(), 0..60)) {
+            CacheControl::parse([&value[..]]);
+        }
+
+        #[test]
+        fn order_does_not_matter(mut parts in prop::collection::vec(prop::sample::select(vec![
+            "max-age=5", "max-age=7", "s-maxage=1", "no-store", "no-cache=\"a\"", "private", "max-stale",
+            "max-stale=3", "min-fresh=2", "min-fresh=4", "public",
+        ]), 0..8)) {
+            let forward = parsed(&parts.join(","));
+            parts.reverse();
+            prop_assert_eq!(parsed(&parts.join(", ")), forward);
+        }
+    }
+}

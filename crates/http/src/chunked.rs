@@ -1,1 +1,315 @@
 //! Where are the bytes of a chunked body?
+//!
+//! The decoder keeps a few words of state and no bytes: payload is handed out as slices of the input, so a body can
+//! arrive in pieces of any size. Extensions and trailers are checked and dropped (RFC 9112, 7.1).
+
+use thiserror::Error;
+
+/// Longest line of a chunk size with its extensions, in bytes.
+const MAX_SIZE_LINE: u32 = 4096;
+/// Most bytes of trailers.
+const MAX_TRAILERS: u32 = 16 * 1024;
+
+/// The end of a chunked body without trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+/// What follows the payload of each chunk.
+pub const CHUNK_END: &[u8] = b"\r\n";
+/// Room for the longest [`chunk_head`].
+pub const CHUNK_HEAD_BYTES: usize = 18;
+
+/// Why a chunked body is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ChunkError {
+    /// A chunk size that is not a hexadecimal number.
+    #[error("a chunk size is not a hexadecimal number")]
+    BadSize,
+    /// A chunk size over 2^64 − 1.
+    #[error("a chunk size does not fit in 64 bits")]
+    SizeOverflow,
+    /// A size line or the trailers are too long, or hold a control character.
+    #[error("a chunk extension or the trailers are too long or hold a control character")]
+    BadLine,
+    /// CR LF is missing where it must be.
+    #[error("a line of the chunked coding does not end with CR LF")]
+    BadLineEnd,
+}
+
+/// What [`Decoder::next`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'i> {
+    /// Payload; never empty.
+    Data(&'i [u8]),
+    /// All input is used up and the body goes on.
+    NeedMore,
+    /// The body is complete. What is left of the input is not part of it.
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the first digit of a size.
+    SizeStart,
+    /// Within the digits.
+    Size,
+    /// Within an extension (or the white space before it).
+    Extension,
+    /// CR of the size line seen.
+    SizeLf,
+    /// Within payload.
+    Data,
+    /// Payload over, CR expected.
+    DataCr,
+    /// That CR seen.
+    DataLf,
+    /// At the start of a trailer line.
+    TrailerStart,
+    /// Within a trailer line.
+    Trailer,
+    /// CR of a trailer line seen.
+    TrailerLf,
+    /// CR of the empty line seen.
+    EndLf,
+    /// All read.
+    End,
+}
+
+/// Takes a chunked body apart.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    state: State,
+    /// Payload bytes that are left of this chunk; the size while it is read.
+    left: u64,
+    /// Bytes of the current size line, or of all trailers.
+    line: u32,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// At the start of a body.
+    pub fn new() -> Self {
+        Self {
+            state: State::SizeStart,
+            left: 0,
+            line: 0,
+        }
+    }
+
+    /// True once the whole body was read.
+    pub fn is_done(&self) -> bool {
+        self.state == State::End
+    }
+
+    /// Reads on: the next piece, and how many bytes of `input` are done with (a `Data` piece lies at their end).
+    ///
+    /// Call again with the rest of the input until it says `NeedMore` or `End`.
+    pub fn next<'i>(&mut self, input: &'i [u8]) -> Result<(Piece<'i>, usize), ChunkError> {
+        let mut at = 0;
+        while at < input.len() && self.state != State::End {
+            if self.state == State::Data {
+                let take = usize::try_from(self.left)
+                    .unwrap_or(usize::MAX)
+                    .min(input.len() - at);
+                self.left -= take as u64;
+                if self.left == 0 {
+                    self.state = State::DataCr;
+                }
+                return Ok((Piece::Data(&input[at..at + take]), at + take));
+            }
+            self.state = self.step(input[at])?;
+            at += 1;
+        }
+        let piece = if self.state == State::End {
+            Piece::End
+        } else {
+            Piece::NeedMore
+        };
+        Ok((piece, at))
+    }
+
+    /// One byte of framing.
+    fn step(&mut self, byte: u8) -> Result<State, ChunkError> {
+        match self.state {
+            State::SizeStart => {
+                (self.left, self.line) = (0, 0);
+                self.digit(byte)
+            }
+            State::Size if byte.is_ascii_hexdigit() => self.digit(byte),
+            State::Size | State::Extension => match byte {
+                b'\r' => Ok(State::SizeLf),
+                b';' | b' ' | b'\t' => self.text(byte, MAX_SIZE_LINE, State::Extension),
+                _ if self.state == State::Size => Err(ChunkError::BadSize),
+                _ => self.text(byte, MAX_SIZE_LINE, State::Extension),
+            },
+            State::SizeLf if self.left == 0 => {
+                self.line = 0;
+                line_feed(byte, State::TrailerStart)
+            }
+            State::SizeLf => line_feed(byte, State::Data),
+            State::DataCr if byte == b'\r' => Ok(State::DataLf),
+            State::DataCr => Err(ChunkError::BadLineEnd),
+            State::DataLf => line_feed(byte, State::SizeStart),
+            State::TrailerStart if byte == b'\r' => Ok(State::EndLf),
+            State::TrailerStart | State::Trailer if byte != b'\r' => {
+                self.text(byte, MAX_TRAILERS, State::Trailer)
+            }
+            State::TrailerStart | State::Trailer => Ok(State::TrailerLf),
+            State::TrailerLf => line_feed(byte, State::TrailerStart),
+            State::EndLf => line_feed(byte, State::End),
+            // `next` handles both before it comes here.
+            State::Data | State::End => Ok(self.state),
+        }
+    }
+
+    fn digit(&mut self, byte: u8) -> Result<State, ChunkError> {
+        let digit = (byte as char).to_digit(16).ok_or(ChunkError::BadSize)?;
+        // Leading zeros are allowed, but not without end.
+        self.line += 1;
+        if self.left >> 60 != 0 || self.line > MAX_SIZE_LINE {
+            return Err(ChunkError::SizeOverflow);
+        }
+        self.left = (self.left << 4) | u64::from(digit);
+        Ok(State::Size)
+    }
+
+    fn text(&mut self, byte: u8, limit: u32, then: State) -> Result<State, ChunkError> {
+        self.line += 1;
+        if self.line > limit || (byte.is_ascii_control() && byte != b'\t') {
+            return Err(ChunkError::BadLine);
+        }
+        Ok(then)
+    }
+}
+
+fn line_feed(byte: u8, then: State) -> Result<State, ChunkError> {
+    if byte == b'\n' {
+        Ok(then)
+    } else {
+        Err(ChunkError::BadLineEnd)
+    }
+}
+
+/// Writes what stands before a chunk of `length` bytes (not 0: that would end the body); returns what to send.
+pub fn chunk_head(length: u64, room: &mut [u8; CHUNK_HEAD_BYTES]) -> &[u8] {
+    let digits = (64 - length.leading_zeros()).div_ceil(4).max(1) as usize;
+    for (at, slot) in room[..digits].iter_mut().enumerate() {
+        let nibble = (length >> (4 * (digits - 1 - at))) & 0xf;
+        *slot = b"0123456789abcdef"[nibble as usize];
+    }
+    room[digits..digits + 2].copy_from_slice(CHUNK_END);
+    &room[..digits + 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Feeds a body in pieces that end at `cuts`; payload and number of bytes used.
+    fn decode(body: &[u8], cuts: &[usize]) -> Result<(Vec<u8>, usize, bool), ChunkError> {
+        let mut ends: Vec<usize> = cuts.iter().map(|c| c % (body.len() + 1)).collect();
+        ends.push(body.len());
+        ends.sort_unstable();
+        let (mut decoder, mut payload, mut used) = (Decoder::new(), Vec::new(), 0);
+        for end in ends {
+            while used < end && !decoder.is_done() {
+                let (piece, taken) = decoder.next(&body[used..end])?;
+                used += taken;
+                if let Piece::Data(data) = piece {
+                    payload.extend_from_slice(data);
+                }
+            }
+        }
+        Ok((payload, used, decoder.is_done()))
+    }
+
+    fn encode(chunks: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for chunk in chunks.iter().filter(|c| !c.is_empty()) {
+            out.extend_from_slice(chunk_head(chunk.len() as u64, &mut [0; CHUNK_HEAD_BYTES]));
+            out.extend_from_slice(chunk);
+            out.extend_from_slice(CHUNK_END);
+        }
+        out.extend_from_slice(LAST_CHUNK);
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_payload(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8),
+            cuts in prop::collection::vec(any::<usize>(), 0..20),
+        ) {
+            let mut body = encode(&chunks);
+            let length = body.len();
+            body.extend_from_slice(b"next message");
+            let (payload, used, done) = decode(&body, &cuts).unwrap();
+            prop_assert_eq!(payload, chunks.concat());
+            prop_assert_eq!(used, length);
+            prop_assert!(done);
+        }
+
+        #[test]
+        fn any_bytes_give_an_answer_that_does_not_depend_on_the_split(
+            body in prop::collection::vec(prop::sample::select(&b"0123aF;= \t\r\n\r\nxyz\x00"[..]), 0..60),
+            cuts in prop::collection::vec(any::<usize>(), 0..20),
+        ) {
+            prop_assert_eq!(decode(&body, &cuts), decode(&body, &[]));
+        }
+    }
+
+    #[test]
+    fn extensions_and_trailers_are_passed_over() {
+        let body = b"3;a=\"b c\" ;d\r\nabc\r\n002 \r\nde\r\n0;x\r\nTrailer: 1\r\nOther:2\r\n\r\n";
+        assert_eq!(decode(body, &[]), Ok((b"abcde".to_vec(), body.len(), true)));
+    }
+
+    #[test]
+    fn sloppy_framing_is_refused() {
+        for (body, error) in [
+            (&b"x\r\n"[..], ChunkError::BadSize),
+            (b"\r\n", ChunkError::BadSize),
+            (b"-1\r\n", ChunkError::BadSize),
+            (b"0x1\r\n", ChunkError::BadSize),
+            (b"1\nz", ChunkError::BadSize),
+            (b"1;\nz", ChunkError::BadLine),
+            (b"1\rz", ChunkError::BadLineEnd),
+            (b"1\r\nzz\r\n", ChunkError::BadLineEnd),
+            (b"1\r\nz\n", ChunkError::BadLineEnd),
+            (b"10000000000000000\r\n", ChunkError::SizeOverflow),
+            (b"0\r\nA: \x01\r\n", ChunkError::BadLine),
+            (b"0\r\n\rx", ChunkError::BadLineEnd),
+        ] {
+            assert_eq!(decode(body, &[]), Err(error), "{body:?}");
+        }
+    }
+
+    #[test]
+    fn endless_lines_are_refused() {
+        let zeros = vec![b'0'; 5000];
+        assert_eq!(decode(&zeros, &[]), Err(ChunkError::SizeOverflow));
+        let mut extension = b"1;".to_vec();
+        extension.resize(5000, b'a');
+        assert_eq!(decode(&extension, &[]), Err(ChunkError::BadLine));
+        let mut trailers = b"0\r\n".to_vec();
+        trailers.extend_from_slice(&b"A: b\r\n".repeat(5000));
+        assert_eq!(decode(&trailers, &[]), Err(ChunkError::BadLine));
+    }
+
+    #[test]
+    fn the_largest_size_is_read_and_written() {
+        let mut room = [0; CHUNK_HEAD_BYTES];
+        assert_eq!(chunk_head(u64::MAX, &mut room), b"ffffffffffffffff\r\n");
+        assert_eq!(chunk_head(16, &mut [0; CHUNK_HEAD_BYTES]), b"10\r\n");
+        let mut decoder = Decoder::new();
+        assert_eq!(
+            decoder.next(b"FFFFFFFFFFFFFFFF\r\nab"),
+            Ok((Piece::Data(b"ab"), 20))
+        );
+    }
+}
