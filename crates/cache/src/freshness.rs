@@ -1,0 +1,325 @@
+//! How old is a stored reply, how long is it fresh, and may it answer this request (RFC 9111, 4.2 and 5.2)?
+//!
+//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a reply that does
+//! not say how long it is fresh is stale at once, and is confirmed by its origin each time it is asked for.
+
+/// Longest lifetime that is told apart, in seconds (RFC 9111, 1.2.2).
+const MAX_DELTA_S: u64 = 1 << 31;
+
+/// `Expires` of a reply.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Expires {
+    /// Not there.
+    #[default]
+    Absent,
+    /// Not a date (`0` is usual): expired already.
+    Invalid,
+    /// A date, in Unix seconds.
+    At(i64),
+}
+
+/// `Cache-Control` of a reply, as far as a shared cache minds it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReplyControl {
+    /// `max-age`, in seconds.
+    pub max_age_s: Option<u64>,
+    /// `s-maxage`, in seconds.
+    pub s_maxage_s: Option<u64>,
+    /// `no-store`.
+    pub no_store: bool,
+    /// `no-cache`.
+    pub no_cache: bool,
+    /// `private`.
+    pub private: bool,
+    /// `public`.
+    pub public: bool,
+    /// `must-revalidate`.
+    pub must_revalidate: bool,
+    /// `proxy-revalidate`.
+    pub proxy_revalidate: bool,
+    /// `must-understand`.
+    pub must_understand: bool,
+}
+
+/// How stale a reply a request takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxStale {
+    /// By any time.
+    Any,
+    /// By so many seconds.
+    Seconds(u64),
+}
+
+/// `Cache-Control` of a request (`Pragma: no-cache` counts as `no-cache` where there is no `Cache-Control`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RequestControl {
+    /// `no-cache`: the origin must be asked.
+    pub no_cache: bool,
+    /// `no-store`: the answer must not be kept.
+    pub no_store: bool,
+    /// `only-if-cached`: the origin must not be asked.
+    pub only_if_cached: bool,
+    /// `max-age`, in seconds.
+    pub max_age_s: Option<u64>,
+    /// `min-fresh`, in seconds.
+    pub min_fresh_s: Option<u64>,
+    /// `max-stale`.
+    pub max_stale: Option<MaxStale>,
+}
+
+/// What a reply says about its age, its lifetime and its storing; taken out of its head by the caller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReplyFacts {
+    /// Status code.
+    pub status: u16,
+    /// `Date`, in Unix seconds.
+    pub date_s: Option<i64>,
+    /// `Age`, in seconds; zero when there is none.
+    pub age_s: u64,
+    /// `Expires`.
+    pub expires: Expires,
+    /// It has an `ETag` or a `Last-Modified`, so that the origin can be asked whether it still holds.
+    pub has_validator: bool,
+    /// `Cache-Control`.
+    pub control: ReplyControl,
+}
+
+/// Whether a stored reply may answer a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// As it is.
+    Serve,
+    /// Once the origin has confirmed it.
+    Validate,
+    /// Not at all: the client wants it from the origin.
+    Refetch,
+}
+
+/// Age and lifetime of a stored reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freshness {
+    /// When its age was zero.
+    born_ms: i64,
+    lifetime_ms: i64,
+    /// `no-cache`.
+    always_validate: bool,
+    /// `must-revalidate` and what implies it: never served stale, whatever the request takes.
+    never_stale: bool,
+}
+
+impl Freshness {
+    /// Of a reply that was asked for and whose head was received at these instants.
+    pub fn new(reply: &ReplyFacts, asked_ms: i64, received_ms: i64) -> Self {
+        let date_ms = reply.date_s.map_or(received_ms, seconds_to_ms);
+        let apparent_age_ms = received_ms.saturating_sub(date_ms).max(0);
+        let delay_ms = received_ms.saturating_sub(asked_ms).max(0);
+        let corrected_age_ms = delta_to_ms(reply.age_s).saturating_add(delay_ms);
+        let control = &reply.control;
+        Self {
+            born_ms: received_ms.saturating_sub(apparent_age_ms.max(corrected_age_ms)),
+            lifetime_ms: lifetime_ms(reply, date_ms),
+            always_validate: control.no_cache,
+            never_stale: control.must_revalidate || control.proxy_revalidate || control.s_maxage_s.is_some(),
+        }
+    }
+
+    /// Its age (4.2.3), in milliseconds.
+    pub fn age_ms(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_sub(self.born_ms).max(0)
+    }
+
+    /// Its age in whole seconds, as `Age` shows it.
+    pub fn age_s(&self, now_ms: i64) -> u64 {
+        self.age_ms(now_ms).unsigned_abs() / 1000
+    }
+
+    /// How much longer it is fresh, in milliseconds; zero or less when it is stale.
+    pub fn remaining_ms(&self, now_ms: i64) -> i64 {
+        self.lifetime_ms.saturating_sub(self.age_ms(now_ms))
+    }
+
+    /// Whether it may answer a request at this instant (4.2, 5.2.1).
+    pub fn reuse(&self, request: &RequestControl, now_ms: i64) -> Reuse {
+        if request.no_cache {
+            return Reuse::Refetch;
+        }
+        let too_old = request.max_age_s.is_some_and(|max| max == 0 || self.age_ms(now_ms) > delta_to_ms(max));
+        let remaining_ms = self.remaining_ms(now_ms);
+        let too_near = request.min_fresh_s.is_some_and(|min| remaining_ms < delta_to_ms(min));
+        if self.always_validate || too_old || too_near {
+            return Reuse::Validate;
+        }
+        let stale_ms = -remaining_ms;
+        let stale_is_taken = match request.max_stale {
+            _ if self.never_stale => false,
+            None => false,
+            Some(MaxStale::Any) => true,
+            Some(MaxStale::Seconds(most)) => stale_ms <= delta_to_ms(most),
+        };
+        if remaining_ms > 0 || stale_is_taken { Reuse::Serve } else { Reuse::Validate }
+    }
+}
+
+/// Whether the reply says itself how long it is fresh.
+pub fn has_explicit_lifetime(reply: &ReplyFacts) -> bool {
+    reply.control.s_maxage_s.is_some()
+        || reply.control.max_age_s.is_some()
+        || !matches!(reply.expires, Expires::Absent)
+}
+
+/// Freshness lifetime (4.2.1) of a reply to a shared cache.
+fn lifetime_ms(reply: &ReplyFacts, date_ms: i64) -> i64 {
+    if let Some(seconds) = reply.control.s_maxage_s.or(reply.control.max_age_s) {
+        return delta_to_ms(seconds);
+    }
+    match reply.expires {
+        Expires::At(at_s) => seconds_to_ms(at_s).saturating_sub(date_ms).clamp(0, delta_to_ms(MAX_DELTA_S)),
+        Expires::Invalid | Expires::Absent => 0,
+    }
+}
+
+fn seconds_to_ms(seconds: i64) -> i64 {
+    seconds.saturating_mul(1000)
+}
+
+fn delta_to_ms(seconds: u64) -> i64 {
+    // At most 2^31 seconds: fits.
+    (seconds.min(MAX_DELTA_S) * 1000) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const T: i64 = 1_000_000;
+
+    fn expiring(after_s: i64) -> ReplyFacts {
+        ReplyFacts { status: 200, date_s: Some(T), expires: Expires::At(T + after_s), ..Default::default() }
+    }
+
+    fn with_control(control: ReplyControl) -> ReplyFacts {
+        ReplyFacts { status: 200, date_s: Some(T), control, ..Default::default() }
+    }
+
+    fn at(reply: &ReplyFacts) -> Freshness {
+        Freshness::new(reply, T * 1000, T * 1000)
+    }
+
+    fn plain(freshness: &Freshness, now_ms: i64) -> Reuse {
+        freshness.reuse(&RequestControl::default(), now_ms)
+    }
+
+    #[test]
+    fn a_reply_is_fresh_until_the_very_instant_of_expires() {
+        let fresh = at(&expiring(10));
+        assert_eq!(plain(&fresh, T * 1000 + 9_999), Reuse::Serve);
+        assert_eq!(plain(&fresh, T * 1000 + 10_000), Reuse::Validate);
+    }
+
+    #[test]
+    fn s_maxage_wins_over_max_age_which_wins_over_expires() {
+        let mut reply = expiring(1000);
+        reply.control.max_age_s = Some(100);
+        assert_eq!(at(&reply).remaining_ms(T * 1000), 100_000);
+        reply.control.s_maxage_s = Some(10);
+        assert_eq!(at(&reply).remaining_ms(T * 1000), 10_000);
+    }
+
+    #[test]
+    fn without_a_lifetime_or_with_a_broken_one_a_reply_is_stale_at_once() {
+        let silent = ReplyFacts { status: 200, date_s: Some(T), has_validator: true, ..Default::default() };
+        assert_eq!(plain(&at(&silent), T * 1000), Reuse::Validate);
+        let broken = ReplyFacts { expires: Expires::Invalid, ..silent };
+        assert_eq!(plain(&at(&broken), T * 1000), Reuse::Validate);
+    }
+
+    #[test]
+    fn age_is_the_larger_of_what_dates_and_what_age_say() {
+        // Dated 4 s before it came; the cache before us says 7 s, and the way took 1 s.
+        let reply = ReplyFacts { date_s: Some(T - 4), age_s: 7, ..expiring(100) };
+        let fresh = Freshness::new(&reply, T * 1000 - 1000, T * 1000);
+        assert_eq!(fresh.age_s(T * 1000), 8);
+        assert_eq!(fresh.age_s(T * 1000 + 2500), 10);
+        let dated = Freshness::new(&ReplyFacts { age_s: 0, ..reply }, T * 1000 - 1000, T * 1000);
+        assert_eq!(dated.age_s(T * 1000), 4);
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_or_behind_makes_no_negative_age() {
+        let ahead = ReplyFacts { date_s: Some(T + 50), ..expiring(60) };
+        let fresh = at(&ahead);
+        assert_eq!(fresh.age_s(T * 1000), 0);
+        assert_eq!(fresh.age_s(T * 1000 - 5000), 0);
+        assert_eq!(fresh.remaining_ms(T * 1000), 10_000);
+    }
+
+    #[test]
+    fn a_reload_is_never_answered_from_the_store() {
+        let request = RequestControl { no_cache: true, ..Default::default() };
+        assert_eq!(at(&expiring(10)).reuse(&request, T * 1000), Reuse::Refetch);
+    }
+
+    #[test]
+    fn requests_narrow_and_widen_what_they_take() {
+        let fresh = at(&expiring(10));
+        let ask = |request: RequestControl, after_ms: i64| fresh.reuse(&request, T * 1000 + after_ms);
+        let max_age = |s| RequestControl { max_age_s: Some(s), ..Default::default() };
+        assert_eq!(ask(max_age(5), 5000), Reuse::Serve);
+        assert_eq!(ask(max_age(5), 5001), Reuse::Validate);
+        assert_eq!(ask(max_age(0), 0), Reuse::Validate);
+        let min_fresh = RequestControl { min_fresh_s: Some(3), ..Default::default() };
+        assert_eq!(ask(min_fresh, 7000), Reuse::Serve);
+        assert_eq!(ask(min_fresh, 7001), Reuse::Validate);
+        let max_stale = |m| RequestControl { max_stale: Some(m), ..Default::default() };
+        assert_eq!(ask(max_stale(MaxStale::Seconds(2)), 12_000), Reuse::Serve);
+        assert_eq!(ask(max_stale(MaxStale::Seconds(2)), 12_001), Reuse::Validate);
+        assert_eq!(ask(max_stale(MaxStale::Any), 1_000_000), Reuse::Serve);
+    }
+
+    #[test]
+    fn what_must_be_revalidated_is_not_served_stale_and_no_cache_not_even_fresh() {
+        let takes_all = RequestControl { max_stale: Some(MaxStale::Any), ..Default::default() };
+        for control in [
+            ReplyControl { must_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ReplyControl { proxy_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ReplyControl { s_maxage_s: Some(1), ..Default::default() },
+        ] {
+            let fresh = at(&with_control(control));
+            assert_eq!(fresh.reuse(&takes_all, T * 1000 + 2000), Reuse::Validate, "{control:?}");
+            assert_eq!(plain(&fresh, T * 1000), Reuse::Serve, "{control:?}");
+        }
+        let no_cache = ReplyControl { no_cache: true, max_age_s: Some(100), ..Default::default() };
+        assert_eq!(at(&with_control(no_cache)).reuse(&takes_all, T * 1000), Reuse::Validate);
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_overflows(
+            date_s in proptest::option::of(any::<i64>()), expires_s in any::<i64>(), age_s in any::<u64>(),
+            asked_ms in any::<i64>(), received_ms in any::<i64>(), now_ms in any::<i64>(), delta in any::<u64>(),
+        ) {
+            let control = ReplyControl { max_age_s: (delta % 2 == 0).then_some(delta), ..Default::default() };
+            let reply = ReplyFacts { status: 200, date_s, age_s, expires: Expires::At(expires_s), control, ..Default::default() };
+            let fresh = Freshness::new(&reply, asked_ms, received_ms);
+            let request = RequestControl {
+                max_age_s: Some(delta), min_fresh_s: Some(delta), max_stale: Some(MaxStale::Seconds(delta)),
+                ..Default::default()
+            };
+            fresh.reuse(&request, now_ms);
+            prop_assert!(fresh.age_ms(now_ms) >= 0);
+        }
+
+        #[test]
+        fn with_one_clock_a_reply_is_fresh_exactly_until_expires(
+            life_s in 0i64..100_000, made_ms in 0i64..5_000, after_ms in 0i64..200_000_000,
+        ) {
+            let received_ms = T * 1000 + made_ms;
+            let date_s = received_ms / 1000;
+            let reply = ReplyFacts { date_s: Some(date_s), expires: Expires::At(date_s + life_s), ..expiring(0) };
+            let fresh = Freshness::new(&reply, received_ms, received_ms);
+            let now_ms = received_ms + after_ms;
+            prop_assert_eq!(plain(&fresh, now_ms) == Reuse::Serve, now_ms < (date_s + life_s) * 1000);
+        }
+    }
+}

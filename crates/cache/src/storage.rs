@@ -1,0 +1,204 @@
+//! What may a shared cache store, and what makes it drop what it has (RFC 9111, sections 3 and 4.4)?
+
+use thiserror::Error;
+
+use crate::freshness::{ReplyFacts, RequestControl, has_explicit_lifetime};
+
+/// What a method means to a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MethodClass {
+    /// Answered from the store, fills it.
+    Get,
+    /// Answered from the store, does not fill it.
+    Head,
+    /// Changes nothing at the origin, and is not cached: OPTIONS, TRACE.
+    Safe,
+    /// May change the resource: POST, PUT, DELETE and every method that is not known.
+    Unsafe,
+}
+
+impl MethodClass {
+    /// Of a method as sent; methods are case-sensitive.
+    pub fn of(method: &str) -> Self {
+        match method {
+            "GET" => MethodClass::Get,
+            "HEAD" => MethodClass::Head,
+            "OPTIONS" | "TRACE" => MethodClass::Safe,
+            _ => MethodClass::Unsafe,
+        }
+    }
+}
+
+/// True for methods that may be sent again when it is not known whether the first attempt was acted on
+/// (RFC 9110, 9.2.2).
+pub fn is_idempotent(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE")
+}
+
+/// Whether a reply of this status to a request of this class drops what is stored under its target (4.4).
+pub fn invalidates(method: MethodClass, status: u16) -> bool {
+    method == MethodClass::Unsafe && matches!(status, 200..=399)
+}
+
+/// Why a reply may not be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum NotStored {
+    /// Only replies to GET are stored.
+    #[error("the method is not GET")]
+    Method,
+    /// Part of a representation, a 304, an interim reply, or a status that is not final.
+    #[error("the status is not one that is stored")]
+    Status,
+    /// `no-store` in the request or the reply.
+    #[error("no-store")]
+    NoStore,
+    /// `private` in the reply.
+    #[error("private")]
+    Private,
+    /// The request was authorised, and the reply does not say that it may be shared.
+    #[error("the request was authorised, and the reply is not marked for sharing")]
+    Authorised,
+    /// Neither a lifetime nor a validator: it could never be used again.
+    #[error("neither a lifetime nor a validator")]
+    Useless,
+}
+
+/// Whether a shared cache may store the final reply to a request, and has a use for it (3 and 3.5).
+pub fn may_store(
+    method: MethodClass,
+    request: &RequestControl,
+    authorised: bool,
+    reply: &ReplyFacts,
+) -> Result<(), NotStored> {
+    let control = &reply.control;
+    let understood = is_understood(reply.status);
+    if method != MethodClass::Get {
+        return Err(NotStored::Method);
+    }
+    if matches!(reply.status, 0..=199 | 206 | 304) || (control.must_understand && !understood) {
+        return Err(NotStored::Status);
+    }
+    // must-understand lifts no-store for a cache that knows the status (5.2.2.3).
+    if request.no_store || (control.no_store && !control.must_understand) {
+        return Err(NotStored::NoStore);
+    }
+    if control.private {
+        return Err(NotStored::Private);
+    }
+    let for_sharing = control.public || control.must_revalidate || control.s_maxage_s.is_some();
+    if authorised && !for_sharing {
+        return Err(NotStored::Authorised);
+    }
+    let explicit = has_explicit_lifetime(reply);
+    if !(explicit || control.public || is_cachable_by_default(reply.status)) {
+        return Err(NotStored::Status);
+    }
+    if !(explicit || reply.has_validator) {
+        return Err(NotStored::Useless);
+    }
+    Ok(())
+}
+
+/// Statuses that may be stored without being told so (RFC 9110, 15.1), without 206.
+fn is_cachable_by_default(status: u16) -> bool {
+    matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// Statuses whose caching requirements are known here and met.
+fn is_understood(status: u16) -> bool {
+    is_cachable_by_default(status) || matches!(status, 302 | 307)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::freshness::{Expires, ReplyControl};
+
+    fn ok(control: ReplyControl) -> ReplyFacts {
+        ReplyFacts { status: 200, has_validator: true, control, ..Default::default() }
+    }
+
+    fn store(reply: &ReplyFacts) -> Result<(), NotStored> {
+        may_store(MethodClass::Get, &RequestControl::default(), false, reply)
+    }
+
+    #[test]
+    fn a_public_reply_with_expiry_is_stored_and_a_private_one_is_not() {
+        let public = ReplyControl { public: true, ..Default::default() };
+        assert_eq!(store(&ReplyFacts { expires: Expires::At(5), ..ok(public) }), Ok(()));
+        let uncachable = ReplyControl { private: true, no_cache: true, no_store: true, ..Default::default() };
+        assert_eq!(store(&ok(uncachable)), Err(NotStored::NoStore));
+        assert_eq!(store(&ok(ReplyControl { private: true, ..Default::default() })), Err(NotStored::Private));
+    }
+
+    #[test]
+    fn only_replies_to_get_are_stored() {
+        let reply = ok(ReplyControl { max_age_s: Some(5), ..Default::default() });
+        for method in ["HEAD", "POST", "OPTIONS", "get", "FROBNICATE"] {
+            let class = MethodClass::of(method);
+            let stored = may_store(class, &RequestControl::default(), false, &reply);
+            assert_eq!(stored, Err(NotStored::Method), "{method}");
+        }
+    }
+
+    #[test]
+    fn no_store_in_the_request_is_obeyed() {
+        let request = RequestControl { no_store: true, ..Default::default() };
+        let reply = ok(ReplyControl { max_age_s: Some(5), ..Default::default() });
+        assert_eq!(may_store(MethodClass::Get, &request, false, &reply), Err(NotStored::NoStore));
+    }
+
+    #[test]
+    fn an_authorised_reply_is_stored_only_when_marked_for_sharing() {
+        let request = RequestControl::default();
+        let lifetime = ReplyControl { max_age_s: Some(5), ..Default::default() };
+        let kept = |control| may_store(MethodClass::Get, &request, true, &ok(control));
+        assert_eq!(kept(lifetime), Err(NotStored::Authorised));
+        assert_eq!(kept(ReplyControl { public: true, ..lifetime }), Ok(()));
+        assert_eq!(kept(ReplyControl { must_revalidate: true, ..lifetime }), Ok(()));
+        assert_eq!(kept(ReplyControl { s_maxage_s: Some(1), ..lifetime }), Ok(()));
+    }
+
+    #[test]
+    fn what_could_never_be_used_again_is_not_stored() {
+        let silent = ReplyFacts { status: 200, ..Default::default() };
+        assert_eq!(store(&silent), Err(NotStored::Useless));
+        assert_eq!(store(&ReplyFacts { has_validator: true, ..silent }), Ok(()));
+    }
+
+    #[test]
+    fn odd_statuses_need_an_explicit_lifetime_and_partial_ones_never_go_in() {
+        let lifetime = ReplyControl { max_age_s: Some(5), ..Default::default() };
+        assert_eq!(store(&ReplyFacts { status: 500, ..ok(lifetime) }), Ok(()));
+        assert_eq!(store(&ReplyFacts { status: 500, ..ok(ReplyControl::default()) }), Err(NotStored::Status));
+        assert_eq!(store(&ReplyFacts { status: 404, ..ok(ReplyControl::default()) }), Ok(()));
+        for status in [100, 206, 304] {
+            assert_eq!(store(&ReplyFacts { status, ..ok(lifetime) }), Err(NotStored::Status), "{status}");
+        }
+    }
+
+    #[test]
+    fn must_understand_lifts_no_store_for_known_statuses_only() {
+        let control =
+            ReplyControl { must_understand: true, no_store: true, max_age_s: Some(5), ..Default::default() };
+        assert_eq!(store(&ok(control)), Ok(()));
+        assert_eq!(store(&ReplyFacts { status: 599, ..ok(control) }), Err(NotStored::Status));
+    }
+
+    #[test]
+    fn unsafe_methods_that_succeed_invalidate() {
+        for (method, status, drops) in [
+            ("POST", 200, true),
+            ("DELETE", 204, true),
+            ("FROBNICATE", 302, true),
+            ("POST", 404, false),
+            ("POST", 500, false),
+            ("OPTIONS", 200, false),
+            ("GET", 200, false),
+            ("HEAD", 200, false),
+        ] {
+            assert_eq!(invalidates(MethodClass::of(method), status), drops, "{method} {status}");
+        }
+        assert!(is_idempotent("PUT") && !is_idempotent("POST") && !is_idempotent("FROBNICATE"));
+    }
+}
