@@ -1,2 +1,38 @@
-//! The `assay` command.
-fn main() {}
+//! The `assay` command: parse → do → exit code.
+//!
+//! Everything that measures lives in the other crates; here are commands, flags, and the terminal.
+//!
+//! *Does not:* compute results, open sockets, or decide whether a run is valid.
+
+mod args;
+mod commands;
+mod exit;
+mod interrupt;
+mod live;
+mod output;
+mod source;
+mod units;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use exit::Exit;
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Run(args) => commands::run::run(&args),
+        Command::Check(args) => commands::check::check(&args),
+        Command::Report(args) => commands::report::report(&args),
+        Command::Proxies(args) => commands::proxies::proxies(&args),
+        Command::Workloads(args) => commands::workloads::workloads(&args),
+        Command::Role(args) => commands::role::role(&args),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output::complain(&failure);
+            Exit::from(failure).into()
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The commands, one file each: flags, then what they do.
+
+pub mod check;
+pub mod proxies;
+pub mod report;
+pub mod role;
+pub mod run;
+pub mod run_args;
+pub mod workloads;

@@ -1,0 +1,106 @@
+//! What can be typed after `assay run`?
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::units;
+
+const TARGET: &str = "Target";
+const LOAD: &str = "Workload";
+const RECORD: &str = "Results";
+const MACHINE: &str = "This machine";
+
+const EXAMPLES: &str = "\
+Examples:
+  assay run demo
+  assay run image.pg --proxy varnish --memory 256MB
+  assay run image.pg --proxy nginx --rehearse 60s --json -o nginx.json
+  assay run image.pg --proxy 10.1.2.3:8080 --forward --origin-listen 10.1.2.4:9000
+  assay run image.pg --direct                    no proxy: what can this machine do at all?
+
+The first Ctrl-C stops the run and reports what there is; the second quits at once.";
+
+/// Flags of `assay run`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RunArgs {
+    /// A PGL file, or the name of a bundled workload (`assay workloads`)
+    pub workload: String,
+
+    /// What to test: `builtin`, `direct` (nothing), a name from `assay proxies`, a description FILE.toml, or
+    /// the HOST:PORT of one that runs already
+    #[arg(long, value_name = "TARGET", default_value = "builtin", conflicts_with = "direct", help_heading = TARGET)]
+    pub proxy: String,
+    /// Robots speak to the origins themselves, like `--proxy direct`
+    #[arg(long, help_heading = TARGET)]
+    pub direct: bool,
+    /// Speak to it as a reverse proxy, which stands for the origins (the default)
+    #[arg(long, conflicts_with = "forward", help_heading = TARGET)]
+    pub reverse: bool,
+    /// Speak to it as a forward proxy: requests carry whole URLs
+    #[arg(long, help_heading = TARGET)]
+    pub forward: bool,
+    /// Memory for the proxy's cache
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = units::size, help_heading = TARGET)]
+    pub memory: u64,
+    /// Disk for the proxy's cache
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = units::size, help_heading = TARGET)]
+    pub disk: u64,
+    /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
+    #[arg(long, value_name = "DIR", help_heading = TARGET)]
+    pub proxy_dir: Vec<PathBuf>,
+    /// You may load a target with a public address: it is yours
+    #[arg(long, help_heading = TARGET)]
+    pub i_own_this_target: bool,
+
+    /// Squeeze the whole schedule into DUR: durations and volumes shrink, rates and sizes stay
+    #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = LOAD)]
+    pub rehearse: Option<Duration>,
+    /// A rehearsal shrinks `--memory` and `--disk` too
+    #[arg(long, requires = "rehearse", help_heading = LOAD)]
+    pub scale_capacity: bool,
+    /// Seed of all that is random; the same seed gives the same requests
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = LOAD)]
+    pub seed: u64,
+    /// Treat private interests as public ones, as Web Polygraph does since 3.6
+    #[arg(long, help_heading = LOAD)]
+    pub private_as_public: bool,
+    /// Look for included files in DIR too
+    #[arg(short = 'I', long = "include", value_name = "DIR", help_heading = LOAD)]
+    pub include: Vec<PathBuf>,
+    /// An answer that is not complete after DUR is an error
+    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = LOAD)]
+    pub timeout: Duration,
+
+    /// Where the run directory goes [default: runs/WORKLOAD-PROXY-DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = RECORD)]
+    pub run_dir: Option<PathBuf>,
+    /// Record every single request (Parquet)
+    #[arg(long, help_heading = RECORD)]
+    pub xact_log: bool,
+    /// The result as one JSON document
+    #[arg(long, help_heading = RECORD)]
+    pub json: bool,
+    /// Write the result to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE", help_heading = RECORD)]
+    pub output: Option<PathBuf>,
+    /// Make no HTML report (`assay report RUN_DIR` makes it later)
+    #[arg(long, help_heading = RECORD)]
+    pub no_report: bool,
+    /// A line a second instead of the live view
+    #[arg(long, help_heading = RECORD)]
+    pub no_live: bool,
+
+    /// Robots' worker threads [default: one for each processor they may use]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = MACHINE)]
+    pub threads: Option<u32>,
+    /// Where an origin listens, once for each origin of the workload [default: loopback]
+    #[arg(long, value_name = "ADDR:PORT", help_heading = MACHINE)]
+    pub origin_listen: Vec<SocketAddr>,
+    /// Leave the placement on processors to the system
+    #[arg(long, help_heading = MACHINE)]
+    pub no_pin: bool,
+}

@@ -1,0 +1,58 @@
+//! How does the command end? Exit codes, and failures that know theirs.
+
+use std::process::ExitCode;
+
+/// Exit codes are a contract with scripts; see the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything went as asked.
+    Fine = 0,
+    /// The run failed.
+    Failed = 1,
+    /// Usage or workload error, or a plan this machine cannot carry; nothing was started.
+    Usage = 2,
+    /// The run ended but its numbers cannot be trusted: Assay or the lab was the limit.
+    Invalid = 96,
+    /// Interrupted; what was measured until then is in the run directory.
+    Interrupted = 105,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command did not do what it was asked, and the exit code that says so.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    /// The chain of causes, outermost first.
+    pub error: anyhow::Error,
+    /// What to try, if there is something.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// Found before anything was started: exit code 2.
+    pub fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self { exit: Exit::Usage, error: error.into(), hint: None }
+    }
+
+    /// Found while doing it: exit code 1.
+    pub fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self { exit: Exit::Failed, error: error.into(), hint: None }
+    }
+
+    /// Adds what to try.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<Failure> for Exit {
+    fn from(failure: Failure) -> Exit {
+        failure.exit
+    }
+}

@@ -1,0 +1,33 @@
+//! What does a second of a run look like on one line? For pipes, logs and terminals without colour.
+
+use super::state::State;
+use super::words::{clock, count, percent, quantile, rate};
+
+/// The last second of the run in one line, without a line end.
+pub fn line(state: &State) -> String {
+    let mut parts = vec![format!("{:>6}", clock(state.now_ms))];
+    let Some(phase) = state.current() else {
+        parts.push(state.stage.clone());
+        return parts.join("  ");
+    };
+    parts.push(format!("{} {:.0} %", phase.info.name, state.done(phase) * 100.0));
+    if let Some(second) = state.last_second() {
+        parts.push(format!("{}/s of {}/s", rate(second.measured()), rate(second.offered())));
+    }
+    let recent = state.recent();
+    parts.push(format!(
+        "response hit p50 {} p99 {}, miss p50 {} p99 {}",
+        quantile(&recent.hit, 0.5),
+        quantile(&recent.hit, 0.99),
+        quantile(&recent.miss, 0.5),
+        quantile(&recent.miss, 0.99)
+    ));
+    let dhr = phase.dhr();
+    parts.push(format!("DHR {} of ideal {}", percent(dhr.measured), percent(dhr.ideal)));
+    if state.levels.waiting > 0 || state.unsent() > 0 {
+        parts.push(format!("waiting {} unsent {}", count(state.levels.waiting), count(state.unsent())));
+    }
+    let errors: u64 = state.errors().iter().map(|(_, n)| n).sum();
+    parts.push(format!("errors {}", count(errors)));
+    parts.join("  ")
+}

@@ -1,0 +1,113 @@
+//! How is a run watched? A full-screen view on a terminal, one line a second elsewhere; on standard error.
+
+mod draw;
+mod line;
+mod screen;
+mod state;
+mod words;
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use assay_lab::{LabEvent, Stage};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+pub use state::Header;
+
+use crate::output;
+use screen::Screen;
+use state::State;
+
+/// Frames on a terminal: smooth enough, and next to nothing of a processor.
+const FRAME: Duration = Duration::from_millis(250);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The whole terminal.
+    Screen,
+    /// A line a second.
+    Lines,
+}
+
+impl Style {
+    /// The whole terminal if there is one that may be coloured and the user has nothing against it.
+    pub fn choose(no_live: bool) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let plain = no_live || dumb || output::no_colour() || !io::stderr().is_terminal();
+        if plain { Style::Lines } else { Style::Screen }
+    }
+}
+
+/// Shows a run until its events end.
+pub async fn watch(mut events: UnboundedReceiver<LabEvent>, header: Header, style: Style) {
+    let mut view = View::new(header, style);
+    let mut tick = tokio::time::interval(if style == Style::Screen { FRAME } else { SECOND });
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                Some(event) => view.take(&event),
+                None => break,
+            },
+            _ = tick.tick() => view.tick(),
+        }
+    }
+}
+
+/// The state and where it is shown.
+struct View {
+    state: State,
+    /// None: lines, or the terminal went away.
+    screen: Option<Screen>,
+    started_unix_ms: Option<u64>,
+    finished: bool,
+}
+
+impl View {
+    fn new(header: Header, style: Style) -> Self {
+        // A terminal that cannot be had is no reason not to measure: lines do as well.
+        let screen = (style == Style::Screen).then(Screen::open).and_then(Result::ok);
+        Self { state: State::new(header), screen, started_unix_ms: None, finished: false }
+    }
+
+    fn take(&mut self, event: &LabEvent) {
+        self.state.take(event);
+        match event {
+            LabEvent::Started { started_unix_ms, .. } => self.started_unix_ms = Some(*started_unix_ms),
+            LabEvent::Finished => self.finished = true,
+            _ if self.screen.is_some() => {}
+            LabEvent::Stage(Stage::Planned { run_dir }) => {
+                output::eprint(&format!("run directory {}\n", run_dir.display()));
+            }
+            LabEvent::Stage(stage) => output::eprint(&format!("{}\n", state::stage_words(stage))),
+            LabEvent::Fault { .. } | LabEvent::Example(_) => {
+                let message = self.state.messages.back().cloned().unwrap_or_default();
+                output::eprint(&format!("{message}\n"));
+            }
+            _ => {}
+        }
+    }
+
+    fn tick(&mut self) {
+        let Some(started_unix_ms) = self.started_unix_ms else {
+            return self.show();
+        };
+        let now_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        self.state.now_ms = now_unix_ms.saturating_sub(started_unix_ms);
+        self.show();
+        if self.screen.is_none() && !self.finished && !self.state.seconds.is_empty() {
+            output::eprint(&format!("{}\n", line::line(&self.state)));
+        }
+    }
+
+    fn show(&mut self) {
+        let Some(screen) = &mut self.screen else { return };
+        if screen.draw(&self.state).is_err() {
+            self.screen = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

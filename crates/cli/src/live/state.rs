@@ -1,0 +1,355 @@
+//! What does the live view know? Everything the lab has told so far, summed up for looking at.
+//!
+//! Pure: events and the time go in, figures come out. Drawing is in `draw` and `line`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use assay_lab::{LabEvent, Stage};
+use assay_record::counts::RobotCounts;
+use assay_record::histogram::Histogram;
+use assay_record::interval::{HostInterval, RobotInterval, RobotLevels, Times};
+use assay_record::run::PhaseInfo;
+
+/// Seconds kept for the curves.
+const SECONDS_KEPT: usize = 400;
+/// Seconds that response times are taken from: long enough for a 99th percentile, short enough to be "now".
+const RECENT_SECONDS: usize = 5;
+/// Messages kept.
+const MESSAGES_KEPT: usize = 8;
+
+/// What is known before the run starts.
+#[derive(Debug, Clone, Default)]
+pub struct Header {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name (and, once known, version) of the target.
+    pub target: String,
+    /// Robots.
+    pub robots: u32,
+    /// Origins.
+    pub origins: u32,
+    /// Seed.
+    pub seed: u64,
+    /// Squeezed schedule.
+    pub rehearsal: bool,
+}
+
+/// One phase, planned and as it goes.
+#[derive(Debug, Clone, Default)]
+pub struct PhaseState {
+    /// The plan.
+    pub info: PhaseInfo,
+    /// When it began, in milliseconds since the start of the run.
+    pub began_ms: Option<u64>,
+    /// When it ended.
+    pub ended_ms: Option<u64>,
+    /// Told progress of a best-effort phase, 0 to 1.
+    pub progress: Option<f64>,
+    /// Robots' counts of this phase.
+    pub counts: RobotCounts,
+    /// What the origins say were validations, not hits: xacts and bytes.
+    pub validated: (u64, u64),
+}
+
+/// One second of the run, all phases.
+#[derive(Debug, Clone, Default)]
+pub struct Second {
+    /// When it began, in milliseconds since the start of the run.
+    pub start_ms: u64,
+    length_ms: u64,
+    /// Robots' counts.
+    pub counts: RobotCounts,
+    hit: Vec<Times>,
+    miss: Vec<Times>,
+    lateness: Vec<assay_record::histogram::SparseHistogram>,
+}
+
+impl Second {
+    /// Events per second of a count of this second.
+    fn rate(&self, count: u64) -> f64 {
+        count as f64 * 1000.0 / self.length_ms.max(1) as f64
+    }
+
+    /// Requests that came due, per second.
+    pub fn offered(&self) -> f64 {
+        self.rate(self.counts.due)
+    }
+
+    /// Requests answered without error, per second.
+    pub fn measured(&self) -> f64 {
+        self.rate(self.counts.completed)
+    }
+}
+
+/// A hit ratio thrice, 0 to 1; none: nothing to divide by.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Ratios {
+    /// From the stream alone.
+    pub offered: Option<f64>,
+    /// Of an infinite cache.
+    pub ideal: Option<f64>,
+    /// Of the target.
+    pub measured: Option<f64>,
+}
+
+/// Recent times, merged.
+#[derive(Debug, Clone, Default)]
+pub struct Recent {
+    /// Response times of all xacts.
+    pub all: Histogram,
+    /// Of hits.
+    pub hit: Histogram,
+    /// Of everything else.
+    pub miss: Histogram,
+    /// What Assay itself added.
+    pub lateness: Histogram,
+}
+
+/// Outcomes of basic xacts of a phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcomes {
+    /// From the store.
+    pub hit: u64,
+    /// Joined another's fetch.
+    pub collapsed: u64,
+    /// Confirmed by the origin.
+    pub revalidated: u64,
+    /// Made by the origin.
+    pub miss: u64,
+}
+
+/// Everything the live view knows.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// What is known before the run starts.
+    pub header: Header,
+    /// What is being done, in words, while no phase runs.
+    pub stage: String,
+    /// The run directory.
+    pub run_dir: String,
+    /// The schedule began.
+    pub started: bool,
+    /// Stopping was asked for.
+    pub draining: bool,
+    /// Phases in order.
+    pub phases: Vec<PhaseState>,
+    /// Milliseconds since the start of the run.
+    pub now_ms: u64,
+    /// Last seconds, oldest first.
+    pub seconds: VecDeque<Second>,
+    /// Levels at the end of the last interval.
+    pub levels: RobotLevels,
+    /// Last interval of each role.
+    pub hosts: BTreeMap<String, HostInterval>,
+    /// What a person should see: faults and first errors, oldest first.
+    pub messages: VecDeque<String>,
+}
+
+impl State {
+    /// A state before anything has happened.
+    pub fn new(header: Header) -> Self {
+        Self { header, stage: "getting ready".into(), ..Self::default() }
+    }
+
+    /// Takes in one event.
+    pub fn take(&mut self, event: &LabEvent) {
+        match event {
+            LabEvent::Stage(stage) => self.take_stage(stage),
+            LabEvent::Started { phases, target, .. } => {
+                self.header.target = format!("{} {}", target.name, target.version).trim_end().to_owned();
+                self.phases =
+                    phases.iter().map(|info| PhaseState { info: info.clone(), ..PhaseState::default() }).collect();
+                self.started = true;
+            }
+            LabEvent::Robots(interval) => self.take_robots(interval),
+            LabEvent::Origins(interval) => {
+                if let Some(phase) = self.phases.get_mut(usize::from(interval.phase)) {
+                    phase.validated.0 += interval.counts.validated_basic;
+                    phase.validated.1 += interval.counts.validated_basic_bytes;
+                }
+            }
+            LabEvent::Host(interval) => {
+                self.hosts.insert(interval.role.clone(), (**interval).clone());
+            }
+            LabEvent::PhaseBegan { phase, at_ms } => self.with_phase(*phase, |p| p.began_ms = Some(*at_ms)),
+            LabEvent::PhaseEnded { phase, at_ms } => self.with_phase(*phase, |p| p.ended_ms = Some(*at_ms)),
+            LabEvent::Progress { phase, done } => self.with_phase(*phase, |p| p.progress = Some(*done)),
+            LabEvent::Example(example) => {
+                self.message(format!("{}: {} ({})", example.kind, example.detail, example.request));
+            }
+            LabEvent::Fault { blame, message } => self.message(format!("fault of {blame}: {message}")),
+            LabEvent::Proxy { .. } | LabEvent::Finished => {}
+        }
+    }
+
+    fn take_stage(&mut self, stage: &Stage) {
+        self.stage = stage_words(stage);
+        match stage {
+            Stage::Planned { run_dir } => self.run_dir = run_dir.display().to_string(),
+            Stage::Draining => self.draining = true,
+            _ => {}
+        }
+    }
+
+    fn take_robots(&mut self, interval: &RobotInterval) {
+        self.with_phase(interval.phase, |phase| phase.counts.merge(&interval.counts));
+        // Intervals that lie in the same second (two phases, or several workers) are one second here.
+        let second_ms = interval.start_ms / 1000 * 1000;
+        if self.seconds.back().is_none_or(|last| last.start_ms < second_ms) {
+            if self.seconds.len() == SECONDS_KEPT {
+                self.seconds.pop_front();
+            }
+            self.seconds.push_back(Second { start_ms: second_ms, ..Second::default() });
+        }
+        let Some(second) = self.seconds.iter_mut().rev().find(|s| s.start_ms <= second_ms) else { return };
+        let end_ms = interval.start_ms + interval.length_ms;
+        second.length_ms = second.length_ms.max(end_ms.saturating_sub(second.start_ms).min(1000));
+        second.counts.merge(&interval.counts);
+        second.hit.push(interval.hit.clone());
+        second.miss.push(interval.miss.clone());
+        second.lateness.push(interval.lateness.clone());
+        self.levels = interval.levels;
+    }
+
+    fn with_phase(&mut self, index: u16, change: impl FnOnce(&mut PhaseState)) {
+        if let Some(phase) = self.phases.get_mut(usize::from(index)) {
+            change(phase);
+        }
+    }
+
+    fn message(&mut self, text: String) {
+        if self.messages.len() == MESSAGES_KEPT {
+            self.messages.pop_front();
+        }
+        self.messages.push_back(text);
+    }
+
+    /// The phase that runs, else the last that ran.
+    pub fn current(&self) -> Option<&PhaseState> {
+        let began = |phase: &&PhaseState| phase.began_ms.is_some();
+        self.phases.iter().find(|phase| began(phase) && phase.ended_ms.is_none()).or(self
+            .phases
+            .iter()
+            .rev()
+            .find(began))
+    }
+
+    /// How much of a phase is done, 0 to 1.
+    pub fn done(&self, phase: &PhaseState) -> f64 {
+        if phase.ended_ms.is_some() {
+            return 1.0;
+        }
+        let Some(began_ms) = phase.began_ms else { return 0.0 };
+        if let Some(done) = phase.progress {
+            return done.clamp(0.0, 1.0);
+        }
+        match (phase.info.planned_start_ms, phase.info.planned_end_ms) {
+            (Some(start_ms), Some(end_ms)) if end_ms > start_ms => {
+                (self.now_ms.saturating_sub(began_ms) as f64 / (end_ms - start_ms) as f64).clamp(0.0, 1.0)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Milliseconds until the planned end of the schedule; none when it depends on best-effort robots.
+    pub fn left_ms(&self) -> Option<u64> {
+        let end_ms = self.phases.last()?.info.planned_end_ms?;
+        Some(end_ms.saturating_sub(self.now_ms))
+    }
+
+    /// Planned length of the whole schedule.
+    pub fn planned_ms(&self) -> Option<u64> {
+        self.phases.last()?.info.planned_end_ms
+    }
+
+    /// The last second that is complete enough to be looked at.
+    pub fn last_second(&self) -> Option<&Second> {
+        self.seconds.iter().rev().find(|second| second.length_ms >= 500).or(self.seconds.back())
+    }
+
+    /// Times of the last few seconds.
+    pub fn recent(&self) -> Recent {
+        let mut recent = Recent::default();
+        for second in self.seconds.iter().rev().take(RECENT_SECONDS) {
+            second.hit.iter().for_each(|times| recent.hit.merge_sparse(&times.response));
+            second.miss.iter().for_each(|times| recent.miss.merge_sparse(&times.response));
+            second.lateness.iter().for_each(|lateness| recent.lateness.merge_sparse(lateness));
+        }
+        recent.all.merge(&recent.hit);
+        recent.all.merge(&recent.miss);
+        recent
+    }
+
+    /// Errors of the whole run, most frequent first.
+    pub fn errors(&self) -> Vec<(&'static str, u64)> {
+        let mut sums: BTreeMap<_, u64> = BTreeMap::new();
+        for (kind, count) in self.phases.iter().flat_map(|phase| &phase.counts.errors) {
+            *sums.entry(kind.name()).or_default() += count;
+        }
+        let mut errors: Vec<_> = sums.into_iter().filter(|(_, count)| *count > 0).collect();
+        errors.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        errors
+    }
+
+    /// Requests that were due but not sent by the end of their phase, whole run.
+    pub fn unsent(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.counts.unsent).sum()
+    }
+
+    /// Processor time of a role in its last interval, as a share of one processor.
+    pub fn processor(&self, role: &str) -> Option<f64> {
+        let host = self.hosts.get(role)?;
+        (host.length_ms > 0).then(|| host.cpu_us as f64 / (host.length_ms as f64 * 1000.0))
+    }
+}
+
+impl PhaseState {
+    /// Document hit ratios so far.
+    pub fn dhr(&self) -> Ratios {
+        let c = &self.counts;
+        Ratios {
+            offered: ratio(c.offered_hits, c.due_basic),
+            ideal: ratio(c.ideal_hits, c.ideal_basic),
+            measured: ratio((c.hits + c.collapsed).saturating_sub(self.validated.0), c.basic),
+        }
+    }
+
+    /// Byte hit ratios so far.
+    pub fn bhr(&self) -> Ratios {
+        let c = &self.counts;
+        Ratios {
+            offered: ratio(c.offered_hit_bytes, c.due_basic_bytes),
+            ideal: ratio(c.ideal_hit_bytes, c.ideal_basic_bytes),
+            measured: ratio((c.hit_bytes + c.collapsed_bytes).saturating_sub(self.validated.1), c.basic_bytes),
+        }
+    }
+
+    /// Outcomes so far; hits that the origin says it validated are revalidations.
+    pub fn outcomes(&self) -> Outcomes {
+        let c = &self.counts;
+        let moved = self.validated.0.min(c.hits);
+        Outcomes {
+            hit: c.hits - moved,
+            collapsed: c.collapsed,
+            revalidated: c.revalidated + moved,
+            miss: c.misses,
+        }
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// What a stage is, in words.
+pub fn stage_words(stage: &Stage) -> String {
+    match stage {
+        Stage::Planned { .. } => "planned".into(),
+        Stage::StartingOrigins => "starting origins".into(),
+        Stage::StartingTarget { name } => format!("starting {name}"),
+        Stage::TargetReady { address } => format!("the proxy answers at {address}"),
+        Stage::StartingRobots => "starting robots".into(),
+        Stage::Draining => "stopping: what is under way may finish".into(),
+        Stage::Collecting => "collecting".into(),
+    }
+}

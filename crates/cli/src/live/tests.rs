@@ -1,0 +1,191 @@
+//! The live view, drawn on a screen of letters.
+
+use std::net::SocketAddr;
+
+use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::histogram::Histogram;
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_record::run::{PhaseInfo, TargetInfo};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::*;
+
+fn phase(name: &str, goal: &str, start_ms: u64, end_ms: u64, load: (f64, f64)) -> PhaseInfo {
+    PhaseInfo {
+        name: name.into(),
+        goal: goal.into(),
+        planned_start_ms: Some(start_ms),
+        planned_end_ms: Some(end_ms),
+        load,
+        recurrence: (1.0, 1.0),
+        ..PhaseInfo::default()
+    }
+}
+
+fn histogram(values_us: impl IntoIterator<Item = u64>) -> assay_record::histogram::SparseHistogram {
+    let mut histogram = Histogram::new();
+    values_us.into_iter().for_each(|us| histogram.record(us));
+    histogram.to_sparse()
+}
+
+/// What robots say of second `at`, when 400 requests a second are due.
+fn second(at: u64) -> RobotInterval {
+    let mut interval = RobotInterval {
+        start_ms: at * 1000,
+        length_ms: 1000,
+        phase: if at < 3 { 0 } else { 1 },
+        levels: RobotLevels { waiting: 3, in_flight: 121, connections: 412 },
+        lateness: histogram((1..=100).map(|n| n * 2)),
+        ..RobotInterval::default()
+    };
+    let due = if at < 3 { 100 + 100 * at } else { 400 };
+    let counts = &mut interval.counts;
+    (counts.due, counts.due_basic, counts.offered_hits) = (due, due, due / 2);
+    (counts.due_basic_bytes, counts.offered_hit_bytes) = (due * 1000, due * 480);
+    (counts.ideal_basic, counts.ideal_hits) = (due, due / 2 - 2);
+    (counts.ideal_basic_bytes, counts.ideal_hit_bytes) = (due * 1000, due * 470);
+    (counts.sent, counts.completed, counts.basic) = (due, due - 1, due - 1);
+    (counts.hits, counts.collapsed, counts.misses) = (due / 2 - 4, 2, due / 2 + 1);
+    (counts.basic_bytes, counts.hit_bytes, counts.collapsed_bytes) = (due * 1000, due * 450, due * 2);
+    interval.hit.response = histogram((1..=100).map(|n| 150 + n));
+    interval.miss.response = histogram((1..=100).map(|n| 200_000 + n * 1000));
+    interval
+}
+
+fn started() -> Vec<LabEvent> {
+    let phases = vec![
+        phase("warm", "3 s", 0, 3_000, (0.1, 1.0)),
+        phase("fill", "400 MB of fill", 3_000, 10_000, (1.0, 1.0)),
+        phase("top1", "10 s", 10_000, 20_000, (1.0, 1.0)),
+        phase("cool", "2 s", 20_000, 22_000, (1.0, 0.0)),
+    ];
+    let target = TargetInfo { name: "varnish".into(), version: "7.1.1".into(), ..TargetInfo::default() };
+    let address: SocketAddr = "127.0.0.9:8080".parse().unwrap();
+    vec![
+        LabEvent::Stage(Stage::Planned { run_dir: "runs/demo-varnish-20260102-030405".into() }),
+        LabEvent::Stage(Stage::TargetReady { address }),
+        LabEvent::Started { phases, target, started_unix_ms: 0 },
+        LabEvent::PhaseBegan { phase: 0, at_ms: 0 },
+    ]
+}
+
+fn state(seconds: u64) -> State {
+    let mut state = State::new(Header {
+        workload: "demo".into(),
+        target: "varnish".into(),
+        robots: 1000,
+        origins: 2,
+        seed: 7,
+        rehearsal: false,
+    });
+    started().iter().for_each(|event| state.take(event));
+    for at in 0..seconds {
+        if at == 3 {
+            state.take(&LabEvent::PhaseEnded { phase: 0, at_ms: 3000 });
+            state.take(&LabEvent::PhaseBegan { phase: 1, at_ms: 3000 });
+        }
+        state.take(&LabEvent::Robots(Box::new(second(at))));
+    }
+    for (role, cpu_us) in [("proxy", 330_000), ("robots", 410_000), ("origins", 125_000)] {
+        let length_ms = 1000;
+        let interval = HostInterval { role: role.into(), cpu_us, length_ms, ..HostInterval::default() };
+        state.take(&LabEvent::Host(Box::new(interval)));
+    }
+    state.now_ms = seconds * 1000;
+    state
+}
+
+/// The screen as text, spaces at line ends cut.
+fn drawn(state: &State, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw::draw(frame, state)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+    (0..height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
+}
+
+/// Compares with the kept screen; `ASSAY_UPDATE_GOLDEN=1` keeps the new one.
+fn assert_golden(name: &str, seen: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/live/golden").join(name);
+    if std::env::var_os("ASSAY_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, seen).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == seen, "{name} differs; ASSAY_UPDATE_GOLDEN=1 keeps it. Seen:\n{seen}\nKept:\n{kept}");
+}
+
+#[test]
+fn a_run_in_the_middle_fills_an_80_by_24_screen() {
+    assert_golden("middle-80x24.txt", &drawn(&state(8), 80, 24));
+}
+
+#[test]
+fn a_larger_screen_gives_the_curves_more_room() {
+    assert_golden("middle-120x40.txt", &drawn(&state(8), 120, 40));
+}
+
+#[test]
+fn before_the_start_the_stage_is_shown() {
+    let mut state = State::new(Header { workload: "demo".into(), target: "nginx".into(), ..Header::default() });
+    state.take(&LabEvent::Stage(Stage::StartingTarget { name: "nginx 1.22.1".into() }));
+    assert!(drawn(&state, 80, 24).contains("starting nginx 1.22.1"));
+}
+
+#[test]
+fn errors_are_named_with_the_last_example() {
+    let mut state = state(5);
+    let mut interval = second(5);
+    interval.counts.errors.insert(ErrorKind::WrongBytes, 17);
+    state.take(&LabEvent::Robots(Box::new(interval)));
+    state.take(&LabEvent::Example(ErrorExample {
+        kind: ErrorKind::WrongBytes,
+        at_ms: 5100,
+        phase: "fill".into(),
+        xact: "1.2.0".into(),
+        request: "GET /x".into(),
+        detail: "byte 7 is 0x41".into(),
+    }));
+    let screen = drawn(&state, 80, 24);
+    assert!(screen.contains("errors: wrong_bytes 17; last: wrong_bytes: byte 7 is 0x41"), "{screen}");
+}
+
+#[test]
+fn no_screen_is_too_small_to_draw_on() {
+    let state = state(8);
+    for (width, height) in [(1, 1), (5, 3), (40, 10), (71, 24), (72, 22), (80, 22), (300, 100)] {
+        drawn(&state, width, height);
+    }
+}
+
+#[test]
+fn a_schedule_of_many_phases_fits() {
+    let mut state = state(1);
+    state.phases = (0..50)
+        .map(|n| state::PhaseState {
+            info: phase(&format!("phase{n}"), "1 s", n * 1000, n * 1000 + 1000, (1.0, 1.0)),
+            ..state::PhaseState::default()
+        })
+        .collect();
+    drawn(&state, 80, 24);
+}
+
+#[test]
+fn a_second_is_one_line_when_there_is_no_screen() {
+    assert_eq!(
+        line::line(&state(8)),
+        "  0:08  fill 71 %  399/s of 400/s  response hit p50 0.20 ms p99 0.25 ms, \
+         miss p50 250 ms p99 299 ms  DHR 49.6 % of ideal 49.5 %  waiting 3 unsent 0  errors 0"
+    );
+}
+
+#[test]
+fn what_the_origin_says_it_validated_is_no_hit() {
+    let mut state = state(8);
+    let before = state.phases[1].outcomes();
+    let mut origins = OriginInterval { phase: 1, ..OriginInterval::default() };
+    origins.counts.validated_basic = 10;
+    state.take(&LabEvent::Origins(Box::new(origins)));
+    let after = state.phases[1].outcomes();
+    assert_eq!((after.hit, after.revalidated), (before.hit - 10, before.revalidated + 10));
+}

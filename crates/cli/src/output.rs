@@ -1,0 +1,60 @@
+//! Where do words go? Results to standard output (or a file), everything else to standard error.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::exit::Failure;
+
+/// Prints a failure: what was attempted and seen, and what to try.
+pub fn complain(failure: &Failure) {
+    let mut text = format!("error: {:#}\n", failure.error);
+    if let Some(hint) = &failure.hint {
+        text.push_str(&format!(" help: {hint}\n"));
+    }
+    eprint(&text);
+}
+
+/// Prints to standard error. That nobody reads it is no reason to fail.
+pub fn eprint(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a result to a file, or to standard output when there is no file or it is called `-`.
+pub fn result(text: &str, file: Option<&Path>) -> Result<(), Failure> {
+    match file {
+        Some(path) if path != Path::new("-") => std::fs::write(path, text)
+            .with_context(|| format!("cannot write the result to {}", path.display()))
+            .map_err(Failure::failed),
+        _ => stdout(text),
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no error.
+pub fn stdout(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(anyhow::Error::new(error).context("cannot write to standard output")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One JSON document, readable, with a line end.
+pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| Failure::failed(anyhow::Error::new(error).context("cannot write the result as JSON")))
+}
+
+/// True when what goes to `file` (none or `-`: standard output) may be coloured.
+pub fn may_colour(file: Option<&PathBuf>) -> bool {
+    file.is_none_or(|path| path == Path::new("-")) && io::stdout().is_terminal() && !no_colour()
+}
+
+/// True when the user asked for no colour (<https://no-color.org>).
+pub fn no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}

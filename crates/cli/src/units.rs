@@ -1,0 +1,113 @@
+//! How are durations and sizes written on the command line? Always with their unit.
+
+use std::time::Duration;
+
+/// Splits `12.5MB` into its number and its unit.
+fn split(text: &str) -> Result<(f64, &str), String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    match digits.parse::<f64>() {
+        Ok(number) => Ok((number, unit.trim())),
+        Err(_) => Err(format!("`{text}` does not begin with a number")),
+    }
+}
+
+/// Reads `500ms`, `30s`, `1.5m`, `1h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let examples = "write it like 500ms, 30s, 5m or 1h";
+    let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
+    let factor_s = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        "" => return Err(format!("`{text}` has no unit; write {text}s for seconds or {text}m for minutes")),
+        other => return Err(format!("`{other}` is not a unit of time; {examples}")),
+    };
+    let duration = Duration::try_from_secs_f64(number * factor_s).map_err(|_| format!("`{text}` is too long"))?;
+    if duration.is_zero() {
+        return Err(format!("`{text}` is no time at all; {examples}"));
+    }
+    Ok(duration)
+}
+
+/// Reads `64KB`, `1.5GB`: powers of 1024, in bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let examples = "write it like 64MB or 1GB (1 KB is 1024 bytes)";
+    let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
+    let factor = match unit {
+        "B" => 1.0,
+        "KB" | "KiB" => 1024.0,
+        "MB" | "MiB" => 1024f64.powi(2),
+        "GB" | "GiB" => 1024f64.powi(3),
+        "TB" | "TiB" => 1024f64.powi(4),
+        "" => return Err(format!("`{text}` has no unit; write {text}MB for megabytes or {text}B for bytes")),
+        "Kb" | "Mb" | "Gb" | "Tb" => {
+            return Err(format!("`{unit}` would be bits; write {}B for bytes", &unit[..1]));
+        }
+        other => return Err(format!("`{other}` is not a unit of size; {examples}")),
+    };
+    let bytes = number * factor;
+    if bytes < 1.0 || bytes >= u64::MAX as f64 {
+        return Err(format!("`{text}` is not a possible size; {examples}"));
+    }
+    Ok(bytes as u64)
+}
+
+/// Writes a duration as people say it: `850ms`, `25s`, `4m 10s`, `2h 15m`.
+pub fn show_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{}ms", duration.as_millis()),
+        1..60 => format!("{seconds}s"),
+        60..3600 if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        _ if seconds % 3600 < 60 => format!("{}h", seconds / 3600),
+        _ => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn a_bare_number_is_refused_and_the_mend_is_shown() {
+        assert!(duration("30").unwrap_err().contains("30s"));
+        assert!(size("64").unwrap_err().contains("64MB"));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "s", "-5s", "1e9s", "0s", "99999999999999999999999999999h", "1..2s", "3 weeks"] {
+            assert!(duration(text).is_err(), "{text} was read as a duration");
+        }
+        for text in ["", "MB", "-5MB", "0MB", "1Mb", "99999999999999999999999TB", "1PB"] {
+            assert!(size(text).is_err(), "{text} was read as a size");
+        }
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(size("1KB"), Ok(1024));
+        assert_eq!(size("64MB"), Ok(64 << 20));
+        assert_eq!(size("1.5GB"), Ok(3 << 29));
+        assert_eq!(size("17B"), Ok(17));
+    }
+
+    #[test]
+    fn durations_are_shown_as_people_say_them() {
+        let shown: Vec<_> =
+            [850, 25_000, 250_000, 300_000, 8_100_000].map(Duration::from_millis).map(show_duration).into();
+        assert_eq!(shown, ["850ms", "25s", "4m 10s", "5m", "2h 15m"]);
+    }
+}

@@ -1,0 +1,63 @@
+//! A faulty proxy is caught: each fault under its own name, every time.
+
+use crate::faulty::{Fault, Faulty};
+use crate::support::{own_address, run, workload, Ran};
+
+/// Runs a workload through a forwarder with this fault; what it did wrong comes back with what was found.
+fn through(fault: Fault, workload_file: &str) -> (u64, Ran) {
+    let origin = own_address(9000);
+    let forwarder = Faulty::start(&own_address(8080).to_string(), origin, fault);
+    let ran = run(&[
+        workload(workload_file).to_str().expect("UTF-8"),
+        "--proxy",
+        &forwarder.address.to_string(),
+        "--origin-listen",
+        &origin.to_string(),
+    ]);
+    (forwarder.injected(), ran)
+}
+
+/// The fault was found as often as it happened, and nothing else was.
+fn is_caught(fault: Fault, workload_file: &str, kind: &str) {
+    let (injected, ran) = through(fault, workload_file);
+    assert!(injected > 20, "the forwarder got only {injected} answers wrong");
+    assert_eq!(ran.errors(kind), injected, "{kind} in {}", ran.json["total"]["errors"]);
+    assert_eq!(ran.errors_total(), injected, "{}", ran.json["total"]["errors"]);
+}
+
+#[test]
+fn an_honest_forwarder_causes_no_error() {
+    let (injected, ran) = through(Fault::None, "plain.pg");
+    assert_eq!((injected, ran.errors_total()), (0, 0), "{}", ran.json["total"]["errors"]);
+    assert!(ran.number("total.requests").is_some_and(|n| n > 300.0));
+}
+
+#[test]
+fn a_flipped_byte_is_wrong_bytes() {
+    is_caught(Fault::FlippedByte, "plain.pg", "wrong_bytes");
+}
+
+#[test]
+fn a_body_cut_short_is_a_truncated_body() {
+    is_caught(Fault::TruncatedBody, "plain.pg", "truncated_body");
+}
+
+#[test]
+fn another_object_is_a_wrong_object() {
+    is_caught(Fault::SwappedObject, "plain.pg", "wrong_object");
+}
+
+#[test]
+fn an_expired_object_from_the_store_is_stale() {
+    is_caught(Fault::StaleAfterExpiry, "expiring.pg", "stale");
+}
+
+#[test]
+fn a_reload_from_the_store_is_a_hit_on_reload() {
+    is_caught(Fault::HitOnReload, "reloads.pg", "hit_on_reload");
+}
+
+#[test]
+fn an_uncachable_object_from_the_store_is_a_hit_on_uncachable() {
+    is_caught(Fault::HitOnUncachable, "uncachable.pg", "hit_on_uncachable");
+}

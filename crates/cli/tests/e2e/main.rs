@@ -1,0 +1,13 @@
+//! Whole runs through the real binary: targets that misbehave, targets that are slow, real proxies.
+//!
+//! | module | what must be true |
+//! |---|---|
+//! | `caught` | every kind of wrong answer is counted under its own name, as often as it was given |
+//! | `slow` | a slow target changes what is late, never what is due |
+//! | `real` | the published listings run through real proxies, and ratios are what they must be |
+
+mod caught;
+mod faulty;
+mod real;
+mod slow;
+mod support;

@@ -1,0 +1,94 @@
+//! The published listings through real proxies, rehearsed: no content errors, and hit ratios as they must be.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{at, run, Ran};
+
+/// How long each listing is rehearsed here; long enough for a plateau of some thousand requests.
+const REHEARSAL: &str = "30s";
+
+/// Errors that say that a wrong answer was given, as opposed to none.
+const CONTENT_ERRORS: [&str; 10] = [
+    "foreign",
+    "wrong_object",
+    "wrong_length",
+    "wrong_bytes",
+    "truncated_body",
+    "wrong_version",
+    "wrong_not_modified",
+    "stale",
+    "hit_on_reload",
+    "hit_on_uncachable",
+];
+
+fn listing(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads").join(name)
+}
+
+/// True when the program is on this machine. Says so when it is not, and fails where that is not allowed.
+fn has(program: &str, package: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/local/sbin";
+    if std::env::split_paths(&path).any(|dir| dir.join(program).exists()) {
+        return true;
+    }
+    let reason = format!("skipped: {program} not found (apt-get install {package})");
+    assert!(std::env::var_os("ASSAY_REQUIRE_REAL").is_none(), "{reason}");
+    eprintln!("{reason}");
+    false
+}
+
+fn rehearse(name: &str, proxy: &str) -> Ran {
+    let file = listing(name);
+    run(&[file.to_str().expect("UTF-8"), "--proxy", proxy, "--rehearse", REHEARSAL])
+}
+
+/// Checks one run; `points` is how far measured may lie from ideal, as a ratio.
+fn is_right(ran: &Ran, proxy: &str, points: f64) {
+    for kind in CONTENT_ERRORS {
+        assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");
+    }
+    let mut judged = 0;
+    for phase in ran.phases().iter().filter(|p| at(p, "outcomes.basic").as_u64() > Some(2000)) {
+        let ideal = at(phase, "dhr.ideal").as_f64().expect("basic xacts were sent");
+        let measured = at(phase, "dhr.measured").as_f64().expect("basic xacts came back");
+        let off = (ideal - measured).abs();
+        assert!(off <= points, "{proxy}, {}: ideal {ideal:.4}, measured {measured:.4}", phase["name"]);
+        judged += 1;
+    }
+    assert!(judged > 0, "{proxy}: no phase had more than 2,000 basic xacts");
+}
+
+/// What must be the same whatever the proxy.
+fn offered(ran: &Ran) -> Vec<(Value, Value, Value)> {
+    ran.phases()
+        .iter()
+        .map(|p| (p["name"].clone(), at(p, "dhr.offered").clone(), p["due_digest"].clone()))
+        .collect()
+}
+
+fn through_all(name: &str) {
+    let builtin = rehearse(name, "builtin");
+    is_right(&builtin, "builtin", 0.01);
+    for (proxy, program, package) in
+        [("varnish", "varnishd", "varnish"), ("nginx", "nginx", "nginx-light"), ("squid", "squid", "squid")]
+    {
+        if has(program, package) {
+            let ran = rehearse(name, proxy);
+            is_right(&ran, proxy, 0.03);
+            assert_eq!(ran.json["stream_digest"], builtin.json["stream_digest"], "{proxy}");
+            assert_eq!(offered(&ran), offered(&builtin), "{proxy}");
+        }
+    }
+}
+
+#[test]
+fn the_image_listing_runs_through_every_proxy() {
+    through_all("image.pg");
+}
+
+#[test]
+fn the_mixed_listing_runs_through_every_proxy() {
+    through_all("mixed.pg");
+}
