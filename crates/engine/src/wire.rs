@@ -1,1 +1,315 @@
 //! How do a request and a reply say who they are (`X-Assay`)?
+//!
+//! One field each way, decimal numbers joined by `-`. Robots put a [`RequestMark`] into each request; origins put a
+//! [`ReplyMark`] into each reply, and from it a robot tells how the reply came about. Written into a buffer that
+//! the caller keeps, parsed in place: nothing is allocated per xact.
+
+/// Name of the header field.
+pub const HEADER: &str = "X-Assay";
+
+/// Which xact: unique in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct XactId {
+    /// The robot.
+    pub robot: u32,
+    /// Its request number.
+    pub number: u64,
+    /// 0: launched by the stream; else the place in its page.
+    pub place: u16,
+}
+
+impl XactId {
+    /// What an origin puts into its reply when the request named no xact: a fetch that the proxy made on its own,
+    /// or one whose mark it dropped. No robot has this number (robots are counted from 0 in 32 bits), so no robot can
+    /// take the reply for one made for itself.
+    pub const NOBODY: XactId = XactId {
+        robot: u32::MAX,
+        number: 0,
+        place: 0,
+    };
+}
+
+/// What kind of request it is, as far as an origin has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A basic GET: a condition on it is the proxy's own.
+    Basic,
+    /// The robot itself made it conditional.
+    Conditional,
+    /// A reload.
+    Reload,
+    /// HEAD, POST.
+    Other,
+}
+
+/// What a request carries: `<robot>-<number>-<place>-<phase>-<kind>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestMark {
+    /// The xact.
+    pub xact: XactId,
+    /// Index of the phase it was due in.
+    pub phase: u16,
+    /// Its kind.
+    pub kind: Kind,
+}
+
+/// What a reply carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyMark {
+    /// The xact that made the origin answer; [`XactId::NOBODY`] when it was told of none.
+    pub xact: XactId,
+    /// Key of the object.
+    pub key: u64,
+    /// Version of the object.
+    pub version: u64,
+    /// When the origin made the reply: microseconds since the start of the run, `CLOCK_MONOTONIC`.
+    pub made_us: u64,
+    /// The origin answered 304, not 200.
+    pub not_modified: bool,
+}
+
+impl RequestMark {
+    /// Appends the field's value.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        write_xact(out, self.xact);
+        write_decimal(out, u64::from(self.phase));
+        out.push(b'-');
+        out.push(match self.kind {
+            Kind::Basic => b'b',
+            Kind::Conditional => b'c',
+            Kind::Reload => b'r',
+            Kind::Other => b'o',
+        });
+    }
+
+    /// Reads the field's value; none when it is not ours.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let mut parts = Parts { rest: Some(value) };
+        let xact = parts.xact()?;
+        let phase = u16::try_from(parts.decimal()?).ok()?;
+        let kind = match parts.last()? {
+            b"b" => Kind::Basic,
+            b"c" => Kind::Conditional,
+            b"r" => Kind::Reload,
+            b"o" => Kind::Other,
+            _ => return None,
+        };
+        Some(Self { xact, phase, kind })
+    }
+}
+
+impl ReplyMark {
+    /// Appends the field's value.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        write_xact(out, self.xact);
+        let mut key = [b'-'; 17];
+        for (at, digit) in key[..16].iter_mut().enumerate() {
+            *digit = b"0123456789abcdef"[(self.key >> (60 - 4 * at)) as usize & 0xf];
+        }
+        out.extend_from_slice(&key);
+        write_decimal(out, self.version);
+        out.push(b'-');
+        write_decimal(out, self.made_us);
+        out.extend_from_slice(if self.not_modified { b"-304" } else { b"-200" });
+    }
+
+    /// Reads the field's value; none when it is not ours.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let mut parts = Parts { rest: Some(value) };
+        let xact = parts.xact()?;
+        let key = hexadecimal(parts.next()?)?;
+        let version = parts.decimal()?;
+        let made_us = parts.decimal()?;
+        let not_modified = match parts.last()? {
+            b"200" => false,
+            b"304" => true,
+            _ => return None,
+        };
+        Some(Self {
+            xact,
+            key,
+            version,
+            made_us,
+            not_modified,
+        })
+    }
+}
+
+fn write_xact(out: &mut Vec<u8>, xact: XactId) {
+    write_decimal(out, u64::from(xact.robot));
+    out.push(b'-');
+    write_decimal(out, xact.number);
+    out.push(b'-');
+    write_decimal(out, u64::from(xact.place));
+    out.push(b'-');
+}
+
+/// Appends a number in decimal digits.
+pub fn write_decimal(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// The parts between the dashes, left to right.
+struct Parts<'v> {
+    rest: Option<&'v [u8]>,
+}
+
+impl<'v> Parts<'v> {
+    #[inline]
+    fn next(&mut self) -> Option<&'v [u8]> {
+        let rest = self.rest?;
+        let end = rest.iter().position(|b| *b == b'-');
+        self.rest = end.map(|end| &rest[end + 1..]);
+        Some(&rest[..end.unwrap_or(rest.len())])
+    }
+
+    fn last(&mut self) -> Option<&'v [u8]> {
+        let part = self.next()?;
+        self.rest.is_none().then_some(part)
+    }
+
+    fn decimal(&mut self) -> Option<u64> {
+        assay_http::field::decimal(self.next()?)
+    }
+
+    fn xact(&mut self) -> Option<XactId> {
+        let robot = u32::try_from(self.decimal()?).ok()?;
+        let number = self.decimal()?;
+        let place = u16::try_from(self.decimal()?).ok()?;
+        Some(XactId {
+            robot,
+            number,
+            place,
+        })
+    }
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    if digits.len() != 16 {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, &b| {
+        let digit = match b {
+            b'0'..=b'9' => b - b'0',
+            b'a'..=b'f' => b - b'a' + 10,
+            _ => return None,
+        };
+        Some((sum << 4) | u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn xact() -> impl Strategy<Value = XactId> {
+        any::<(u32, u64, u16)>().prop_map(|(robot, number, place)| XactId {
+            robot,
+            number,
+            place,
+        })
+    }
+
+    fn kind() -> impl Strategy<Value = Kind> {
+        prop::sample::select(vec![
+            Kind::Basic,
+            Kind::Conditional,
+            Kind::Reload,
+            Kind::Other,
+        ])
+    }
+
+    #[test]
+    fn marks_look_as_the_architecture_says() {
+        let xact = XactId {
+            robot: 7,
+            number: 12,
+            place: 3,
+        };
+        let mut out = Vec::new();
+        RequestMark {
+            xact,
+            phase: 1,
+            kind: Kind::Basic,
+        }
+        .write(&mut out);
+        assert_eq!(out, b"7-12-3-1-b");
+        out.clear();
+        ReplyMark {
+            xact,
+            key: 0xab,
+            version: 0,
+            made_us: 1_500_000,
+            not_modified: true,
+        }
+        .write(&mut out);
+        assert_eq!(out, b"7-12-3-00000000000000ab-0-1500000-304");
+    }
+
+    #[test]
+    fn what_is_not_a_mark_is_refused() {
+        for bad in [
+            "",
+            "-",
+            "1-2-3-4",
+            "1-2-3-4-x",
+            "1-2-3-4-b-",
+            "1-2-3-4-bb",
+            "1-2--4-b",
+            "4294967296-2-3-4-b",
+            "1-2-65536-4-b",
+            "a-2-3-4-b",
+            "+1-2-3-4-b",
+        ] {
+            assert_eq!(RequestMark::parse(bad.as_bytes()), None, "{bad}");
+        }
+        for bad in [
+            "",
+            "1-2-3-ab-0-1-200",
+            "1-2-3-00000000000000AB-0-1-200",
+            "1-2-3-00000000000000ab-0-1-404",
+            "1-2-3-00000000000000ab-0-1-200-",
+            "1-2-3-00000000000000ab-0--200",
+        ] {
+            assert_eq!(ReplyMark::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_mark_is_read_back_as_written(xact in xact(), phase: u16, kind in kind()) {
+            let mark = RequestMark { xact, phase, kind };
+            let mut out = Vec::new();
+            mark.write(&mut out);
+            prop_assert_eq!(RequestMark::parse(&out), Some(mark));
+        }
+
+        #[test]
+        fn a_reply_mark_is_read_back_as_written(
+            xact in xact(), key: u64, version: u64, made_us: u64, not_modified: bool,
+        ) {
+            let mark = ReplyMark { xact, key, version, made_us, not_modified };
+            let mut out = Vec::new();
+            mark.write(&mut out);
+            prop_assert_eq!(ReplyMark::parse(&out), Some(mark));
+        }
+
+        #[test]
+        fn any_bytes_give_an_answer(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcr\xff"[..]), 0..50)) {
+            let _ = RequestMark::parse(&bytes);
+            let _ = ReplyMark::parse(&bytes);
+        }
+    }
+}
