@@ -1,0 +1,41 @@
+# Every target does its own set-up. `make` alone says what there is.
+
+CARGO ?= cargo
+ASSAY := target/release/assay
+
+.PHONY: help demo build test bench docs fuzz
+
+help:
+	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
+	@echo "make build   build $(ASSAY)"
+	@echo "make test    everything that must hold: format, lints, documentation, tests"
+	@echo "make bench   measure Assay itself against its peers"
+	@echo "make fuzz    the property tests, a thousand times as long"
+	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
+
+build:
+	@command -v $(CARGO) >/dev/null || { echo "Assay is built with Rust: see https://rustup.rs" >&2; exit 2; }
+	$(CARGO) build --release --package assay
+
+demo: build
+	$(ASSAY) run demo
+
+# Real proxies and the browser come as Debian packages. Where they cannot be installed, the tests that need
+# them say that they were skipped and why; ASSAY_REQUIRE_REAL=1 makes that a failure.
+test:
+	scripts/test-setup.sh
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+	$(CARGO) test --workspace
+
+bench: build
+	scripts/bench.sh
+
+fuzz:
+	PROPTEST_CASES=250000 $(CARGO) test --release --lib --package assay-pgl --package assay-http \
+		--package assay-cache --package assay-workload --package assay-record
+
+docs:
+	@command -v mdbook >/dev/null || { echo "the manual is built with mdbook: cargo install mdbook" >&2; exit 2; }
+	mdbook build
