@@ -1,0 +1,348 @@
+//! Is this answer right? Judges one answer against what the universe says it must be.
+//!
+//! Pure: heads and body slices go in, an outcome or the first thing that is [`Wrong`] comes out. One answer can be
+//! wrong in several ways; it counts under the first that applies, in this order:
+//!
+//! 1. *Malformed* (found by the parser, before this file sees anything).
+//! 2. *BadStatus*; *WrongNotModified* for a 304 that was not asked for.
+//! 3. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
+//! 4. *WrongObject*, *WrongVersion*: what the id says.
+//! 5. *WrongNotModified*: the version that is confirmed is newer than the date asked for.
+//! 6. *HitOnUncachable*, *HitOnReload*, *Stale*: the answer may not be served.
+//! 7. *WrongLength*, *WrongBytes*, *TruncatedBody*: the body, in the order in which it arrives.
+//! 8. *ExtraBytes*: what follows the end.
+//!
+//! *Not here:* sockets, time-outs, and what becomes of the connection.
+
+use std::fmt;
+
+use assay_record::error_kind::ErrorKind;
+use assay_record::outcome::Outcome;
+use assay_workload::model::Method;
+
+use crate::wire::{ReplyMark, XactId};
+
+/// How many whole seconds after its `Expires` an answer from the store is still let pass.
+///
+/// HTTP dates are whole seconds. A reply made at 10.9 s says `Date: 10` and `Expires: 20`; a cache that stores it
+/// at once may count a lifetime of ten seconds from 10.9, and be right until 20.9. Both instants are therefore
+/// compared as whole seconds, and one second of difference is no error.
+const EXPIRY_TOLERANCE_S: i64 = 1;
+
+/// What was asked for, as far as the answer is judged by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The request's id.
+    pub id: XactId,
+    /// Method.
+    pub method: Method,
+    /// Date of `If-Modified-Since`, in Unix seconds; none: the request was not conditional.
+    pub since_s: Option<i64>,
+    /// The request said `no-cache`.
+    pub reload: bool,
+    /// When it was sent, in microseconds since the start of the run.
+    pub sent_us: u64,
+    /// Key of the object.
+    pub key: u64,
+    /// The object may be stored.
+    pub cachable: bool,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// What the head of an answer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// Our origins' id; none: absent or unreadable.
+    pub mark: Option<ReplyMark>,
+    /// `Content-Length`.
+    pub content_length: Option<u64>,
+    /// `Last-Modified` in Unix seconds; only asked for in a 304.
+    pub last_modified_s: Option<i64>,
+}
+
+/// The part of an object's life that an answer made at one instant shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LifeAt {
+    /// Version.
+    pub version: u64,
+    /// Last modification in Unix seconds; none: not shown.
+    pub last_modified_s: Option<i64>,
+    /// `Expires` in Unix seconds; none: not sent.
+    pub expires_s: Option<i64>,
+}
+
+/// What is known after the head: how the answer came about, and which body must follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// How the answer came about; none: a 304 without an id does not tell.
+    pub outcome: Option<Outcome>,
+    /// Version of the object that must follow.
+    pub version: u64,
+    /// Body bytes that must follow; none: the answer has no body.
+    pub body_bytes: Option<u64>,
+}
+
+/// What is wrong with an answer: what was seen, and what should have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are named after what they hold, and Display says it in words")]
+pub enum Wrong {
+    /// A status that this request cannot have.
+    Status { seen: u16, conditional: bool },
+    /// 304, though the request was not conditional.
+    NotModifiedUnasked,
+    /// 304, though the object is newer than the date asked for.
+    NotModifiedSince { modified_s: Option<i64>, since_s: i64 },
+    /// No id of our origins.
+    NoMark,
+    /// Another object.
+    Object { seen: u64, wanted: u64 },
+    /// A version that was not current when the reply says it was made.
+    Version { seen: u64, wanted: u64 },
+    /// A reply from the future.
+    MadeLater { made_us: u64, now_us: u64 },
+    /// Served from the store, or shared, though it may not be stored.
+    Stored { made_us: u64, sent_us: u64, method: Method },
+    /// A reload that did not reach the origin.
+    ReloadStored { made_us: u64, sent_us: u64 },
+    /// Served from the store after its expiry.
+    Expired { expires_s: i64, sent_s: i64 },
+    /// A length other than the object's.
+    Length { seen: u64, wanted: u64 },
+    /// More body than the object has.
+    Longer { wanted: u64 },
+    /// Wrong bytes somewhere in the slice that begins here.
+    Bytes { from: u64, to: u64 },
+    /// The connection ended before the body.
+    Truncated { seen: u64, wanted: u64 },
+}
+
+impl Wrong {
+    /// The class it is counted under.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Wrong::Status { .. } => ErrorKind::BadStatus,
+            Wrong::NotModifiedUnasked | Wrong::NotModifiedSince { .. } => ErrorKind::WrongNotModified,
+            Wrong::NoMark => ErrorKind::Foreign,
+            Wrong::Object { .. } => ErrorKind::WrongObject,
+            Wrong::Version { .. } | Wrong::MadeLater { .. } => ErrorKind::WrongVersion,
+            Wrong::Stored { .. } => ErrorKind::HitOnUncachable,
+            Wrong::ReloadStored { .. } => ErrorKind::HitOnReload,
+            Wrong::Expired { .. } => ErrorKind::Stale,
+            Wrong::Length { .. } | Wrong::Longer { .. } => ErrorKind::WrongLength,
+            Wrong::Bytes { .. } => ErrorKind::WrongBytes,
+            Wrong::Truncated { .. } => ErrorKind::TruncatedBody,
+        }
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Wrong::Status { seen, conditional: false } => write!(f, "status {seen} instead of 200"),
+            Wrong::Status { seen, conditional: true } => write!(f, "status {seen} instead of 200 or 304"),
+            Wrong::NotModifiedUnasked => write!(f, "status 304, but the request was not conditional"),
+            Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
+                write!(
+                    f,
+                    "304 for a version modified at {modified_s}; asked was for one newer than {since_s} (Unix s)"
+                )
+            }
+            Wrong::NotModifiedSince { modified_s: None, since_s } => {
+                write!(f, "304, but no version of the object is as old as {since_s} (Unix s)")
+            }
+            Wrong::NoMark => write!(f, "no X-Assay of our origins in the answer"),
+            Wrong::Object { seen, wanted } => write!(f, "object {seen:016x} instead of {wanted:016x}"),
+            Wrong::Version { seen, wanted } => {
+                write!(f, "version {seen}; when the reply was made, version {wanted} was current")
+            }
+            Wrong::MadeLater { made_us, now_us } => {
+                write!(
+                    f,
+                    "the reply says it was made at {made_us} µs of the run, and it arrived at {now_us} µs"
+                )
+            }
+            Wrong::Stored { made_us, sent_us, method } => write!(
+                f,
+                "the reply was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
+                match method {
+                    Method::Post => "a POST must reach the origin",
+                    Method::Get | Method::Head => "the object may not be stored",
+                }
+            ),
+            Wrong::ReloadStored { made_us, sent_us } => {
+                write!(f, "the reply to a reload sent at {sent_us} µs was made before, at {made_us} µs")
+            }
+            Wrong::Expired { expires_s, sent_s } => {
+                write!(
+                    f,
+                    "served from the store to a request sent at {sent_s}, but it expired at {expires_s} (Unix s)"
+                )
+            }
+            Wrong::Length { seen, wanted } => write!(f, "{seen} bytes instead of {wanted}"),
+            Wrong::Longer { wanted } => write!(f, "more bytes than the object's {wanted}"),
+            Wrong::Bytes { from, to } => write!(f, "wrong bytes between {from} and {to}"),
+            Wrong::Truncated { seen, wanted } => {
+                write!(f, "the connection was closed after {seen} of {wanted} body bytes")
+            }
+        }
+    }
+}
+
+/// Judges the head of an answer that arrived at `now_us`.
+///
+/// `epoch_s` is the start of the run in Unix seconds; `life_at` gives the object's life at a Unix second.
+pub fn judge_head(
+    asked: &Asked,
+    reply: &Reply,
+    now_us: u64,
+    epoch_s: i64,
+    life_at: impl Fn(i64) -> LifeAt,
+) -> Result<Verdict, Wrong> {
+    let unix_s = |us: u64| epoch_s + (us / 1_000_000) as i64;
+    let not_modified = match (reply.status, asked.since_s) {
+        (200, _) => None,
+        (304, Some(since_s)) => Some(since_s),
+        (304, None) => return Err(Wrong::NotModifiedUnasked),
+        (seen, since_s) => return Err(Wrong::Status { seen, conditional: since_s.is_some() }),
+    };
+    let mark = match (reply.mark, not_modified) {
+        (Some(mark), _) => mark,
+        (None, None) => return Err(Wrong::NoMark),
+        (None, Some(since_s)) => return judge_bare_304(reply, since_s, &life_at(epoch_s)),
+    };
+    if mark.key != asked.key {
+        return Err(Wrong::Object { seen: mark.key, wanted: asked.key });
+    }
+    if mark.made_us > now_us {
+        return Err(Wrong::MadeLater { made_us: mark.made_us, now_us });
+    }
+    let life = life_at(unix_s(mark.made_us));
+    if mark.version != life.version {
+        return Err(Wrong::Version { seen: mark.version, wanted: life.version });
+    }
+    if let (Some(since_s), Some(modified_s)) = (not_modified, life.last_modified_s)
+        && modified_s > since_s
+    {
+        return Err(Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s });
+    }
+    let outcome = outcome(asked, &mark);
+    judge_serving(asked, &mark, outcome, life.expires_s, unix_s(asked.sent_us))?;
+    let body_bytes = (not_modified.is_none() && asked.method != Method::Head).then_some(asked.size);
+    if not_modified.is_none()
+        && let Some(seen) = reply.content_length
+        && seen != asked.size
+    {
+        return Err(Wrong::Length { seen, wanted: asked.size });
+    }
+    Ok(Verdict { outcome: Some(outcome), version: mark.version, body_bytes })
+}
+
+/// How the answer came about, by the ids (see docs/architecture.md).
+fn outcome(asked: &Asked, mark: &ReplyMark) -> Outcome {
+    if mark.xact == asked.id {
+        match mark.not_modified && asked.since_s.is_none() {
+            true => Outcome::Revalidated,
+            false => Outcome::Miss,
+        }
+    } else if mark.made_us < asked.sent_us {
+        Outcome::Hit
+    } else {
+        Outcome::Collapsed
+    }
+}
+
+/// Whether an answer that came about this way may be served to this request.
+fn judge_serving(
+    asked: &Asked,
+    mark: &ReplyMark,
+    outcome: Outcome,
+    expires_s: Option<i64>,
+    sent_s: i64,
+) -> Result<(), Wrong> {
+    let (made_us, sent_us) = (mark.made_us, asked.sent_us);
+    if outcome != Outcome::Miss && (!asked.cachable || asked.method == Method::Post) {
+        return Err(Wrong::Stored { made_us, sent_us, method: asked.method });
+    }
+    if outcome != Outcome::Hit {
+        return Ok(());
+    }
+    if asked.reload {
+        return Err(Wrong::ReloadStored { made_us, sent_us });
+    }
+    match expires_s {
+        Some(expires_s) if sent_s > expires_s + EXPIRY_TOLERANCE_S => {
+            Err(Wrong::Expired { expires_s, sent_s })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.
+/// `first` is the object's life at the start of the run: no cache of ours has an older version.
+fn judge_bare_304(reply: &Reply, since_s: i64, first: &LifeAt) -> Result<Verdict, Wrong> {
+    let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
+    match (reply.last_modified_s, first.last_modified_s) {
+        (Some(shown_s), _) if shown_s > since_s => {
+            Err(Wrong::NotModifiedSince { modified_s: Some(shown_s), since_s })
+        }
+        (None, Some(oldest_s)) if oldest_s > since_s => {
+            Err(Wrong::NotModifiedSince { modified_s: None, since_s })
+        }
+        _ => Ok(verdict),
+    }
+}
+
+/// Judges a body as it arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyCheck {
+    wanted: u64,
+    seen: u64,
+}
+
+impl BodyCheck {
+    /// For a body that must have `wanted` bytes.
+    pub fn new(wanted: u64) -> Self {
+        Self { wanted, seen: 0 }
+    }
+
+    /// Body bytes so far.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Takes the next bytes; `matches` says whether they are the object's at an offset.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], matches: impl FnOnce(u64, &[u8]) -> bool) -> Result<(), Wrong> {
+        let from = self.seen;
+        let to = from + bytes.len() as u64;
+        self.seen = to;
+        let inside = (self.wanted.saturating_sub(from)).min(bytes.len() as u64) as usize;
+        if inside > 0 && !matches(from, &bytes[..inside]) {
+            return Err(Wrong::Bytes { from, to: from + inside as u64 });
+        }
+        if to > self.wanted {
+            return Err(Wrong::Longer { wanted: self.wanted });
+        }
+        Ok(())
+    }
+
+    /// The framing says that the body is complete.
+    pub fn end(&self) -> Result<(), Wrong> {
+        match self.seen == self.wanted {
+            true => Ok(()),
+            false => Err(Wrong::Length { seen: self.seen, wanted: self.wanted }),
+        }
+    }
+
+    /// The connection ended, and the framing does not say that the body is complete.
+    pub fn cut_off(&self) -> Wrong {
+        Wrong::Truncated { seen: self.seen, wanted: self.wanted }
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

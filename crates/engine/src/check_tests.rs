@@ -1,0 +1,312 @@
+//! Each way in which an answer can be wrong, and the ways in which it may look odd and be right.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const EPOCH_S: i64 = 1_000_000;
+const ME: XactId = XactId { robot: 3, number: 17, place: 0 };
+const OTHER: XactId = XactId { robot: 4, number: 2, place: 1 };
+const SECOND: u64 = 1_000_000;
+
+/// A basic GET, sent 20 s into the run.
+const ASKED: Asked = Asked {
+    id: ME,
+    method: Method::Get,
+    since_s: None,
+    reload: false,
+    sent_us: 20 * SECOND,
+    key: 0xABCD,
+    cachable: true,
+    size: 1000,
+};
+
+/// The origin's own answer to it.
+const MINE: ReplyMark =
+    ReplyMark { xact: ME, key: 0xABCD, version: 2, made_us: 20 * SECOND + 500, not_modified: false };
+
+/// One from the store, a second old.
+const STORED: ReplyMark = ReplyMark { xact: OTHER, version: 1, made_us: 19 * SECOND, ..MINE };
+
+fn reply(mark: ReplyMark) -> Reply {
+    Reply { status: 200, mark: Some(mark), content_length: Some(1000), last_modified_s: None }
+}
+
+/// Modified every ten seconds, fresh for five.
+fn life(unix_s: i64) -> LifeAt {
+    let modified_s = unix_s - unix_s.rem_euclid(10);
+    let version = ((modified_s - EPOCH_S) / 10) as u64;
+    LifeAt { version, last_modified_s: Some(modified_s), expires_s: Some(unix_s + 5) }
+}
+
+fn judge(asked: &Asked, reply: &Reply) -> Result<Verdict, Wrong> {
+    judge_head(asked, reply, 21 * SECOND, EPOCH_S, life)
+}
+
+fn kind(asked: &Asked, reply: &Reply) -> Option<ErrorKind> {
+    judge(asked, reply).err().map(|wrong| wrong.kind())
+}
+
+fn outcome_of(asked: &Asked, reply: &Reply) -> Option<Outcome> {
+    judge(asked, reply).expect("is right").outcome
+}
+
+fn conditional(since_s: i64) -> Asked {
+    Asked { since_s: Some(since_s), ..ASKED }
+}
+
+fn not_modified(mark: Option<ReplyMark>) -> Reply {
+    Reply { status: 304, mark, content_length: None, last_modified_s: None }
+}
+
+#[test]
+fn an_answer_made_for_this_request_is_a_miss() {
+    let verdict = judge(&ASKED, &reply(MINE)).expect("is right");
+    assert_eq!(verdict, Verdict { outcome: Some(Outcome::Miss), version: 2, body_bytes: Some(1000) });
+}
+
+#[test]
+fn an_answer_made_for_another_is_a_hit_before_and_collapsed_after_sending() {
+    assert_eq!(outcome_of(&ASKED, &reply(STORED)), Some(Outcome::Hit));
+    let later = ReplyMark { xact: OTHER, ..MINE };
+    assert_eq!(outcome_of(&ASKED, &reply(later)), Some(Outcome::Collapsed));
+}
+
+#[test]
+fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_asked_for_it() {
+    let confirmed = reply(ReplyMark { not_modified: true, ..MINE });
+    assert_eq!(outcome_of(&ASKED, &confirmed), Some(Outcome::Revalidated));
+    assert_eq!(outcome_of(&conditional(EPOCH_S), &confirmed), Some(Outcome::Miss));
+}
+
+#[test]
+fn a_status_that_the_request_cannot_have_is_a_bad_status() {
+    for status in [204, 206, 301, 403, 404, 500, 502, 503, 504] {
+        let seen = Reply { status, mark: None, ..reply(MINE) };
+        assert_eq!(kind(&ASKED, &seen), Some(ErrorKind::BadStatus), "{status}");
+        assert_eq!(kind(&conditional(EPOCH_S), &seen), Some(ErrorKind::BadStatus), "{status}");
+    }
+}
+
+#[test]
+fn an_answer_without_our_id_is_foreign() {
+    assert_eq!(kind(&ASKED, &Reply { mark: None, ..reply(MINE) }), Some(ErrorKind::Foreign));
+}
+
+#[test]
+fn another_object_is_told_by_its_key() {
+    assert_eq!(kind(&ASKED, &reply(ReplyMark { key: 0xABCE, ..MINE })), Some(ErrorKind::WrongObject));
+    assert_eq!(kind(&ASKED, &reply(ReplyMark { key: 0xABCE, ..STORED })), Some(ErrorKind::WrongObject));
+}
+
+#[test]
+fn a_version_must_be_the_one_that_was_current_when_the_reply_was_made() {
+    for version in [0, 1, 3] {
+        assert_eq!(
+            kind(&ASKED, &reply(ReplyMark { version, ..MINE })),
+            Some(ErrorKind::WrongVersion),
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn a_reply_from_the_future_is_a_wrong_version() {
+    let mark = ReplyMark { made_us: 21 * SECOND + 1, ..MINE };
+    assert_eq!(kind(&ASKED, &reply(mark)), Some(ErrorKind::WrongVersion));
+}
+
+#[test]
+fn a_304_that_nobody_asked_for_is_wrong() {
+    assert_eq!(kind(&ASKED, &not_modified(Some(MINE))), Some(ErrorKind::WrongNotModified));
+    assert_eq!(kind(&ASKED, &not_modified(None)), Some(ErrorKind::WrongNotModified));
+}
+
+#[test]
+fn a_304_is_right_only_if_the_version_is_as_old_as_the_date_asked_for() {
+    // The version of second 20 was modified at EPOCH_S + 20.
+    let confirmed = not_modified(Some(ReplyMark { not_modified: true, ..MINE }));
+    assert_eq!(kind(&conditional(EPOCH_S + 19), &confirmed), Some(ErrorKind::WrongNotModified));
+    for since_s in [20, 21] {
+        let verdict = judge(&conditional(EPOCH_S + since_s), &confirmed).expect("is right");
+        assert_eq!((verdict.outcome, verdict.body_bytes), (Some(Outcome::Miss), None));
+    }
+}
+
+#[test]
+fn a_304_from_the_store_is_judged_by_the_stored_version() {
+    let stored = not_modified(Some(STORED));
+    assert_eq!(outcome_of(&conditional(EPOCH_S + 19), &stored), Some(Outcome::Hit));
+    assert_eq!(kind(&conditional(EPOCH_S + 9), &stored), Some(ErrorKind::WrongNotModified));
+}
+
+#[test]
+fn a_304_without_an_id_is_judged_by_what_it_shows_or_by_what_can_be() {
+    let bare = not_modified(None);
+    let verdict = judge(&conditional(EPOCH_S), &bare).expect("version 0 is that old");
+    assert_eq!((verdict.outcome, verdict.body_bytes), (None, None));
+    assert_eq!(kind(&conditional(EPOCH_S - 1), &bare), Some(ErrorKind::WrongNotModified));
+    let shown = Reply { last_modified_s: Some(EPOCH_S + 10), ..bare };
+    assert_eq!(kind(&conditional(EPOCH_S + 9), &shown), Some(ErrorKind::WrongNotModified));
+    assert_eq!(kind(&conditional(EPOCH_S + 10), &shown), None);
+}
+
+#[test]
+fn a_stored_reply_is_stale_once_its_expiry_lies_more_than_a_second_back() {
+    // Made at second 12, so it expires at 17.
+    let stored = ReplyMark { made_us: 12 * SECOND, version: 1, ..STORED };
+    let sent = |sent_us| Asked { sent_us, ..ASKED };
+    assert_eq!(kind(&sent(17 * SECOND), &reply(stored)), None);
+    assert_eq!(kind(&sent(19 * SECOND - 1), &reply(stored)), None, "within the rounding of dates");
+    assert_eq!(kind(&sent(19 * SECOND), &reply(stored)), Some(ErrorKind::Stale));
+    // A conditional request may not be answered from a stale copy either.
+    let asked = Asked { sent_us: 19 * SECOND, ..conditional(EPOCH_S + 15) };
+    assert_eq!(kind(&asked, &not_modified(Some(stored))), Some(ErrorKind::Stale));
+}
+
+#[test]
+fn what_was_fetched_for_this_request_is_never_stale() {
+    let expired = |unix_s| LifeAt { expires_s: Some(EPOCH_S), ..life(unix_s) };
+    for mark in [MINE, ReplyMark { xact: OTHER, ..MINE }] {
+        assert!(judge_head(&ASKED, &reply(mark), 21 * SECOND, EPOCH_S, expired).is_ok());
+    }
+}
+
+#[test]
+fn a_reply_without_expiry_is_never_stale() {
+    let eternal = |unix_s| LifeAt { expires_s: None, ..life(unix_s) };
+    let old = ReplyMark { made_us: 0, version: 0, ..STORED };
+    assert!(judge_head(&ASKED, &reply(old), 21 * SECOND, EPOCH_S, eternal).is_ok());
+}
+
+#[test]
+fn a_reload_may_not_be_answered_with_what_was_made_before() {
+    let reload = Asked { reload: true, ..ASKED };
+    assert_eq!(kind(&reload, &reply(STORED)), Some(ErrorKind::HitOnReload));
+    assert_eq!(kind(&reload, &reply(MINE)), None);
+    assert_eq!(
+        kind(&reload, &reply(ReplyMark { xact: OTHER, ..MINE })),
+        None,
+        "joined a fetch that began after"
+    );
+}
+
+#[test]
+fn what_may_not_be_stored_may_not_be_shared_either() {
+    let private = Asked { cachable: false, ..ASKED };
+    for mark in [STORED, ReplyMark { xact: OTHER, ..MINE }, ReplyMark { not_modified: true, ..MINE }] {
+        assert_eq!(kind(&private, &reply(mark)), Some(ErrorKind::HitOnUncachable), "{mark:?}");
+    }
+    assert_eq!(kind(&private, &reply(MINE)), None);
+}
+
+#[test]
+fn a_post_must_reach_the_origin() {
+    let post = Asked { method: Method::Post, ..ASKED };
+    assert_eq!(kind(&post, &reply(STORED)), Some(ErrorKind::HitOnUncachable));
+    assert_eq!(kind(&post, &reply(MINE)), None);
+}
+
+#[test]
+fn a_length_must_be_the_objects_where_it_is_said() {
+    assert_eq!(
+        kind(&ASKED, &Reply { content_length: Some(999), ..reply(MINE) }),
+        Some(ErrorKind::WrongLength)
+    );
+    assert_eq!(kind(&ASKED, &Reply { content_length: None, ..reply(MINE) }), None);
+    let head = Asked { method: Method::Head, ..ASKED };
+    assert_eq!(kind(&head, &Reply { content_length: Some(0), ..reply(MINE) }), Some(ErrorKind::WrongLength));
+    assert_eq!(judge(&head, &reply(MINE)).expect("is right").body_bytes, None);
+    // The length of a 304 is that of the 304 or of the object, as the cache likes.
+    let confirmed = Reply { content_length: Some(0), ..not_modified(Some(MINE)) };
+    assert_eq!(kind(&conditional(EPOCH_S + 20), &confirmed), None);
+}
+
+#[test]
+fn the_first_cause_in_the_documented_order_wins() {
+    let private_reload = Asked { cachable: false, reload: true, ..ASKED };
+    let old = ReplyMark { made_us: 0, version: 0, ..STORED };
+    let mut seen = Reply { content_length: Some(1), ..reply(old) };
+    assert_eq!(kind(&ASKED, &seen), Some(ErrorKind::Stale));
+    assert_eq!(kind(&Asked { reload: true, ..ASKED }, &seen), Some(ErrorKind::HitOnReload));
+    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::HitOnUncachable));
+    seen.mark = Some(ReplyMark { version: 9, ..old });
+    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::WrongVersion));
+    seen.mark = Some(ReplyMark { version: 9, key: 1, ..old });
+    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::WrongObject));
+    seen.mark = None;
+    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::Foreign));
+    seen.status = 502;
+    assert_eq!(kind(&private_reload, &seen), Some(ErrorKind::BadStatus));
+}
+
+/// The bytes of a made-up object.
+fn byte(at: u64) -> u8 {
+    (at * 31 % 251) as u8
+}
+
+fn same(from: u64, bytes: &[u8]) -> bool {
+    bytes.iter().zip(from..).all(|(&seen, at)| seen == byte(at))
+}
+
+fn feed_all(check: &mut BodyCheck, body: &[u8], slice: usize) -> Result<(), Wrong> {
+    body.chunks(slice).try_for_each(|bytes| check.feed(bytes, same))?;
+    check.end()
+}
+
+#[test]
+fn a_short_body_has_the_wrong_length_if_complete_and_is_truncated_if_cut_off() {
+    let body: Vec<u8> = (0..99).map(byte).collect();
+    let mut check = BodyCheck::new(100);
+    assert_eq!(feed_all(&mut check, &body, 10).map_err(|w| w.kind()), Err(ErrorKind::WrongLength));
+    assert_eq!(check.cut_off(), Wrong::Truncated { seen: 99, wanted: 100 });
+    assert_eq!(check.cut_off().kind(), ErrorKind::TruncatedBody);
+}
+
+#[test]
+fn a_long_body_has_the_wrong_length_even_if_it_starts_right() {
+    let body: Vec<u8> = (0..101).map(byte).collect();
+    for slice in [1, 50, 101] {
+        let got = feed_all(&mut BodyCheck::new(100), &body, slice);
+        assert_eq!(got, Err(Wrong::Longer { wanted: 100 }));
+    }
+}
+
+#[test]
+fn every_message_names_what_was_seen() {
+    let all = [
+        Wrong::Status { seen: 502, conditional: false },
+        Wrong::NotModifiedUnasked,
+        Wrong::NotModifiedSince { modified_s: Some(5), since_s: 4 },
+        Wrong::NotModifiedSince { modified_s: None, since_s: 4 },
+        Wrong::NoMark,
+        Wrong::Object { seen: 1, wanted: 2 },
+        Wrong::Version { seen: 1, wanted: 2 },
+        Wrong::MadeLater { made_us: 2, now_us: 1 },
+        Wrong::Stored { made_us: 1, sent_us: 2, method: Method::Post },
+        Wrong::ReloadStored { made_us: 1, sent_us: 2 },
+        Wrong::Expired { expires_s: 1, sent_s: 3 },
+        Wrong::Length { seen: 1, wanted: 2 },
+        Wrong::Longer { wanted: 2 },
+        Wrong::Bytes { from: 1, to: 2 },
+        Wrong::Truncated { seen: 1, wanted: 2 },
+    ];
+    for wrong in all {
+        assert!(wrong.to_string().len() > 15, "{wrong:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn one_flipped_byte_is_found_wherever_it_is(
+        size in 1usize..3000, at in any::<prop::sample::Index>(), flip in 1u8.., slice in 1usize..700
+    ) {
+        let mut body: Vec<u8> = (0..size as u64).map(byte).collect();
+        prop_assert_eq!(feed_all(&mut BodyCheck::new(size as u64), &body, slice), Ok(()));
+        let at = at.index(size);
+        body[at] ^= flip;
+        let wrong = feed_all(&mut BodyCheck::new(size as u64), &body, slice).expect_err("is wrong");
+        let Wrong::Bytes { from, to } = wrong else { panic!("{wrong:?}") };
+        prop_assert!((from..to).contains(&(at as u64)));
+    }
+}

@@ -1,0 +1,196 @@
+//! How do the workers' counts become the intervals of the run?
+
+use std::collections::BTreeMap;
+
+use assay_record::interval::{RobotInterval, RobotLevels};
+
+use super::Recorder;
+use super::ideal::{IdealFeed, IdealNote};
+
+/// The end of an interval: a full second, or the end of a phase. All workers make the same cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Where the interval began, in microseconds since the start of the run.
+    pub from_us: u64,
+    /// Where it ends.
+    pub to_us: u64,
+    /// The phase that it lies in.
+    pub phase: u16,
+}
+
+/// What one worker has to tell at one cut.
+#[derive(Debug)]
+pub struct Handover {
+    /// Number of the cut, from 0.
+    pub number: u64,
+    /// The cut.
+    pub cut: Cut,
+    /// What was counted, by phase.
+    pub phases: Vec<(u16, Box<Recorder>)>,
+    /// Levels at the cut.
+    pub levels: RobotLevels,
+    /// Notes for the ideal cache, up to the cut or a little beyond.
+    pub notes: Vec<IdealNote>,
+    /// The worker has nothing under way any more and hands over nothing after this.
+    pub last: bool,
+}
+
+/// A cut that some workers have not made yet.
+#[derive(Debug)]
+struct Pending {
+    cut: Cut,
+    phases: BTreeMap<u16, Box<Recorder>>,
+    levels: RobotLevels,
+    handed_over: usize,
+}
+
+/// Adds up the workers' counts.
+#[derive(Debug)]
+pub struct Merger {
+    workers: usize,
+    pending: BTreeMap<u64, Pending>,
+    ideal: IdealFeed,
+    /// For each worker that is done: the number of its last cut.
+    ended_at: Vec<u64>,
+}
+
+impl Merger {
+    /// For so many workers.
+    pub fn new(workers: usize, ideal: IdealFeed) -> Self {
+        Self { workers, pending: BTreeMap::new(), ideal, ended_at: Vec::new() }
+    }
+
+    /// Takes what a worker hands over; gives the intervals that are complete now.
+    pub fn take(&mut self, mut handover: Handover) -> Vec<RobotInterval> {
+        self.ideal.take(&mut handover.notes);
+        if handover.last {
+            self.ended_at.push(handover.number);
+        }
+        let pending = self.pending.entry(handover.number).or_insert_with(|| Pending {
+            cut: handover.cut,
+            phases: BTreeMap::new(),
+            levels: RobotLevels::default(),
+            handed_over: 0,
+        });
+        pending.handed_over += 1;
+        pending.levels.waiting += handover.levels.waiting;
+        pending.levels.in_flight += handover.levels.in_flight;
+        pending.levels.connections += handover.levels.connections;
+        for (phase, recorder) in handover.phases {
+            match pending.phases.entry(phase) {
+                std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(recorder)),
+                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().merge(&recorder),
+            }
+        }
+        let mut complete = Vec::new();
+        while let Some((&number, pending)) = self.pending.first_key_value()
+            && pending.handed_over == self.workers - self.ended_before(number)
+        {
+            let Some(pending) = self.pending.remove(&number) else { break };
+            self.finish(pending, &mut complete);
+        }
+        complete
+    }
+
+    /// True when every worker has handed over for the last time.
+    pub fn is_done(&self) -> bool {
+        self.ended_at.len() == self.workers && self.pending.is_empty()
+    }
+
+    fn ended_before(&self, number: u64) -> usize {
+        self.ended_at.iter().filter(|&&last| last < number).count()
+    }
+
+    fn finish(&mut self, pending: Pending, complete: &mut Vec<RobotInterval>) {
+        let Pending { cut, mut phases, levels, .. } = pending;
+        phases.entry(cut.phase).or_default();
+        self.ideal.feed(cut.to_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
+        // Rounded once, so that intervals neither overlap nor leave gaps.
+        let (start_ms, end_ms) = (cut.from_us / 1_000, cut.to_us / 1_000);
+        complete.extend(phases.into_iter().map(|(phase, recorder)| RobotInterval {
+            start_ms,
+            length_ms: end_ms - start_ms,
+            phase,
+            counts: recorder.counts(),
+            hit: recorder.hit.to_times(),
+            miss: recorder.miss.to_times(),
+            lateness: recorder.lateness.to_sparse(),
+            unsent_wait: recorder.unsent_wait.to_sparse(),
+            // Levels are of all robots, whatever phase their xacts belong to: they stand once.
+            levels: if phase == cut.phase { levels } else { RobotLevels::default() },
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_cache::ideal::{Ask, FOREVER, Request};
+
+    use crate::spec::CacheBehaviour;
+
+    use super::*;
+
+    const CUT: Cut = Cut { from_us: 0, to_us: 1_000_000, phase: 1 };
+
+    fn merger(workers: usize) -> Merger {
+        Merger::new(workers, IdealFeed::new(CacheBehaviour::default()))
+    }
+
+    fn handover(number: u64, due_by_phase: &[(u16, u64)]) -> Handover {
+        let cut = Cut { from_us: number * 1_000_000, to_us: (number + 1) * 1_000_000, ..CUT };
+        let phases = due_by_phase.iter().map(|&(phase, due)| {
+            let mut recorder = Box::<Recorder>::default();
+            recorder.counts.due = due;
+            (phase, recorder)
+        });
+        let levels = RobotLevels { waiting: 1, in_flight: 2, connections: 3 };
+        Handover { number, cut, phases: phases.collect(), levels, notes: Vec::new(), last: false }
+    }
+
+    #[test]
+    fn an_interval_is_complete_when_all_workers_have_made_the_cut() {
+        let mut merger = merger(2);
+        assert!(merger.take(handover(0, &[(1, 5)])).is_empty());
+        assert!(merger.take(handover(1, &[(1, 7)])).is_empty(), "the first worker may run ahead");
+        let first = merger.take(handover(0, &[(1, 6)]));
+        assert_eq!(first.len(), 1);
+        assert_eq!((first[0].start_ms, first[0].length_ms, first[0].counts.due), (0, 1_000, 11));
+        assert_eq!(first[0].levels, RobotLevels { waiting: 2, in_flight: 4, connections: 6 });
+    }
+
+    #[test]
+    fn stragglers_stay_in_intervals_of_their_own_phase() {
+        let intervals = merger(1).take(handover(0, &[(0, 2), (1, 5)]));
+        let seen: Vec<_> = intervals.iter().map(|i| (i.phase, i.counts.due, i.levels.connections)).collect();
+        assert_eq!(seen, [(0, 2, 0), (1, 5, 3)]);
+    }
+
+    #[test]
+    fn an_idle_phase_has_an_interval_all_the_same() {
+        let intervals = merger(1).take(handover(0, &[]));
+        assert_eq!(intervals.iter().map(|i| i.phase).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_is_not_waited_for() {
+        let mut merger = merger(2);
+        assert!(merger.take(Handover { last: true, ..handover(0, &[]) }).is_empty());
+        assert_eq!(merger.take(handover(0, &[])).len(), 1);
+        assert_eq!(merger.take(Handover { last: true, ..handover(1, &[]) }).len(), 1);
+        assert!(merger.is_done());
+    }
+
+    #[test]
+    fn ideal_hits_are_counted_across_workers_in_the_phase_of_the_request() {
+        let note = |at_us, phase| {
+            let ask = Ask { key: 1, request: Request::Get, cachable: true, at_us, fresh_until_s: FOREVER };
+            IdealNote::Sent { ask, phase, basic: true, bytes: 10 }
+        };
+        let mut merger = merger(2);
+        merger.take(Handover { notes: vec![note(500, 1)], ..handover(0, &[]) });
+        let intervals = merger.take(Handover { notes: vec![note(400, 0)], ..handover(0, &[]) });
+        let seen: Vec<_> =
+            intervals.iter().map(|i| (i.phase, i.counts.ideal_basic, i.counts.ideal_hits)).collect();
+        assert_eq!(seen, [(0, 1, 0), (1, 1, 1)]);
+    }
+}

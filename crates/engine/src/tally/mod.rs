@@ -1,0 +1,295 @@
+//! What did the robots do? Counts and times of one worker, and their merging into intervals.
+//!
+//! A worker owns a [`Recorder`] for each phase that has something under way, and hands what they hold to the
+//! [`merge`]r at every *cut*: each full second, and each end of a phase. All workers make the same cuts, so what
+//! they hand over at one cut adds up to the intervals of the run.
+
+pub mod ideal;
+pub mod merge;
+
+use std::collections::BTreeMap;
+
+use assay_record::counts::RobotCounts;
+use assay_record::error_kind::ErrorKind;
+use assay_record::histogram::Histogram;
+use assay_record::interval::Times;
+use assay_record::outcome::Outcome;
+use assay_workload::model::{Method, RequestType};
+
+/// Methods in the order of [`Recorder`]'s counters.
+const METHODS: [Method; 3] = [Method::Get, Method::Head, Method::Post];
+/// Request types in the order of [`Recorder`]'s counters.
+const TYPES: [RequestType; 4] =
+    [RequestType::Basic, RequestType::Ims200, RequestType::Ims304, RequestType::Reload];
+
+/// Counts and times of one phase since the last cut. Nothing here allocates while it counts, except on a
+/// status code that was not seen before.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    /// Counts that are plain numbers; the maps in it stay empty until [`Recorder::counts`].
+    pub counts: RobotCounts,
+    errors: [u64; ErrorKind::ALL.len()],
+    methods: [u64; METHODS.len()],
+    types: [u64; TYPES.len()],
+    status_200: u64,
+    status_304: u64,
+    /// Times of basic hits.
+    pub hit: Clocks,
+    /// Times of everything else that completed.
+    pub miss: Clocks,
+    /// What Assay added, of every xact sent.
+    pub lateness: Histogram,
+    /// How long what was never sent had waited.
+    pub unsent_wait: Histogram,
+}
+
+/// Histograms of one class of xacts.
+#[derive(Debug, Default)]
+pub struct Clocks {
+    response: Histogram,
+    service: Histogram,
+    ttfb: Histogram,
+}
+
+/// The instants of a completed xact, in nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instants {
+    /// When the schedule wanted it.
+    pub due: u64,
+    /// Connect begun, or first byte written on a reused connection.
+    pub sent: u64,
+    /// First byte of the answer.
+    pub first_byte: u64,
+    /// Last byte of the answer.
+    pub last_byte: u64,
+}
+
+/// A completed xact, as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completed {
+    /// Method.
+    pub method: Method,
+    /// Request type.
+    pub request_type: RequestType,
+    /// Status code.
+    pub status: u16,
+    /// How the answer came about.
+    pub outcome: Option<Outcome>,
+    /// Body bytes received.
+    pub body_bytes: u64,
+    /// When.
+    pub at: Instants,
+}
+
+impl Completed {
+    /// A GET of type Basic.
+    pub fn is_basic(&self) -> bool {
+        is_basic(self.method, self.request_type)
+    }
+}
+
+/// Whether a request is *basic*: a GET of type Basic.
+pub fn is_basic(method: Method, request_type: RequestType) -> bool {
+    method == Method::Get && request_type == RequestType::Basic
+}
+
+impl Clocks {
+    fn record(&mut self, at: &Instants) {
+        self.response.record(micros(at.due, at.last_byte));
+        self.service.record(micros(at.sent, at.last_byte));
+        self.ttfb.record(micros(at.sent, at.first_byte));
+    }
+
+    fn merge(&mut self, other: &Clocks) {
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.ttfb.merge(&other.ttfb);
+    }
+
+    fn to_times(&self) -> Times {
+        Times {
+            response: self.response.to_sparse(),
+            service: self.service.to_sparse(),
+            ttfb: self.ttfb.to_sparse(),
+        }
+    }
+}
+
+/// Microseconds from one instant in nanoseconds to a later one, rounded.
+pub fn micros(from_ns: u64, to_ns: u64) -> u64 {
+    (to_ns.saturating_sub(from_ns) + 500) / 1_000
+}
+
+impl Recorder {
+    /// Counts an xact that was answered without error.
+    pub fn completed(&mut self, xact: &Completed) {
+        self.counts.completed += 1;
+        self.methods[xact.method as usize] += 1;
+        self.types[xact.request_type as usize] += 1;
+        match xact.status {
+            200 => self.status_200 += 1,
+            304 => self.status_304 += 1,
+            other => *self.counts.by_status.entry(other).or_default() += 1,
+        }
+        let mut clocks = &mut self.miss;
+        if xact.is_basic() {
+            let counts = &mut self.counts;
+            counts.basic += 1;
+            counts.basic_bytes += xact.body_bytes;
+            let (number, bytes) = match xact.outcome {
+                Some(Outcome::Hit) => {
+                    clocks = &mut self.hit;
+                    (&mut counts.hits, &mut counts.hit_bytes)
+                }
+                Some(Outcome::Collapsed) => (&mut counts.collapsed, &mut counts.collapsed_bytes),
+                Some(Outcome::Revalidated) => (&mut counts.revalidated, &mut counts.revalidated_bytes),
+                // A basic xact is never answered with a 304, the only answer that may not tell.
+                Some(Outcome::Miss) | None => (&mut counts.misses, &mut counts.miss_bytes),
+            };
+            *number += 1;
+            *bytes += xact.body_bytes;
+        }
+        clocks.record(&xact.at);
+    }
+
+    /// Counts an error.
+    pub fn error(&mut self, kind: ErrorKind) {
+        self.errors[kind as usize] += 1;
+    }
+
+    /// Everything counted, with its maps.
+    pub fn counts(&self) -> RobotCounts {
+        let mut counts = self.counts.clone();
+        counts.errors = ErrorKind::ALL.into_iter().zip(self.errors).filter(|&(_, n)| n > 0).collect();
+        counts.by_method = named(METHODS.map(method_name), self.methods);
+        counts.by_type = named(TYPES.map(type_name), self.types);
+        for (status, number) in [(200, self.status_200), (304, self.status_304)] {
+            if number > 0 {
+                *counts.by_status.entry(status).or_default() += number;
+            }
+        }
+        counts
+    }
+
+    /// Adds all that another has counted.
+    pub fn merge(&mut self, other: &Recorder) {
+        self.counts.merge(&other.counts);
+        add(&mut self.errors, &other.errors);
+        add(&mut self.methods, &other.methods);
+        add(&mut self.types, &other.types);
+        self.status_200 += other.status_200;
+        self.status_304 += other.status_304;
+        self.hit.merge(&other.hit);
+        self.miss.merge(&other.miss);
+        self.lateness.merge(&other.lateness);
+        self.unsent_wait.merge(&other.unsent_wait);
+    }
+
+    /// Number of xacts that have ended in an error.
+    pub fn error_total(&self) -> u64 {
+        self.errors.iter().sum()
+    }
+}
+
+fn add<const N: usize>(into: &mut [u64; N], from: &[u64; N]) {
+    into.iter_mut().zip(from).for_each(|(into, from)| *into += from);
+}
+
+fn named<const N: usize>(names: [&str; N], numbers: [u64; N]) -> BTreeMap<String, u64> {
+    names.into_iter().zip(numbers).filter(|&(_, n)| n > 0).map(|(name, n)| (name.to_owned(), n)).collect()
+}
+
+/// The name of a method in requests and records.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+    }
+}
+
+/// The name of a request type in records.
+pub fn type_name(request_type: RequestType) -> &'static str {
+    match request_type {
+        RequestType::Basic => "basic",
+        RequestType::Ims200 => "ims200",
+        RequestType::Ims304 => "ims304",
+        RequestType::Reload => "reload",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(outcome: Option<Outcome>, request_type: RequestType) -> Completed {
+        let at = Instants { due: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
+        Completed { method: Method::Get, request_type, status: 200, outcome, body_bytes: 10, at }
+    }
+
+    #[test]
+    fn counters_stand_where_their_names_do() {
+        for (at, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, at, "{kind}");
+        }
+        for (at, method) in METHODS.into_iter().enumerate() {
+            assert_eq!(method as usize, at);
+        }
+        for (at, request_type) in TYPES.into_iter().enumerate() {
+            assert_eq!(request_type as usize, at);
+        }
+    }
+
+    #[test]
+    fn each_outcome_of_a_basic_xact_has_its_own_count() {
+        let mut recorder = Recorder::default();
+        for outcome in [Outcome::Hit, Outcome::Hit, Outcome::Collapsed, Outcome::Revalidated, Outcome::Miss] {
+            recorder.completed(&completed(Some(outcome), RequestType::Basic));
+        }
+        let counts = recorder.counts();
+        assert_eq!(
+            [counts.basic, counts.hits, counts.collapsed, counts.revalidated, counts.misses],
+            [5, 2, 1, 1, 1]
+        );
+        assert_eq!([counts.basic_bytes, counts.hit_bytes, counts.miss_bytes], [50, 20, 10]);
+    }
+
+    #[test]
+    fn only_basic_hits_are_timed_as_hits() {
+        let mut recorder = Recorder::default();
+        recorder.completed(&completed(Some(Outcome::Hit), RequestType::Basic));
+        recorder.completed(&completed(Some(Outcome::Hit), RequestType::Ims200));
+        recorder.completed(&completed(Some(Outcome::Collapsed), RequestType::Basic));
+        recorder.completed(&completed(None, RequestType::Ims304));
+        assert_eq!(recorder.hit.response.count(), 1);
+        assert_eq!(recorder.miss.response.count(), 3);
+        assert_eq!(recorder.counts().basic, 2);
+    }
+
+    #[test]
+    fn response_time_counts_from_due_and_service_time_from_sent() {
+        let mut recorder = Recorder::default();
+        recorder.completed(&completed(Some(Outcome::Miss), RequestType::Basic));
+        assert_eq!(recorder.miss.response.max_us(), Some(900));
+        assert_eq!(recorder.miss.service.max_us(), Some(800));
+        assert_eq!(recorder.miss.ttfb.max_us(), Some(200));
+    }
+
+    #[test]
+    fn merging_adds_up() {
+        let (mut a, mut b) = (Recorder::default(), Recorder::default());
+        a.completed(&completed(Some(Outcome::Hit), RequestType::Basic));
+        a.error(ErrorKind::Stale);
+        b.completed(&completed(Some(Outcome::Hit), RequestType::Reload));
+        b.error(ErrorKind::Stale);
+        b.lateness.record(7);
+        b.counts.due_digest = u64::MAX;
+        a.counts.due_digest = 2;
+        a.merge(&b);
+        let counts = a.counts();
+        assert_eq!(counts.errors, BTreeMap::from([(ErrorKind::Stale, 2)]));
+        assert_eq!(counts.by_type, BTreeMap::from([("basic".to_owned(), 1), ("reload".to_owned(), 1)]));
+        assert_eq!(counts.by_status, BTreeMap::from([(200, 2)]));
+        assert_eq!((counts.completed, counts.due_digest, a.lateness.count()), (2, 1, 1));
+    }
+}
