@@ -87,6 +87,7 @@ pub struct RobotCounts {
     /// Completed xacts by request type: basic, ims200, ims304, reload.
     pub by_type: BTreeMap<String, u64>,
     /// Completed xacts by status code.
+    #[serde(with = "status_keys")]
     pub by_status: BTreeMap<u16, u64>,
 
     /// Samples that could not be kept (a full xact log queue); positive makes the run invalid.
@@ -125,6 +126,29 @@ pub struct OriginCounts {
     pub broken: u64,
 }
 
+/// Status codes as texts: inside a tagged document (an event), JSON's keys are not turned into numbers.
+mod status_keys {
+    use std::collections::BTreeMap;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(map: &BTreeMap<u16, u64>, to: S) -> Result<S::Ok, S::Error> {
+        let map: BTreeMap<String, u64> =
+            map.iter().map(|(status, count)| (status.to_string(), *count)).collect();
+        map.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<u16, u64>, D::Error> {
+        let map = BTreeMap::<String, u64>::deserialize(from)?;
+        let number = |(status, count): (String, u64)| match status.parse() {
+            Ok(status) => Ok((status, count)),
+            Err(_) => Err(D::Error::custom(format!("{status:?} is not a status code"))),
+        };
+        map.into_iter().map(number).collect()
+    }
+}
+
 macro_rules! add_fields {
     ($into:expr, $from:expr, $($field:ident),+ $(,)?) => { $($into.$field += $from.$field;)+ };
 }
@@ -139,11 +163,39 @@ impl RobotCounts {
     /// Adds another's counts.
     pub fn merge(&mut self, from: &RobotCounts) {
         add_fields!(
-            self, from, due, due_basic, due_basic_bytes, offered_hits, offered_hit_bytes, sent, unsent,
-            not_reached, completed, retries, pages, basic, basic_bytes, hits, hit_bytes, collapsed,
-            collapsed_bytes, revalidated, revalidated_bytes, misses, miss_bytes, ideal_hits,
-            ideal_hit_bytes, ideal_basic, ideal_basic_bytes, body_bytes_in, wire_bytes_in, wire_bytes_out,
-            connections_opened, connections_closed, dropped_samples,
+            self,
+            from,
+            due,
+            due_basic,
+            due_basic_bytes,
+            offered_hits,
+            offered_hit_bytes,
+            sent,
+            unsent,
+            not_reached,
+            completed,
+            retries,
+            pages,
+            basic,
+            basic_bytes,
+            hits,
+            hit_bytes,
+            collapsed,
+            collapsed_bytes,
+            revalidated,
+            revalidated_bytes,
+            misses,
+            miss_bytes,
+            ideal_hits,
+            ideal_hit_bytes,
+            ideal_basic,
+            ideal_basic_bytes,
+            body_bytes_in,
+            wire_bytes_in,
+            wire_bytes_out,
+            connections_opened,
+            connections_closed,
+            dropped_samples,
         );
         self.due_digest = self.due_digest.wrapping_add(from.due_digest);
         add_map(&mut self.errors, &from.errors);
@@ -162,9 +214,21 @@ impl OriginCounts {
     /// Adds another's counts.
     pub fn merge(&mut self, from: &OriginCounts) {
         add_fields!(
-            self, from, requests, responses, not_modified, validations, validated_basic,
-            validated_basic_bytes, body_bytes_out, wire_bytes_in, wire_bytes_out, connections_opened,
-            connections_closed, refused, broken,
+            self,
+            from,
+            requests,
+            responses,
+            not_modified,
+            validations,
+            validated_basic,
+            validated_basic_bytes,
+            body_bytes_out,
+            wire_bytes_in,
+            wire_bytes_out,
+            connections_opened,
+            connections_closed,
+            refused,
+            broken,
         );
     }
 }

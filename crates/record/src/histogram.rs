@@ -88,6 +88,11 @@ impl Histogram {
         (self.count() > 0).then(|| self.inner.max())
     }
 
+    /// Largest value that shares a bucket with `value_us`.
+    pub fn bucket_high_us(&self, value_us: u64) -> u64 {
+        self.inner.highest_equivalent(value_us)
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.inner.reset();
@@ -103,7 +108,10 @@ impl Histogram {
                 .inner
                 .iter_recorded()
                 .map(|step| {
-                    (self.inner.lowest_equivalent(step.value_iterated_to()), step.count_since_last_iteration())
+                    (
+                        self.inner.lowest_equivalent(step.value_iterated_to()),
+                        step.count_since_last_iteration(),
+                    )
                 })
                 .collect(),
         }

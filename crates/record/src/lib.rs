@@ -5,11 +5,17 @@
 //!
 //! *Does not:* draw, judge or print (that is `assay-report`), measure, or touch a socket.
 
+mod columns;
 pub mod counts;
+pub mod dir;
 pub mod error_kind;
 pub mod histogram;
 pub mod interval;
+pub mod layout;
 pub mod outcome;
 pub mod role;
 pub mod run;
+pub mod series;
+mod table;
 pub mod xact;
+pub mod xact_log;

@@ -15,3 +15,23 @@ pub enum Outcome {
     /// The origin made the reply for this very request.
     Miss,
 }
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Outcome; 4] = [Outcome::Hit, Outcome::Collapsed, Outcome::Revalidated, Outcome::Miss];
+
+    /// The name used in JSON and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Hit => "hit",
+            Outcome::Collapsed => "collapsed",
+            Outcome::Revalidated => "revalidated",
+            Outcome::Miss => "miss",
+        }
+    }
+
+    /// The outcome with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+}

@@ -1,0 +1,418 @@
+//! Which tables a run directory has, and how intervals become their rows.
+//!
+//! `docs/reference/run-directory.md` prints these tables; a test keeps it so.
+
+use crate::counts::{OriginCounts, RobotCounts};
+use crate::dir::RunDirError;
+use crate::error_kind::ErrorKind;
+use crate::histogram::SparseHistogram;
+use crate::interval::{OriginInterval, RobotInterval};
+use crate::table::{Cell, Column, Kind, Table};
+
+/// A Parquet file of the run directory.
+pub(crate) struct TableSpec {
+    /// File name.
+    pub file: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// Columns, in order.
+    pub columns: fn() -> Vec<Column>,
+}
+
+impl TableSpec {
+    /// Names of all columns.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        (self.columns)().iter().map(|column| column.name).collect()
+    }
+}
+
+macro_rules! count_columns {
+    ($columns:ident, $cells:ident, $read:ident, $counts:ty, $($field:ident: $about:literal),+ $(,)?) => {
+        const $columns: &[Column] = &[$(Column::new(stringify!($field), Kind::Uint, $about)),+];
+
+        fn $cells(counts: &$counts, row: &mut Vec<Cell<'_>>) {
+            $(row.push(Cell::Uint(counts.$field));)+
+        }
+
+        fn $read(table: &Table, row: usize) -> Result<$counts, RunDirError> {
+            let mut counts = <$counts>::default();
+            // A column that the file does not have was added after it was written: it counts as zero.
+            $(if table.has(stringify!($field)) {
+                counts.$field = table.uint(stringify!($field), row)?;
+            })+
+            Ok(counts)
+        }
+    };
+}
+
+count_columns!(
+    ROBOT_COUNTS, robot_cells, robot_counts, RobotCounts,
+    due: "requests due (a page counts its embedded objects when it comes due)",
+    due_basic: "basic ones among them",
+    due_basic_bytes: "body bytes of those",
+    offered_hits: "basic revisits of cachable objects: offered hits",
+    offered_hit_bytes: "body bytes of those",
+    due_digest: "wrapping sum of the digests of the identities that came due",
+    sent: "requests sent, at least in part",
+    unsent: "due, but not sent by the end of the phase",
+    not_reached: "embedded objects whose page failed or whose link was not seen before the phase ended",
+    completed: "answered without error",
+    retries: "sent again on a fresh connection because a reused one turned out to be closed",
+    pages: "pages completed, embedded objects included",
+    basic: "completed basic xacts (plain GETs)",
+    basic_bytes: "body bytes of those",
+    hits: "basic xacts answered from the store, as the reply shows it",
+    hit_bytes: "body bytes of those",
+    collapsed: "basic xacts that joined another's fetch",
+    collapsed_bytes: "body bytes of those",
+    revalidated: "basic xacts confirmed by the origin, as the reply shows it",
+    revalidated_bytes: "body bytes of those",
+    misses: "basic xacts that the origin answered",
+    miss_bytes: "body bytes of those",
+    ideal_hits: "what an infinite cache with the target's declared behaviour would have hit",
+    ideal_hit_bytes: "body bytes of those",
+    ideal_basic: "basic xacts that ideal was asked about",
+    ideal_basic_bytes: "body bytes of those",
+    body_bytes_in: "body bytes received",
+    wire_bytes_in: "bytes read from sockets",
+    wire_bytes_out: "bytes written to sockets",
+    connections_opened: "connections opened",
+    connections_closed: "connections closed, by either side",
+    dropped_samples: "samples that could not be kept; any makes the run invalid",
+);
+
+count_columns!(
+    ORIGIN_COUNTS, origin_cells, origin_counts, OriginCounts,
+    requests: "requests received",
+    responses: "answered in full",
+    not_modified: "answered with 304",
+    validations: "conditional requests that no robot had asked for: the proxy's own validations",
+    validated_basic: "of those, answered with 304 for basic xacts: hits that were really revalidations",
+    validated_basic_bytes: "body bytes of the objects so confirmed",
+    body_bytes_out: "body bytes sent",
+    wire_bytes_in: "bytes read from sockets",
+    wire_bytes_out: "bytes written to sockets",
+    connections_opened: "connections accepted",
+    connections_closed: "connections closed",
+    refused: "requests that were not HTTP, or for no object of this universe",
+    broken: "connections that ended in the middle of a request or a reply",
+);
+
+const INTERVAL: Column = Column::new("interval", Kind::Uint, "number of the interval on its side, from 0");
+const START: Column = Column::new(
+    "start_ms",
+    Kind::Uint,
+    "when the interval began, in milliseconds since the start of the run",
+);
+const LENGTH: Column = Column::new("length_ms", Kind::Uint, "how long it lasted, in milliseconds");
+const PHASE: Column =
+    Column::new("phase", Kind::Uint, "index into `phases` of run.json: the phase that the xacts were due in");
+const COUNT: Column = Column::new("count", Kind::Uint, "how many");
+
+/// One row per second and phase: what robots counted.
+pub(crate) const ROBOTS: TableSpec = TableSpec {
+    file: "robots.parquet",
+    about: "What the robots counted: a row per interval (a second, or less at a phase's ends) and phase.",
+    columns: || {
+        let mut columns = vec![INTERVAL, START, LENGTH, PHASE];
+        columns.extend_from_slice(ROBOT_COUNTS);
+        columns.extend([
+            Column::new(
+                "waiting",
+                Kind::Uint,
+                "at the end of the interval: requests that wait for a connection",
+            ),
+            Column::new("in_flight", Kind::Uint, "at the end: requests sent and not yet answered"),
+            Column::new("connections", Kind::Uint, "at the end: open connections"),
+        ]);
+        columns
+    },
+};
+
+/// One row per second and phase: what origins counted.
+pub(crate) const ORIGINS: TableSpec = TableSpec {
+    file: "origins.parquet",
+    about: "What the origins counted: a row per interval and phase, as the requests themselves name it.",
+    columns: || {
+        let mut columns = vec![INTERVAL, START, LENGTH, PHASE];
+        columns.extend_from_slice(ORIGIN_COUNTS);
+        columns.push(Column::new("connections", Kind::Uint, "at the end of the interval: open connections"));
+        columns
+    },
+};
+
+/// Completed xacts by method, request type and status.
+pub(crate) const CLASSES: TableSpec = TableSpec {
+    file: "classes.parquet",
+    about: "Completed xacts of the robots by method, by request type and by status code.",
+    columns: || {
+        vec![
+            Column { about: "`interval` of robots.parquet", ..INTERVAL },
+            START,
+            PHASE,
+            Column::new("by", Kind::Text, "`method`, `type` or `status`"),
+            Column::new("value", Kind::Text, "for example `GET`, `basic`, `200`"),
+            COUNT,
+        ]
+    },
+};
+
+/// Errors by kind.
+pub(crate) const ERRORS: TableSpec = TableSpec {
+    file: "errors.parquet",
+    about: "Errors of the robots by kind; the first of each kind are in examples.json.",
+    columns: || {
+        vec![
+            Column { about: "`interval` of robots.parquet", ..INTERVAL },
+            START,
+            PHASE,
+            Column::new("kind", Kind::Text, "name of the error class"),
+            COUNT,
+        ]
+    },
+};
+
+/// The heads of all histograms.
+pub(crate) const TIMES: TableSpec = TableSpec {
+    file: "times.parquet",
+    about: "A row per histogram: its count, exact sum and exact maximum. The mean of any selection is \
+            `sum(sum_us) / sum(count)`.",
+    columns: || {
+        let mut columns = histogram_columns();
+        columns.extend([
+            Column::new("count", Kind::Uint, "number of values"),
+            Column::new("sum_us", Kind::Uint, "their exact sum, in microseconds"),
+            Column::new("max_us", Kind::Uint, "the largest, in microseconds"),
+        ]);
+        columns
+    },
+};
+
+/// The buckets of all histograms.
+pub(crate) const HISTOGRAMS: TableSpec = TableSpec {
+    file: "histograms.parquet",
+    about: "The buckets of all histograms that have something in them. Buckets of any two histograms with the \
+            same `low_us` are the same bucket, so they add up; a percentile is the `high_us` of the first bucket \
+            at which the running sum of `count` reaches its share, but no more than the selection's `max(max_us)`.",
+    columns: || {
+        let mut columns = histogram_columns();
+        columns.extend([
+            Column::new("low_us", Kind::Uint, "smallest value of the bucket, in microseconds"),
+            Column::new("high_us", Kind::Uint, "largest value of the bucket, in microseconds"),
+            Column::new("count", Kind::Uint, "values in the bucket"),
+        ]);
+        columns
+    },
+};
+
+fn histogram_columns() -> Vec<Column> {
+    vec![
+        Column::new("histogram", Kind::Uint, "number of the histogram, the same in both tables"),
+        Column::new("side", Kind::Text, "`robots` or `origins`"),
+        Column { about: "`interval` of that side's table", ..INTERVAL },
+        START,
+        PHASE,
+        Column::new(
+            "metric",
+            Kind::Text,
+            "`response`, `service`, `ttfb`, `lateness`, `unsent_wait` (robots); `service`, `lateness` (origins)",
+        ),
+        Column::new("class", Kind::Text, "`hit` or `miss`; `all` where the two are not told apart"),
+    ]
+}
+
+/// What processes used.
+pub(crate) const HOST: TableSpec = TableSpec {
+    file: "host.parquet",
+    about: "What each role's processes used, a row per role and interval.",
+    columns: || {
+        vec![
+            START,
+            LENGTH,
+            Column::new("role", Kind::Text, "`robots`, `origins`, `proxy`, or `host` for the whole machine"),
+            Column::new("cpu_us", Kind::Uint, "processor time used, user and system, in microseconds"),
+            Column::new("rss_bytes", Kind::Uint, "resident memory at the end, in bytes"),
+            Column::new(
+                "run_delay_us",
+                Kind::Uint,
+                "time that runnable threads waited for a processor, in microseconds",
+            ),
+            Column::new("descriptors", Kind::Uint, "open file descriptors at the end"),
+            Column::new(
+                "steal_us",
+                Kind::Uint,
+                "time stolen by the hypervisor (`host` only), in microseconds",
+            ),
+        ]
+    },
+};
+
+/// What the proxy counted itself.
+pub(crate) const PROXY: TableSpec = TableSpec {
+    file: "proxy.parquet",
+    about: "The target's own counters, as it reports them (cumulative), a row per counter and reading.",
+    columns: || {
+        vec![
+            Column::new("at_ms", Kind::Uint, "when it was read, in milliseconds since the start of the run"),
+            Column::new("counter", Kind::Text, "its name, in the target's words"),
+            Column::new("value", Kind::Float, "its value"),
+        ]
+    },
+};
+
+/// Every xact, when asked for.
+pub(crate) const XACTS: TableSpec = TableSpec {
+    file: "xacts.parquet",
+    about: "Every xact, only with `--xact-log`. Instants are microseconds since the start of the run; null: it \
+            never came to that.",
+    columns: || {
+        vec![
+            Column::new("robot", Kind::Uint, "robot"),
+            Column::new("number", Kind::Uint, "its request number"),
+            Column::new("place", Kind::Uint, "0: launched by the stream; else place in its page"),
+            PHASE,
+            Column::new("method", Kind::Text, "`GET`, `HEAD` or `POST`"),
+            Column::new("type", Kind::Text, "`basic`, `ims200`, `ims304` or `reload`"),
+            Column::new("object", Kind::Uint, "key of the object"),
+            Column::new("content", Kind::Uint, "index into `contents` of workload.json"),
+            Column::new("cachable", Kind::Bool, "the object may be cached"),
+            Column::new("revisit", Kind::Bool, "the stream says that it was asked for before"),
+            Column::new("due_us", Kind::Int, "when the schedule wanted it"),
+            Column::optional("ready_us", Kind::Int, "when the robot's own rules let it go"),
+            Column::optional(
+                "sent_us",
+                Kind::Int,
+                "connect begun, or first byte written on a reused connection",
+            ),
+            Column::optional("connected_us", Kind::Int, "connection established (new connections only)"),
+            Column::optional("first_byte_us", Kind::Int, "first byte of the answer"),
+            Column::optional("last_byte_us", Kind::Int, "last byte of the answer"),
+            Column::optional(
+                "outcome",
+                Kind::Text,
+                "`hit`, `collapsed`, `revalidated` or `miss`; null for errors and unsent requests",
+            ),
+            Column::optional("error", Kind::Text, "name of the error class"),
+            Column::optional("status", Kind::Uint, "status code"),
+            Column::new("body_bytes", Kind::Uint, "body bytes received"),
+            Column::optional("connection", Kind::Uint, "which connection of the robot, counted from 0"),
+        ]
+    },
+};
+
+/// The tables that measurements become when a run ends.
+pub(crate) const SERIES: [&TableSpec; 8] =
+    [&ROBOTS, &ORIGINS, &CLASSES, &ERRORS, &TIMES, &HISTOGRAMS, &HOST, &PROXY];
+
+/// The row of an interval in robots.parquet.
+pub(crate) fn robots_row(number: u64, interval: &RobotInterval) -> Vec<Cell<'static>> {
+    let mut row = head(number, interval.start_ms, interval.length_ms, interval.phase);
+    robot_cells(&interval.counts, &mut row);
+    let levels = &interval.levels;
+    row.extend([levels.waiting, levels.in_flight, levels.connections].map(Cell::Uint));
+    row
+}
+
+/// The row of an interval in origins.parquet.
+pub(crate) fn origins_row(number: u64, interval: &OriginInterval) -> Vec<Cell<'static>> {
+    let mut row = head(number, interval.start_ms, interval.length_ms, interval.phase);
+    origin_cells(&interval.counts, &mut row);
+    row.push(Cell::Uint(interval.connections));
+    row
+}
+
+fn head(number: u64, start_ms: u64, length_ms: u64, phase: u16) -> Vec<Cell<'static>> {
+    vec![Cell::Uint(number), Cell::Uint(start_ms), Cell::Uint(length_ms), Cell::Uint(phase.into())]
+}
+
+/// Reads a row of robots.parquet; histograms and maps come from other tables.
+pub(crate) fn read_robots(table: &Table, row: usize) -> Result<RobotInterval, RunDirError> {
+    let mut interval = RobotInterval {
+        start_ms: table.uint("start_ms", row)?,
+        length_ms: table.uint("length_ms", row)?,
+        phase: table.narrow("phase", table.uint("phase", row)?)?,
+        counts: robot_counts(table, row)?,
+        ..RobotInterval::default()
+    };
+    interval.levels.waiting = table.uint("waiting", row)?;
+    interval.levels.in_flight = table.uint("in_flight", row)?;
+    interval.levels.connections = table.uint("connections", row)?;
+    Ok(interval)
+}
+
+/// Reads a row of origins.parquet; histograms come from another table.
+pub(crate) fn read_origins(table: &Table, row: usize) -> Result<OriginInterval, RunDirError> {
+    Ok(OriginInterval {
+        start_ms: table.uint("start_ms", row)?,
+        length_ms: table.uint("length_ms", row)?,
+        phase: table.narrow("phase", table.uint("phase", row)?)?,
+        counts: origin_counts(table, row)?,
+        connections: table.uint("connections", row)?,
+        ..OriginInterval::default()
+    })
+}
+
+/// The histograms of a robots' interval, each with its metric and class.
+pub(crate) fn robot_histograms(
+    interval: &RobotInterval,
+) -> [(&'static str, &'static str, &SparseHistogram); 8] {
+    [
+        ("response", "hit", &interval.hit.response),
+        ("response", "miss", &interval.miss.response),
+        ("service", "hit", &interval.hit.service),
+        ("service", "miss", &interval.miss.service),
+        ("ttfb", "hit", &interval.hit.ttfb),
+        ("ttfb", "miss", &interval.miss.ttfb),
+        ("lateness", "all", &interval.lateness),
+        ("unsent_wait", "all", &interval.unsent_wait),
+    ]
+}
+
+/// The histograms of an origins' interval, each with its metric and class.
+pub(crate) fn origin_histograms(
+    interval: &OriginInterval,
+) -> [(&'static str, &'static str, &SparseHistogram); 2] {
+    [("service", "all", &interval.service), ("lateness", "all", &interval.lateness)]
+}
+
+/// Where a histogram of a robots' interval goes.
+pub(crate) fn robot_histogram_mut<'a>(
+    interval: &'a mut RobotInterval,
+    metric: &str,
+    class: &str,
+) -> Option<&'a mut SparseHistogram> {
+    let times = match class {
+        "hit" => &mut interval.hit,
+        "miss" => &mut interval.miss,
+        _ => {
+            return match metric {
+                "lateness" => Some(&mut interval.lateness),
+                "unsent_wait" => Some(&mut interval.unsent_wait),
+                _ => None,
+            };
+        }
+    };
+    match metric {
+        "response" => Some(&mut times.response),
+        "service" => Some(&mut times.service),
+        "ttfb" => Some(&mut times.ttfb),
+        _ => None,
+    }
+}
+
+/// Where a histogram of an origins' interval goes.
+pub(crate) fn origin_histogram_mut<'a>(
+    interval: &'a mut OriginInterval,
+    metric: &str,
+) -> Option<&'a mut SparseHistogram> {
+    match metric {
+        "service" => Some(&mut interval.service),
+        "lateness" => Some(&mut interval.lateness),
+        _ => None,
+    }
+}
+
+/// The error class called `name`.
+pub(crate) fn error_kind(name: &str) -> Option<ErrorKind> {
+    ErrorKind::ALL.into_iter().find(|kind| kind.name() == name)
+}

@@ -1,0 +1,250 @@
+//! Where the parts of a run lie on disk, and what can go wrong there.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::run::RunInfo;
+
+/// A directory that holds one run.
+///
+/// `run.json` is written anew on every change (to a temporary name, then renamed), so it is whole at any
+/// moment. Measurements are appended to `journal.jsonl` while the run goes on and become Parquet when it
+/// ends: see [`crate::series`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+/// What can go wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunDirError {
+    /// It is there and has something in it.
+    #[error("{} is not empty; name another directory, or empty it", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It cannot be made.
+    #[error("cannot make the run directory {}: {source}; {}", path.display(), advice(source))]
+    Create {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no run in it.
+    #[error("{} is not a run directory (it has no run.json); name a directory that `assay run` made", path.display())]
+    NotARun {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}; {}", path.display(), advice(source))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}; {}", path.display(), advice(source))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what its name says.
+    #[error("cannot make sense of {}: {detail}; it is damaged, or was written by another version of Assay", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+/// What to do about an error of the file system.
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full: make room there, or put the run elsewhere with --run-dir"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "choose a directory that you may write to with --run-dir, or mend its permissions"
+        }
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "a part of the path is a file: choose another path with --run-dir"
+        }
+        _ => "check the disk, or put the run elsewhere with --run-dir",
+    }
+}
+
+impl RunDirError {
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn columns(path: &Path, detail: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), detail: detail.into() }
+    }
+
+    /// A Parquet writer's error; the system's own error is taken out of it, for the sake of the advice.
+    pub(crate) fn write_parquet(path: &Path, source: parquet::errors::ParquetError) -> Self {
+        let source = match source {
+            parquet::errors::ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(source) => *source,
+                Err(other) => io::Error::other(other.to_string()),
+            },
+            // The column writer keeps only the words of the system's error.
+            other if other.to_string().contains("os error 28") => io::ErrorKind::StorageFull.into(),
+            other => io::Error::other(other.to_string()),
+        };
+        Self::write(path, source)
+    }
+}
+
+impl RunDir {
+    /// Makes the directory (and those above it) with its `proxy/`. An empty one that is there is taken.
+    pub fn create(path: &Path) -> Result<Self, RunDirError> {
+        let cannot = |source| RunDirError::Create { path: path.to_owned(), source };
+        std::fs::create_dir_all(path).map_err(cannot)?;
+        if std::fs::read_dir(path).map_err(cannot)?.next().is_some() {
+            return Err(RunDirError::NotEmpty { path: path.to_owned() });
+        }
+        let dir = Self { path: path.to_owned() };
+        std::fs::create_dir(dir.proxy_dir()).map_err(cannot)?;
+        Ok(dir)
+    }
+
+    /// Opens a directory that a run has left (or is writing).
+    pub fn open(path: &Path) -> Result<Self, RunDirError> {
+        let dir = Self { path: path.to_owned() };
+        if dir.info_path().is_file() { Ok(dir) } else { Err(RunDirError::NotARun { path: path.to_owned() }) }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `run.json`: what was run, when, with what.
+    pub fn info_path(&self) -> PathBuf {
+        self.path.join("run.json")
+    }
+
+    /// `workload.json`: the workload as compiled (and scaled).
+    pub fn workload_path(&self) -> PathBuf {
+        self.path.join("workload.json")
+    }
+
+    /// `proxy/`: configuration, logs and counters of the target, in its own formats.
+    pub fn proxy_dir(&self) -> PathBuf {
+        self.path.join("proxy")
+    }
+
+    /// `journal.jsonl`: measurements of a run that has not ended.
+    pub fn journal_path(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    /// `xacts.parquet`: every xact, when it was asked for.
+    pub fn xacts_path(&self) -> PathBuf {
+        self.path.join("xacts.parquet")
+    }
+
+    /// `examples.json`: the first errors of each kind.
+    pub fn examples_path(&self) -> PathBuf {
+        self.path.join("examples.json")
+    }
+
+    /// `report.html`.
+    pub fn report_path(&self) -> PathBuf {
+        self.path.join("report.html")
+    }
+
+    /// `summary.json`.
+    pub fn summary_path(&self) -> PathBuf {
+        self.path.join("summary.json")
+    }
+
+    /// Writes `run.json`; a reader sees the old one or the new one, never a part.
+    pub fn write_info(&self, info: &RunInfo) -> Result<(), RunDirError> {
+        let path = self.info_path();
+        let mut text = serde_json::to_vec_pretty(info).map_err(|e| RunDirError::write(&path, e.into()))?;
+        text.push(b'\n');
+        self.write_whole(&path, &text)
+    }
+
+    /// Reads `run.json`.
+    pub fn read_info(&self) -> Result<RunInfo, RunDirError> {
+        let path = self.info_path();
+        let text = std::fs::read(&path).map_err(|source| RunDirError::read(&path, source))?;
+        serde_json::from_slice(&text).map_err(|e| RunDirError::columns(&path, e.to_string()))
+    }
+
+    /// Writes a file of this directory under a temporary name and renames it.
+    pub fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
+        let partial = crate::table::partial_path(path);
+        std::fs::write(&partial, bytes).map_err(|source| RunDirError::write(&partial, source))?;
+        std::fs::rename(&partial, path).map_err(|source| RunDirError::write(path, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_directory_is_made_with_those_above_it_and_opened_once_it_has_a_run() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("runs/first");
+        let dir = RunDir::create(&path).unwrap();
+        assert!(matches!(RunDir::open(&path), Err(RunDirError::NotARun { .. })));
+        let info = RunInfo { seed: u64::MAX, finished: true, ..RunInfo::default() };
+        dir.write_info(&info).unwrap();
+        assert_eq!(RunDir::open(&path).unwrap().read_info().unwrap(), info);
+        assert!(dir.proxy_dir().is_dir());
+    }
+
+    #[test]
+    fn a_directory_with_something_in_it_is_refused() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::write(tmp.path().join("precious"), "x").unwrap();
+        let error = RunDir::create(tmp.path()).unwrap_err();
+        assert!(matches!(error, RunDirError::NotEmpty { .. }));
+        assert!(error.to_string().contains("not empty"), "{error}");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_made_says_what_to_do() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let error = RunDir::create(&file.join("run")).unwrap_err().to_string();
+        assert!(error.contains("--run-dir"), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_says_that_it_is_full_and_what_to_do() {
+        let full = RunDirError::write(Path::new("/x/journal.jsonl"), io::Error::from_raw_os_error(28));
+        assert!(full.to_string().contains("the disk is full"), "{full}");
+        let inner = parquet::errors::ParquetError::External(Box::new(io::Error::from_raw_os_error(28)));
+        let full = RunDirError::write_parquet(Path::new("/x/robots.parquet"), inner);
+        assert!(full.to_string().contains("the disk is full"), "{full}");
+    }
+
+    #[test]
+    fn a_damaged_head_is_an_error_and_no_panic() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::write(tmp.path().join("run.json"), "{\"seed\": \"x").unwrap();
+        let error = RunDir::open(tmp.path()).unwrap().read_info().unwrap_err();
+        assert!(matches!(error, RunDirError::Damaged { .. }));
+    }
+}

@@ -1,0 +1,510 @@
+//! How rows become columns in a Parquet file, and how they are read back.
+//!
+//! Plain columns need no Arrow: a table is a list of named columns of five kinds. Rows are collected into
+//! column buffers and written as a row group when there are enough of them, so memory stays bounded.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{Type, TypePtr};
+
+use crate::dir::RunDirError;
+
+/// Rows per row group.
+pub(crate) const ROWS_PER_GROUP: usize = 65_536;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Unsigned 64-bit integer.
+    Uint,
+    /// Signed 64-bit integer.
+    Int,
+    /// Double.
+    Float,
+    /// UTF-8.
+    Text,
+    /// True or false.
+    Bool,
+}
+
+/// One column: its name, what it holds and what it means.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// May be null.
+    pub optional: bool,
+    /// One sentence for the reference page.
+    pub about: &'static str,
+}
+
+impl Column {
+    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, optional: false, about }
+    }
+
+    pub(crate) const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, optional: true, about }
+    }
+
+    /// The kind in the words of the reference page.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match (self.kind, self.optional) {
+            (Kind::Uint, false) => "uint64",
+            (Kind::Uint, true) => "uint64 or null",
+            (Kind::Int, false) => "int64",
+            (Kind::Int, true) => "int64 or null",
+            (Kind::Float, false) => "double",
+            (Kind::Float, true) => "double or null",
+            (Kind::Text, false) => "text",
+            (Kind::Text, true) => "text or null",
+            (Kind::Bool, false) => "boolean",
+            (Kind::Bool, true) => "boolean or null",
+        }
+    }
+
+    fn schema(&self) -> Result<TypePtr, ParquetError> {
+        let (physical, logical) = match self.kind {
+            Kind::Uint => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            Kind::Int => (Physical::INT64, None),
+            Kind::Float => (Physical::DOUBLE, None),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Bool => (Physical::BOOLEAN, None),
+        };
+        let repetition = if self.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        Type::primitive_type_builder(self.name, physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical)
+            .build()
+            .map(Arc::new)
+    }
+}
+
+/// One value of a row, in the order of the table's columns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cell<'a> {
+    Null,
+    Uint(u64),
+    Int(i64),
+    Float(f64),
+    Text(&'a str),
+    Bool(bool),
+}
+
+impl<'a> Cell<'a> {
+    pub(crate) fn opt_int(value: Option<i64>) -> Self {
+        value.map_or(Cell::Null, Cell::Int)
+    }
+
+    pub(crate) fn opt_uint(value: Option<u64>) -> Self {
+        value.map_or(Cell::Null, Cell::Uint)
+    }
+
+    pub(crate) fn opt_text(value: Option<&'a str>) -> Self {
+        value.map_or(Cell::Null, Cell::Text)
+    }
+}
+
+/// Values of a column that have not been written yet.
+enum Buffer {
+    Int(Vec<i64>),
+    Float(Vec<f64>),
+    /// Values repeat a lot: each distinct text is kept once per row group.
+    Text(Vec<ByteArray>, HashMap<String, ByteArray>),
+    Bool(Vec<bool>),
+}
+
+struct ColumnBuffer {
+    buffer: Buffer,
+    /// 1 where there is a value, 0 where there is none; unused when the column is required.
+    levels: Vec<i16>,
+}
+
+impl ColumnBuffer {
+    fn new(kind: Kind) -> Self {
+        let buffer = match kind {
+            Kind::Uint | Kind::Int => Buffer::Int(Vec::new()),
+            Kind::Float => Buffer::Float(Vec::new()),
+            Kind::Text => Buffer::Text(Vec::new(), HashMap::new()),
+            Kind::Bool => Buffer::Bool(Vec::new()),
+        };
+        Self { buffer, levels: Vec::new() }
+    }
+
+    fn push(&mut self, column: &Column, cell: Cell<'_>) {
+        let null = matches!(cell, Cell::Null);
+        debug_assert!(column.optional || !null, "{} is required", column.name);
+        if column.optional {
+            self.levels.push(i16::from(!null));
+            if null {
+                return;
+            }
+        }
+        match (&mut self.buffer, cell) {
+            (Buffer::Int(values), Cell::Uint(value)) => values.push(value.cast_signed()),
+            (Buffer::Int(values), Cell::Int(value)) => values.push(value),
+            (Buffer::Float(values), Cell::Float(value)) => values.push(value),
+            (Buffer::Bool(values), Cell::Bool(value)) => values.push(value),
+            (Buffer::Text(values, seen), Cell::Text(text)) => {
+                let known = seen.get(text).cloned();
+                values.push(known.unwrap_or_else(|| {
+                    let bytes = ByteArray::from(text);
+                    seen.insert(text.to_owned(), bytes.clone());
+                    bytes
+                }));
+            }
+            (_, cell) => debug_assert!(false, "{} cannot hold {cell:?}", column.name),
+        }
+    }
+
+    fn write<W: std::io::Write + Send>(
+        &mut self,
+        optional: bool,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), ParquetError> {
+        let Some(mut writer) = group.next_column()? else {
+            return Err(ParquetError::General("fewer columns in the file than in the table".into()));
+        };
+        let levels = optional.then_some(self.levels.as_slice());
+        match &mut self.buffer {
+            Buffer::Int(values) => {
+                writer.typed::<Int64Type>().write_batch(values, levels, None)?;
+                values.clear();
+            }
+            Buffer::Float(values) => {
+                writer.typed::<DoubleType>().write_batch(values, levels, None)?;
+                values.clear();
+            }
+            Buffer::Bool(values) => {
+                writer.typed::<BoolType>().write_batch(values, levels, None)?;
+                values.clear();
+            }
+            Buffer::Text(values, seen) => {
+                writer.typed::<ByteArrayType>().write_batch(values, levels, None)?;
+                values.clear();
+                seen.clear();
+            }
+        }
+        self.levels.clear();
+        writer.close()
+    }
+}
+
+/// Writes rows to a Parquet file. Until [`TableWriter::finish`] the file is called `NAME.partial`.
+pub(crate) struct TableWriter {
+    path: PathBuf,
+    partial: PathBuf,
+    columns: Vec<Column>,
+    buffers: Vec<ColumnBuffer>,
+    rows: usize,
+    writer: SerializedFileWriter<File>,
+}
+
+/// The name a file has while it is being written.
+pub(crate) fn partial_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    PathBuf::from(name)
+}
+
+impl TableWriter {
+    pub(crate) fn create(path: &Path, columns: Vec<Column>) -> Result<Self, RunDirError> {
+        let partial = partial_path(path);
+        let file = File::create(&partial).map_err(|source| RunDirError::write(&partial, source))?;
+        let build = || -> Result<SerializedFileWriter<File>, ParquetError> {
+            let fields = columns.iter().map(Column::schema).collect::<Result<Vec<_>, _>>()?;
+            let schema = Type::group_type_builder("row").with_fields(fields).build()?;
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                .set_created_by(concat!("assay ", env!("CARGO_PKG_VERSION")).to_owned())
+                .build();
+            SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
+        };
+        let writer = build().map_err(|source| RunDirError::write_parquet(&partial, source))?;
+        let buffers = columns.iter().map(|column| ColumnBuffer::new(column.kind)).collect();
+        Ok(Self { path: path.to_owned(), partial, columns, buffers, rows: 0, writer })
+    }
+
+    /// Adds a row; writes a row group when enough have come together.
+    pub(crate) fn push(&mut self, row: &[Cell<'_>]) -> Result<(), RunDirError> {
+        debug_assert_eq!(row.len(), self.columns.len());
+        for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
+            buffer.push(column, *cell);
+        }
+        self.rows += 1;
+        if self.rows >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), RunDirError> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let mut write = || -> Result<(), ParquetError> {
+            let mut group = self.writer.next_row_group()?;
+            for (buffer, column) in self.buffers.iter_mut().zip(&self.columns) {
+                buffer.write(column.optional, &mut group)?;
+            }
+            group.close()?;
+            Ok(())
+        };
+        write().map_err(|source| RunDirError::write_parquet(&self.partial, source))?;
+        self.rows = 0;
+        Ok(())
+    }
+
+    /// Writes what is left and the footer, and gives the file its name.
+    pub(crate) fn finish(mut self) -> Result<(), RunDirError> {
+        self.flush()?;
+        self.writer.close().map_err(|source| RunDirError::write_parquet(&self.partial, source))?;
+        std::fs::rename(&self.partial, &self.path).map_err(|source| RunDirError::write(&self.path, source))
+    }
+}
+
+/// All values of a column, null where there is none.
+enum Values {
+    Int(Vec<Option<i64>>),
+    Float(Vec<Option<f64>>),
+    Text(Vec<Option<ByteArray>>),
+    Bool(Vec<Option<bool>>),
+}
+
+impl Values {
+    fn ints(&self) -> Option<&Vec<Option<i64>>> {
+        if let Values::Int(values) = self { Some(values) } else { None }
+    }
+
+    fn floats(&self) -> Option<&Vec<Option<f64>>> {
+        if let Values::Float(values) = self { Some(values) } else { None }
+    }
+
+    fn texts(&self) -> Option<&Vec<Option<ByteArray>>> {
+        if let Values::Text(values) = self { Some(values) } else { None }
+    }
+
+    fn bools(&self) -> Option<&Vec<Option<bool>>> {
+        if let Values::Bool(values) = self { Some(values) } else { None }
+    }
+}
+
+/// Columns of a Parquet file, read whole; only those that were asked for.
+pub(crate) struct Table {
+    path: PathBuf,
+    rows: usize,
+    columns: BTreeMap<String, Values>,
+}
+
+impl Table {
+    /// Reads the columns called `names`; a column that the file does not have is left out.
+    pub(crate) fn read(path: &Path, names: &[&str]) -> Result<Self, RunDirError> {
+        let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
+        let bad = |source: ParquetError| RunDirError::columns(path, source.to_string());
+        let reader = SerializedFileReader::new(file).map_err(bad)?;
+        let mut table = Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new() };
+        for index in 0..reader.num_row_groups() {
+            let group = reader.get_row_group(index).map_err(bad)?;
+            table.rows += group.metadata().num_rows().max(0).unsigned_abs() as usize;
+            table.read_group(group.as_ref(), names).map_err(bad)?;
+        }
+        Ok(table)
+    }
+
+    fn read_group(&mut self, group: &dyn RowGroupReader, names: &[&str]) -> Result<(), ParquetError> {
+        let schema = group.metadata().schema_descr_ptr();
+        for (index, descriptor) in schema.columns().iter().enumerate() {
+            let name = descriptor.name();
+            if !names.contains(&name) {
+                continue;
+            }
+            let entry = self.columns.entry(name.to_owned());
+            match descriptor.physical_type() {
+                Physical::INT64 => {
+                    if let Values::Int(all) = entry.or_insert_with(|| Values::Int(Vec::new())) {
+                        read_column::<Int64Type>(group, index, all)?;
+                    }
+                }
+                Physical::DOUBLE => {
+                    if let Values::Float(all) = entry.or_insert_with(|| Values::Float(Vec::new())) {
+                        read_column::<DoubleType>(group, index, all)?;
+                    }
+                }
+                Physical::BYTE_ARRAY => {
+                    if let Values::Text(all) = entry.or_insert_with(|| Values::Text(Vec::new())) {
+                        read_column::<ByteArrayType>(group, index, all)?;
+                    }
+                }
+                Physical::BOOLEAN => {
+                    if let Values::Bool(all) = entry.or_insert_with(|| Values::Bool(Vec::new())) {
+                        read_column::<BoolType>(group, index, all)?;
+                    }
+                }
+                other => return Err(ParquetError::General(format!("column {name} has type {other}"))),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn values<'a, V: 'a>(
+        &'a self,
+        name: &str,
+        of_kind: impl Fn(&'a Values) -> Option<&'a Vec<Option<V>>>,
+    ) -> Result<&'a [Option<V>], RunDirError> {
+        let values = self.columns.get(name).and_then(of_kind).map(Vec::as_slice);
+        values.ok_or_else(|| RunDirError::columns(&self.path, format!("it has no usable column {name}")))
+    }
+
+    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, RunDirError> {
+        value.ok_or_else(|| RunDirError::columns(&self.path, format!("column {name} has an empty value")))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.columns.contains_key(name)
+    }
+
+    pub(crate) fn opt_int(&self, name: &str, row: usize) -> Result<Option<i64>, RunDirError> {
+        Ok(self.values(name, Values::ints)?.get(row).copied().flatten())
+    }
+
+    pub(crate) fn int(&self, name: &str, row: usize) -> Result<i64, RunDirError> {
+        let value = self.opt_int(name, row)?;
+        self.required(name, value)
+    }
+
+    pub(crate) fn opt_uint(&self, name: &str, row: usize) -> Result<Option<u64>, RunDirError> {
+        Ok(self.opt_int(name, row)?.map(i64::cast_unsigned))
+    }
+
+    pub(crate) fn uint(&self, name: &str, row: usize) -> Result<u64, RunDirError> {
+        Ok(self.int(name, row)?.cast_unsigned())
+    }
+
+    pub(crate) fn float(&self, name: &str, row: usize) -> Result<f64, RunDirError> {
+        let value = self.values(name, Values::floats)?.get(row).copied().flatten();
+        self.required(name, value)
+    }
+
+    pub(crate) fn bool(&self, name: &str, row: usize) -> Result<bool, RunDirError> {
+        let value = self.values(name, Values::bools)?.get(row).copied().flatten();
+        self.required(name, value)
+    }
+
+    pub(crate) fn opt_text(&self, name: &str, row: usize) -> Result<Option<&str>, RunDirError> {
+        let value = self.values(name, Values::texts)?.get(row).and_then(Option::as_ref);
+        // Text columns are written from `str`; a file from elsewhere may hold anything.
+        Ok(value.map(|bytes| bytes.as_utf8().unwrap_or("\u{fffd}")))
+    }
+
+    pub(crate) fn text(&self, name: &str, row: usize) -> Result<&str, RunDirError> {
+        let value = self.opt_text(name, row)?;
+        self.required(name, value)
+    }
+
+    /// A number as a narrower type, or a message that names the column.
+    pub(crate) fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, RunDirError> {
+        T::try_from(value).map_err(|_| {
+            RunDirError::columns(&self.path, format!("column {name} holds {value}, out of its range"))
+        })
+    }
+
+    /// A value that the caller does not know.
+    pub(crate) fn unknown(&self, name: &str, value: &str) -> RunDirError {
+        RunDirError::columns(&self.path, format!("column {name} holds {value:?}, which is not known"))
+    }
+}
+
+/// Appends all values of one column chunk.
+fn read_column<T: DataType>(
+    group: &dyn RowGroupReader,
+    index: usize,
+    all: &mut Vec<Option<T::T>>,
+) -> Result<(), ParquetError>
+where
+    T::T: Clone,
+{
+    let reader = group.get_column_reader(index)?;
+    let mut reader = parquet::column::reader::get_typed_column_reader::<T>(reader);
+    let rows = group.metadata().num_rows().max(0).unsigned_abs() as usize;
+    let optional = group.metadata().schema_descr().column(index).max_def_level() > 0;
+    let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
+    reader.read_records(rows, optional.then_some(&mut levels), None, &mut values)?;
+    if !optional {
+        all.extend(values.into_iter().map(Some));
+        return Ok(());
+    }
+    let mut values = values.into_iter();
+    all.extend(levels.iter().map(|&level| if level > 0 { values.next() } else { None }));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> Vec<Column> {
+        vec![
+            Column::new("id", Kind::Uint, ""),
+            Column::optional("when", Kind::Int, ""),
+            Column::new("share", Kind::Float, ""),
+            Column::optional("word", Kind::Text, ""),
+            Column::new("yes", Kind::Bool, ""),
+        ]
+    }
+
+    #[test]
+    fn rows_come_back_as_they_were_over_several_row_groups() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let count = ROWS_PER_GROUP + 10;
+        let mut writer = TableWriter::create(&path, columns()).unwrap();
+        for row in 0..count {
+            let when = (row % 3 == 0).then_some(row as i64 - 5);
+            let word = (row % 2 == 0).then_some("even");
+            writer
+                .push(&[
+                    Cell::Uint(u64::MAX - row as u64),
+                    Cell::opt_int(when),
+                    Cell::Float(row as f64 / 2.0),
+                    Cell::opt_text(word),
+                    Cell::Bool(row % 5 == 0),
+                ])
+                .unwrap();
+        }
+        assert!(!path.exists(), "a file has its name only once it is whole");
+        writer.finish().unwrap();
+        assert!(!partial_path(&path).exists());
+
+        let table = Table::read(&path, &["id", "when", "share", "word", "yes"]).unwrap();
+        assert_eq!(table.rows(), count);
+        for row in [0, 1, 2, 3, ROWS_PER_GROUP - 1, ROWS_PER_GROUP, count - 1] {
+            assert_eq!(table.uint("id", row).unwrap(), u64::MAX - row as u64);
+            assert_eq!(table.opt_int("when", row).unwrap(), (row % 3 == 0).then_some(row as i64 - 5));
+            assert_eq!(table.float("share", row).unwrap(), row as f64 / 2.0);
+            assert_eq!(table.opt_text("word", row).unwrap(), (row % 2 == 0).then_some("even"));
+            assert_eq!(table.bool("yes", row).unwrap(), row % 5 == 0);
+        }
+    }
+
+    #[test]
+    fn a_missing_column_and_a_broken_file_are_errors_that_name_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        TableWriter::create(&path, columns()).unwrap().finish().unwrap();
+        let table = Table::read(&path, &["id"]).unwrap();
+        assert_eq!(table.rows(), 0);
+        assert!(table.uint("other", 0).unwrap_err().to_string().contains("t.parquet"));
+        std::fs::write(&path, b"PAR1 not really").unwrap();
+        assert!(Table::read(&path, &["id"]).is_err());
+    }
+}

@@ -1,0 +1,6 @@
+//! The run directory as its users see it.
+
+mod journal;
+mod reference;
+mod sample;
+mod words;

@@ -1,0 +1,106 @@
+//! Measurements with something in every field.
+
+use std::collections::BTreeMap;
+
+use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_record::series::{ProxySample, Series};
+
+/// A histogram of a few values that differ with `salt`.
+pub fn histogram(salt: u64) -> SparseHistogram {
+    let mut histogram = Histogram::new();
+    for value in 0..40 {
+        histogram.record((value * value * 977 * (salt + 1)) % 3_000_000);
+    }
+    histogram.to_sparse()
+}
+
+fn times(salt: u64) -> Times {
+    Times { response: histogram(salt), service: histogram(salt + 1), ttfb: histogram(salt + 2) }
+}
+
+/// Counts in which every field differs, made through JSON so that a new field is never forgotten.
+fn numbered<T: serde::Serialize + serde::de::DeserializeOwned + Default>(salt: u64) -> T {
+    let mut value = serde_json::to_value(T::default()).unwrap();
+    for (index, (_, field)) in value.as_object_mut().unwrap().iter_mut().enumerate() {
+        if field.is_u64() {
+            *field = (salt * 1000 + index as u64).into();
+        }
+    }
+    serde_json::from_value(value).unwrap()
+}
+
+pub fn robots(start_ms: u64, phase: u16) -> RobotInterval {
+    let mut counts: RobotCounts = numbered(start_ms + 1);
+    counts.due_digest = u64::MAX - start_ms;
+    counts.errors = BTreeMap::from([(ErrorKind::WrongBytes, 3), (ErrorKind::PortsExhausted, 1)]);
+    counts.by_method = BTreeMap::from([("GET".to_owned(), 7), ("POST".to_owned(), 2)]);
+    counts.by_type = BTreeMap::from([("basic".to_owned(), 8), ("ims304".to_owned(), 1)]);
+    counts.by_status = BTreeMap::from([(200, 8), (304, 1)]);
+    RobotInterval {
+        start_ms,
+        length_ms: 1000,
+        phase,
+        counts,
+        hit: times(start_ms),
+        miss: times(start_ms + 5),
+        lateness: histogram(9),
+        unsent_wait: SparseHistogram::default(),
+        levels: RobotLevels { waiting: 3, in_flight: 4, connections: 5 },
+    }
+}
+
+pub fn origins(start_ms: u64, phase: u16) -> OriginInterval {
+    OriginInterval {
+        start_ms,
+        length_ms: 1000,
+        phase,
+        counts: numbered::<OriginCounts>(start_ms + 2),
+        service: histogram(start_ms),
+        lateness: SparseHistogram::default(),
+        connections: 6,
+    }
+}
+
+pub fn host(start_ms: u64, role: &str) -> HostInterval {
+    HostInterval {
+        start_ms,
+        length_ms: 1000,
+        role: role.to_owned(),
+        cpu_us: 10,
+        rss_bytes: 20,
+        run_delay_us: 30,
+        descriptors: 40,
+        steal_us: 50,
+    }
+}
+
+pub fn example(at_ms: u64) -> ErrorExample {
+    ErrorExample {
+        kind: ErrorKind::Stale,
+        at_ms,
+        phase: "top1".into(),
+        xact: "1.2.0".into(),
+        request: "GET /w0/t00/0_1.html".into(),
+        detail: "expired 3 s before\nit was \"served\"".into(),
+    }
+}
+
+/// Everything.
+pub fn series() -> Series {
+    Series {
+        robots: vec![robots(0, 0), robots(1000, 0), robots(1000, 1)],
+        origins: vec![origins(0, 0), origins(1000, 1)],
+        host: vec![host(0, "robots"), host(0, "host")],
+        proxy: vec![
+            ProxySample { at_ms: 0, counters: BTreeMap::from([("hits".to_owned(), 0.0)]) },
+            ProxySample {
+                at_ms: 1000,
+                counters: BTreeMap::from([("hits".to_owned(), 12.5), ("n".to_owned(), 1.0)]),
+            },
+        ],
+        examples: vec![example(5), example(6)],
+    }
+}

@@ -1,0 +1,33 @@
+//! The words that roles speak survive their journey through a pipe.
+
+use assay_record::role::{Command, Event, ProxyCounters};
+
+use crate::sample;
+
+fn there_and_back(event: Event) {
+    let line = serde_json::to_string(&event).unwrap();
+    assert!(!line.contains('\n'));
+    assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event, "{line}");
+}
+
+#[test]
+fn every_event_is_a_line_and_comes_back_as_it_was() {
+    there_and_back(Event::Ready { listening: vec!["127.0.0.1:80".parse().unwrap()] });
+    there_and_back(Event::Robots(Box::new(sample::robots(1000, 3))));
+    there_and_back(Event::Origins(Box::new(sample::origins(1000, 3))));
+    there_and_back(Event::Proxy(ProxyCounters { hits: u64::MAX, ..ProxyCounters::default() }));
+    there_and_back(Event::PhaseBegan { phase: 1, at_ms: 5 });
+    there_and_back(Event::PhaseEnded { phase: 1, at_ms: 5, launched: vec![1, 2] });
+    there_and_back(Event::Progress { phase: 1, done: 0.25 });
+    there_and_back(Event::Example(sample::example(7)));
+    there_and_back(Event::Fault { blame: "lab".into(), message: "a\nb".into() });
+    there_and_back(Event::Done);
+}
+
+#[test]
+fn commands_come_back_as_they_were() {
+    for command in [Command::Start { at_monotonic_ns: u64::MAX, at_unix_s: 9 }, Command::Stop] {
+        let line = serde_json::to_string(&command).unwrap();
+        assert_eq!(serde_json::from_str::<Command>(&line).unwrap(), command);
+    }
+}
