@@ -1,0 +1,352 @@
+//! How a real proxy is driven: its configuration, its commands, its counters, what it is known to do.
+//!
+//! A description is a TOML file; `docs/reference/proxies.md` says how one is written. Those of Varnish, nginx and
+//! Squid are compiled in; a user's own of the same name wins over them.
+
+mod read;
+mod shipped;
+mod template;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use assay_engine::spec::CacheBehaviour;
+use serde::Deserialize;
+
+use crate::plan::Mode;
+
+pub use shipped::{described, find};
+pub(crate) use read::check_capacity;
+pub use template::{Origin, Settings};
+
+/// A description that cannot be used: which file, which line, which field, what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct DescriptionError {
+    /// The whole message.
+    pub message: String,
+}
+
+/// How a proxy is driven. Texts marked *template* are filled in with [`Settings`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Description {
+    /// What it is called on the command line: small letters, digits and `-`.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    /// Debian package that brings it, named when the program is missing.
+    #[serde(default)]
+    pub package: Option<String>,
+    /// How it can be spoken to; the first is the default.
+    pub modes: Vec<Mode>,
+    /// User that owns the work directory when the lab runs as root.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Documented behaviour that a reader of the results should know, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Directories to make in the work directory.
+    #[serde(default)]
+    pub directories: Vec<String>,
+    /// Files of the work directory that are kept in the run directory, beside the written ones.
+    #[serde(default)]
+    pub logs: Vec<String>,
+    /// How to ask for the version.
+    pub version: Version,
+    /// Files to write into the work directory.
+    #[serde(default, rename = "file")]
+    pub files: Vec<FileTemplate>,
+    /// Programs to run, in turn, before the start; each must end with success.
+    #[serde(default, rename = "prepare")]
+    pub prepare: Vec<Program>,
+    /// The proxy itself, in the foreground.
+    pub start: Program,
+    /// Programs that run beside it once it is ready: log writers.
+    #[serde(default, rename = "companion")]
+    pub companions: Vec<Program>,
+    /// When it counts as started.
+    #[serde(default)]
+    pub ready: Ready,
+    /// How it is stopped.
+    #[serde(default)]
+    pub stop: Stop,
+    /// Where its counters are.
+    #[serde(default)]
+    pub counters: Vec<CounterSource>,
+    /// What its stores accept.
+    #[serde(default)]
+    pub capacity: Capacity,
+    /// What it does where the standard leaves a choice, for the ideal hit ratio.
+    #[serde(default)]
+    pub behaviour: Behaviour,
+    /// The text that this was read from, for the run directory.
+    #[serde(skip)]
+    pub source: String,
+}
+
+/// How a proxy is asked for its version.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Version {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// The version begins behind the first occurrence of this text, and ends before white space or `)` or `,`.
+    pub after: String,
+}
+
+/// A file that is written before the start.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileTemplate {
+    /// Where, below the work directory.
+    pub path: String,
+    /// What. *Template.*
+    pub text: String,
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Program {
+    /// Program and arguments. *Templates;* an argument that comes out empty is left out.
+    pub command: Vec<String>,
+    /// Environment, beside the lab's own. *Templates.*
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+}
+
+/// When a proxy counts as started: when a request through it to each origin is answered with 200.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Ready {
+    /// What is asked for.
+    pub path: String,
+    /// How long to wait, in seconds.
+    pub patience_s: f64,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self { path: "/assay/health".into(), patience_s: 30.0 }
+    }
+}
+
+/// How a proxy is stopped.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Stop {
+    /// Signal to its first process.
+    pub signal: StopSignal,
+    /// How long to wait before everything of it is killed, in seconds.
+    pub patience_s: f64,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { signal: StopSignal::Term, patience_s: 10.0 }
+    }
+}
+
+/// Signals that ask a process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum StopSignal {
+    /// SIGTERM.
+    Term,
+    /// SIGINT.
+    Int,
+    /// SIGQUIT.
+    Quit,
+}
+
+/// Where counters come from, once a second, and what they are called there.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CounterSource {
+    /// How they are written.
+    pub format: CounterFormat,
+    /// Program that prints them. *Templates.*
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Or: path to ask the proxy itself for. *Template.*
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Or: a log below the work directory; occurrences in its new lines are counted.
+    #[serde(default)]
+    pub log: Option<String>,
+    /// Our counter, from the sum of the source's; each may have a factor: `-name`, `1024*name`.
+    pub names: BTreeMap<Counter, Vec<Term>>,
+}
+
+/// How a source writes its counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterFormat {
+    /// `{"counters": {"NAME": {"value": 1}}}`.
+    VarnishstatJson,
+    /// Lines `name = 1` or `name: 1`.
+    Lines,
+    /// A log: each name is a word, and counts the lines that it occurs in.
+    LogWords,
+}
+
+/// Our own names of a proxy's counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counter {
+    /// Requests answered.
+    Requests,
+    /// From the store.
+    Hits,
+    /// Joined another's fetch.
+    Collapsed,
+    /// Confirmed by the origin.
+    Revalidated,
+    /// Fetched.
+    Misses,
+    /// Not cachable at all.
+    Passed,
+    /// Objects dropped to make room.
+    Evictions,
+    /// Objects stored now.
+    Objects,
+    /// Bytes stored now.
+    StoredBytes,
+    /// Requests sent to origins.
+    OriginRequests,
+    /// Origin fetches that failed.
+    OriginErrors,
+}
+
+/// One counter of a source, with a factor.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Term {
+    /// What it is multiplied by.
+    pub factor: i64,
+    /// Its name there.
+    pub name: String,
+}
+
+impl TryFrom<String> for Term {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let (sign, rest) = match text.strip_prefix('-') {
+            Some(rest) => (-1, rest),
+            None => (1, text.as_str()),
+        };
+        let (factor, name) = match rest.split_once('*') {
+            Some((factor, name)) => match factor.trim().parse::<u32>() {
+                Ok(factor) => (i64::from(factor), name),
+                Err(_) => return Err(format!("`{factor}` in `{text}` is no whole number; write `1024*name`")),
+            },
+            None => (1, rest),
+        };
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(format!("`{text}` names no counter; write `name`, `-name` or `1024*name`"));
+        }
+        Ok(Self { factor: sign * factor, name: name.to_owned() })
+    }
+}
+
+/// What a proxy's stores accept.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Capacity {
+    /// Which of `--memory` and `--disk` it has a store for.
+    pub stores: Vec<Store>,
+    /// Least memory that it can be given, in bytes.
+    pub memory_floor_bytes: u64,
+    /// Least disk that it can be given, in bytes (0 is always "no disk store" when there is one in memory).
+    pub disk_floor_bytes: u64,
+    /// Disk is given to it in multiples of this many bytes.
+    pub disk_step_bytes: u64,
+    /// Disk space is taken when it starts, not when it is needed.
+    pub preallocates_disk: bool,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self {
+            stores: vec![Store::Memory, Store::Disk],
+            memory_floor_bytes: 0,
+            disk_floor_bytes: 0,
+            disk_step_bytes: 1,
+            preallocates_disk: false,
+        }
+    }
+}
+
+/// A place where objects are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Store {
+    /// Memory.
+    Memory,
+    /// Disk.
+    Disk,
+}
+
+/// [`CacheBehaviour`] as a description writes it: only what differs from the plainest cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Behaviour {
+    /// A HEAD miss fetches and stores the whole object.
+    pub head_fills: bool,
+    /// A conditional request that misses fetches and stores the whole object.
+    pub conditional_fills: bool,
+    /// The answer to a reload replaces what is stored.
+    pub reload_fills: bool,
+    /// A POST drops what is stored under its URL.
+    pub post_invalidates: bool,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        let plain = CacheBehaviour::default();
+        Self {
+            head_fills: plain.head_fills,
+            conditional_fills: plain.conditional_fills,
+            reload_fills: plain.reload_fills,
+            post_invalidates: plain.post_invalidates,
+        }
+    }
+}
+
+impl From<Behaviour> for CacheBehaviour {
+    fn from(declared: Behaviour) -> Self {
+        Self {
+            caches: true,
+            head_fills: declared.head_fills,
+            conditional_fills: declared.conditional_fills,
+            reload_fills: declared.reload_fills,
+            post_invalidates: declared.post_invalidates,
+        }
+    }
+}
+
+impl Description {
+    /// Reads a description; `file` names it in errors.
+    pub fn read(file: &str, text: &str) -> Result<Self, DescriptionError> {
+        read::read(file, text)
+    }
+
+    /// The bytes that its stores can hold with these capacities.
+    pub fn capacity_bytes(&self, memory_bytes: u64, disk_bytes: u64) -> u64 {
+        let share = |store, bytes| if self.capacity.stores.contains(&store) { bytes } else { 0 };
+        share(Store::Memory, memory_bytes).saturating_add(share(Store::Disk, disk_bytes))
+    }
+
+    /// How long it may take to become ready.
+    pub fn ready_patience(&self) -> Duration {
+        Duration::try_from_secs_f64(self.ready.patience_s).unwrap_or(Duration::from_secs(30))
+    }
+
+    /// How long it may take to stop.
+    pub fn stop_patience(&self) -> Duration {
+        Duration::try_from_secs_f64(self.stop.patience_s).unwrap_or(Duration::from_secs(10))
+    }
+}

@@ -1,0 +1,379 @@
+//! From the text of a description to a [`Description`], or to an error with file, line and field.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::{CounterFormat, CounterSource, Description, DescriptionError, Program, Settings, Store};
+
+/// Longest patience that a description may ask for, in seconds.
+const MAX_PATIENCE_S: f64 = 600.0;
+
+/// What is wrong, and where: the keys and indices that lead to it, and how many lines further down in it.
+struct Wrong {
+    path: Vec<Step>,
+    lines_in: usize,
+    what: String,
+}
+
+/// One step on the way to a field.
+#[derive(Clone)]
+enum Step {
+    Key(&'static str),
+    Index(usize),
+}
+
+impl Wrong {
+    fn at(path: &[Step], what: impl Into<String>) -> Self {
+        Self { path: path.to_vec(), lines_in: 0, what: what.into() }
+    }
+
+    fn field(key: &'static str, what: impl Into<String>) -> Self {
+        Self::at(&[Step::Key(key)], what)
+    }
+}
+
+/// Reads a description; `file` names it in errors.
+pub(super) fn read(file: &str, text: &str) -> Result<Description, DescriptionError> {
+    let mut description: Description = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        DescriptionError { message: format!("{file}:{line}: {}", error.message().trim_end()) }
+    })?;
+    description.source = text.to_owned();
+    check(&description).map_err(|wrong| {
+        let line = find_line(text, &wrong.path).unwrap_or(1) + wrong.lines_in;
+        DescriptionError { message: format!("{file}:{line}: {}: {}", spell(&wrong.path), wrong.what) }
+    })?;
+    Ok(description)
+}
+
+fn check(description: &Description) -> Result<(), Wrong> {
+    check_head(description)?;
+    check_paths(description)?;
+    check_patience(description)?;
+    for (index, source) in description.counters.iter().enumerate() {
+        check_counters(description, index, source)?;
+    }
+    for &mode in &description.modes {
+        for (is_root, disk_bytes) in [(true, 1 << 30), (false, 1 << 30), (true, 0)] {
+            try_templates(description, &Settings::sample(mode, is_root, disk_bytes))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_head(description: &Description) -> Result<(), Wrong> {
+    let name = &description.name;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err(Wrong::field("name", format!("`{name}` must be small letters, digits and `-`")));
+    }
+    if matches!(name.as_str(), "builtin" | "direct" | "none") {
+        return Err(Wrong::field("name", format!("`{name}` has a meaning of its own; choose another")));
+    }
+    if description.modes.is_empty() {
+        return Err(Wrong::field("modes", "must name at least one of \"reverse\" and \"forward\""));
+    }
+    if description.version.command.is_empty() {
+        return Err(Wrong::at(&[Step::Key("version"), Step::Key("command")], "must name a program"));
+    }
+    let step = [Step::Key("capacity"), Step::Key("disk-step-bytes")];
+    if description.capacity.disk_step_bytes == 0 {
+        return Err(Wrong::at(&step, "must be at least 1"));
+    }
+    if description.capacity.stores.is_empty() {
+        let stores = [Step::Key("capacity"), Step::Key("stores")];
+        return Err(Wrong::at(&stores, "must name at least one of \"memory\" and \"disk\""));
+    }
+    Ok(())
+}
+
+/// Everything that is written, made or kept must lie in the work directory.
+fn check_paths(description: &Description) -> Result<(), Wrong> {
+    let inside = |path: &str| {
+        let path = std::path::Path::new(path);
+        let normal = |part| matches!(part, std::path::Component::Normal(_));
+        path.components().count() > 0 && path.components().all(normal)
+    };
+    let message = |path: &str| format!("`{path}` must lie below the work directory: no `..`, no leading `/`");
+    for (index, path) in description.directories.iter().enumerate() {
+        if !inside(path) {
+            return Err(Wrong::at(&[Step::Key("directories"), Step::Index(index)], message(path)));
+        }
+    }
+    for (index, path) in description.logs.iter().enumerate() {
+        if !inside(path) {
+            return Err(Wrong::at(&[Step::Key("logs"), Step::Index(index)], message(path)));
+        }
+    }
+    for (index, file) in description.files.iter().enumerate() {
+        if !inside(&file.path) {
+            let path = [Step::Key("file"), Step::Index(index), Step::Key("path")];
+            return Err(Wrong::at(&path, message(&file.path)));
+        }
+    }
+    Ok(())
+}
+
+fn check_patience(description: &Description) -> Result<(), Wrong> {
+    for (key, seconds) in [("ready", description.ready.patience_s), ("stop", description.stop.patience_s)] {
+        if !(seconds > 0.0 && seconds <= MAX_PATIENCE_S) {
+            let what = format!("{seconds} must be above 0 and at most {MAX_PATIENCE_S} seconds");
+            return Err(Wrong::at(&[Step::Key(key), Step::Key("patience-s")], what));
+        }
+    }
+    if !description.ready.path.starts_with('/') {
+        let what = format!("`{}` must begin with `/`", description.ready.path);
+        return Err(Wrong::at(&[Step::Key("ready"), Step::Key("path")], what));
+    }
+    Ok(())
+}
+
+fn check_counters(description: &Description, index: usize, source: &CounterSource) -> Result<(), Wrong> {
+    let path = [Step::Key("counters"), Step::Index(index)];
+    let given = [!source.command.is_empty(), source.path.is_some(), source.log.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        return Err(Wrong::at(&path, "must say exactly one of `command`, `path` and `log`"));
+    }
+    if (source.format == CounterFormat::LogWords) != source.log.is_some() {
+        return Err(Wrong::at(&path, "`log` and the format \"log-words\" belong together"));
+    }
+    if let Some(log) = &source.log
+        && !description.logs.contains(log)
+    {
+        return Err(Wrong::at(&path, format!("the log `{log}` is not one of `logs`")));
+    }
+    Ok(())
+}
+
+/// Fills in every template with sample values, so that a mistake is found when a description is read.
+fn try_templates(description: &Description, settings: &Settings) -> Result<(), Wrong> {
+    for (index, file) in description.files.iter().enumerate() {
+        try_template(settings, &file.text, &[Step::Key("file"), Step::Index(index), Step::Key("text")])?;
+    }
+    try_program(settings, &description.start, &[Step::Key("start")])?;
+    for (index, program) in description.prepare.iter().enumerate() {
+        try_program(settings, program, &[Step::Key("prepare"), Step::Index(index)])?;
+    }
+    for (index, program) in description.companions.iter().enumerate() {
+        try_program(settings, program, &[Step::Key("companion"), Step::Index(index)])?;
+    }
+    for (index, source) in description.counters.iter().enumerate() {
+        let path = [Step::Key("counters"), Step::Index(index), Step::Key("command")];
+        for argument in &source.command {
+            try_template(settings, argument, &path)?;
+        }
+        if let Some(asked) = &source.path {
+            let path = [Step::Key("counters"), Step::Index(index), Step::Key("path")];
+            try_template(settings, asked, &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn try_program(settings: &Settings, program: &Program, path: &[Step]) -> Result<(), Wrong> {
+    let mut command = path.to_vec();
+    command.push(Step::Key("command"));
+    for (index, argument) in program.command.iter().enumerate() {
+        let mut place = command.clone();
+        place.push(Step::Index(index));
+        try_template(settings, argument, &place)?;
+    }
+    let runs = program.command.first().is_some_and(|name| settings.fill(name).is_ok_and(|name| !name.is_empty()));
+    if !runs {
+        return Err(Wrong::at(&command, "must name a program"));
+    }
+    let mut environment = path.to_vec();
+    environment.push(Step::Key("environment"));
+    for value in program.environment.values() {
+        try_template(settings, value, &environment)?;
+    }
+    Ok(())
+}
+
+fn try_template(settings: &Settings, template: &str, path: &[Step]) -> Result<(), Wrong> {
+    settings.fill(template).map(drop).map_err(|error| {
+        let mut wrong = Wrong::at(path, format!("the template cannot be filled in: {error:#}"));
+        // A multi-line string begins on the line below its quotes; a one-line template is on the line itself.
+        if template.contains('\n') {
+            wrong.lines_in = error.line().unwrap_or(0);
+        }
+        wrong
+    })
+}
+
+/// The line that the field at `path`, or the nearest thing above it that is there, begins on.
+fn find_line(text: &str, path: &[Step]) -> Option<usize> {
+    let root = DeTable::parse(text).ok()?;
+    let mut span: Range<usize> = 0..0;
+    let (Step::Key(first), rest) = path.split_first()? else { return None };
+    let mut here = root.get_ref().get(*first)?;
+    span.clone_from(&here.span());
+    for step in rest {
+        let next = match (step, here.get_ref()) {
+            (Step::Key(key), DeValue::Table(table)) => table.get(*key),
+            (Step::Index(index), DeValue::Array(items)) => items.get(*index),
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        here = next;
+        span.clone_from(&here.span());
+    }
+    Some(line_of(text, span.start))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn spell(path: &[Step]) -> String {
+    let mut spelt = String::new();
+    for step in path {
+        match step {
+            Step::Key(key) if spelt.is_empty() => spelt.push_str(key),
+            Step::Key(key) => spelt.push_str(&format!(".{key}")),
+            Step::Index(index) => spelt.push_str(&format!("[{index}]")),
+        }
+    }
+    spelt
+}
+
+/// What `--memory` and `--disk` would be, where a description's stores accept them; else what to say instead.
+pub(crate) fn check_capacity(description: &Description, memory_bytes: u64, disk_bytes: u64) -> Result<(), String> {
+    let capacity = &description.capacity;
+    let has = |store| capacity.stores.contains(&store);
+    let title = &description.title;
+    if has(Store::Memory) && memory_bytes < capacity.memory_floor_bytes {
+        return Err(format!(
+            "{title} cannot work with --memory {memory_bytes} bytes; give it at least {} bytes",
+            capacity.memory_floor_bytes
+        ));
+    }
+    let no_disk = disk_bytes == 0 && has(Store::Memory);
+    if has(Store::Disk) && !no_disk {
+        if disk_bytes < capacity.disk_floor_bytes {
+            return Err(format!(
+                "{title} cannot work with --disk {disk_bytes} bytes; give it at least {} bytes",
+                capacity.disk_floor_bytes
+            ));
+        }
+        if disk_bytes % capacity.disk_step_bytes != 0 {
+            return Err(format!(
+                "{title} takes disk in multiples of {} bytes and --disk is {disk_bytes} bytes; give it {} bytes",
+                capacity.disk_step_bytes,
+                disk_bytes.div_ceil(capacity.disk_step_bytes) * capacity.disk_step_bytes
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"name = "toy"
+title = "Toy"
+modes = ["reverse"]
+directories = ["log"]
+logs = ["log/access.log"]
+
+[version]
+command = ["toy", "-v"]
+after = "toy/"
+
+[[file]]
+path = "toy.conf"
+text = '''
+listen {{ listen.ip }}:{{ listen.port }}
+cache {{ memory.bytes }}
+'''
+
+[start]
+command = ["toy", "-f", "{{ work }}/toy.conf"]
+
+[[counters]]
+format = "log-words"
+log = "log/access.log"
+[counters.names]
+hits = ["HIT"]
+"#;
+
+    fn error(text: &str) -> String {
+        read("toy.toml", text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_good_one_is_read_and_kept_as_text() {
+        let description = read("toy.toml", GOOD).unwrap();
+        assert_eq!(description.name, "toy");
+        assert_eq!(description.source, GOOD);
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused_with_its_line() {
+        let error = error(&GOOD.replace("[start]", "[start]\npatience = 3"));
+        assert!(error.starts_with("toy.toml:19: unknown field `patience`"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_field_is_named() {
+        let error = error(&GOOD.replace("title = \"Toy\"\n", ""));
+        assert!(error.contains("missing field `title`"), "{error}");
+    }
+
+    #[test]
+    fn a_mistake_in_a_template_is_found_on_its_own_line() {
+        let error = error(&GOOD.replace("memory.bytes", "memory.byte"));
+        assert!(error.starts_with("toy.toml:15: file[0].text: the template cannot be filled in"), "{error}");
+    }
+
+    #[test]
+    fn a_mistake_in_an_argument_is_found_too() {
+        let error = error(&GOOD.replace("{{ work }}", "{{ wrok }}"));
+        assert!(error.starts_with("toy.toml:19: start.command[2]: "), "{error}");
+    }
+
+    #[test]
+    fn a_path_out_of_the_work_directory_is_refused() {
+        let outside = error(&GOOD.replace("\"toy.conf\"", "\"../toy.conf\""));
+        assert!(outside.contains("file[0].path: `../toy.conf` must lie below"), "{outside}");
+        let absolute = error(&GOOD.replace("[\"log\"]", "[\"/log\"]"));
+        assert!(absolute.starts_with("toy.toml:4: directories[0]"), "{absolute}");
+    }
+
+    #[test]
+    fn names_that_mean_something_else_are_refused() {
+        assert!(error(&GOOD.replace("\"toy\"\ntitle", "\"builtin\"\ntitle")).contains("name: `builtin`"));
+        assert!(error(&GOOD.replace("\"toy\"\ntitle", "\"My Toy\"\ntitle")).contains("small letters"));
+    }
+
+    #[test]
+    fn counters_come_from_exactly_one_place() {
+        let both = error(&GOOD.replace("[counters.names]", "path = \"/stats\"\n[counters.names]"));
+        assert!(both.contains("counters[0]: must say exactly one"), "{both}");
+        let unknown = error(&GOOD.replace("hits = [\"HIT\"]", "hit = [\"HIT\"]"));
+        assert!(unknown.contains("unknown variant `hit`"), "{unknown}");
+        let term = error(&GOOD.replace("[\"HIT\"]", "[\"x*HIT\"]"));
+        assert!(term.contains("is no whole number"), "{term}");
+    }
+
+    #[test]
+    fn capacities_below_the_floor_or_between_steps_are_refused_with_a_number_to_use() {
+        let text = format!("{GOOD}\n[capacity]\nmemory-floor-bytes = 1024\ndisk-step-bytes = 1048576\n");
+        let description = read("toy.toml", &text).unwrap();
+        assert!(check_capacity(&description, 1024, 0).is_ok());
+        assert!(check_capacity(&description, 1024, 1 << 20).is_ok());
+        assert!(check_capacity(&description, 1023, 0).unwrap_err().contains("at least 1024 bytes"));
+        assert!(check_capacity(&description, 1024, 1_048_577).unwrap_err().contains("2097152 bytes"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_damage_makes_it_panic(at in 0usize..GOOD.len(), with in "[ -~]{0,3}") {
+            let mut text = GOOD.to_owned();
+            text.replace_range(at..at + 1, &with);
+            let _ = read("toy.toml", &text);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Which proxies can be named: those compiled in, and the user's own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{Description, DescriptionError};
+
+/// File name and text of every description that is compiled in.
+const SHIPPED: [(&str, &str); 3] = [
+    ("proxies/varnish.toml", include_str!("../../../../proxies/varnish.toml")),
+    ("proxies/nginx.toml", include_str!("../../../../proxies/nginx.toml")),
+    ("proxies/squid.toml", include_str!("../../../../proxies/squid.toml")),
+];
+
+/// Every proxy that can be named, by name: those compiled in and those found in `user_dirs`. Of one name, the
+/// description in the earliest directory wins, and any of them over the one compiled in.
+pub fn described(user_dirs: &[PathBuf]) -> Vec<Result<Description, DescriptionError>> {
+    let mut good = BTreeMap::new();
+    let mut bad = Vec::new();
+    let mut keep = |read: Result<Description, DescriptionError>| match read {
+        Ok(description) => drop(good.insert(description.name.clone(), description)),
+        Err(error) => bad.push(Err(error)),
+    };
+    for (file, text) in SHIPPED {
+        keep(Description::read(file, text));
+    }
+    for dir in user_dirs.iter().rev() {
+        for path in toml_files(dir) {
+            keep(read_file(&path));
+        }
+    }
+    good.into_values().map(Ok).chain(bad).collect()
+}
+
+/// The description called `name`; or, when `name` ends in `.toml`, the one in that file.
+pub fn find(name: &str, user_dirs: &[PathBuf]) -> Result<Description, DescriptionError> {
+    if name.ends_with(".toml") {
+        return read_file(Path::new(name));
+    }
+    // A user's file is taken by its own name, so that a broken one is reported and not passed over.
+    for dir in user_dirs {
+        for path in toml_files(dir) {
+            let by_file_name = path.file_stem().is_some_and(|stem| stem == name);
+            match read_file(&path) {
+                Ok(description) if description.name == name => return Ok(description),
+                Err(error) if by_file_name => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    for (file, text) in SHIPPED {
+        let description = Description::read(file, text)?;
+        if description.name == name {
+            return Ok(description);
+        }
+    }
+    Err(unknown(name, user_dirs))
+}
+
+fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
+    let names: Vec<String> = described(user_dirs).into_iter().flatten().map(|d| d.name).collect();
+    DescriptionError {
+        message: format!(
+            "there is no proxy called `{name}`; there are builtin, {}; or give the path of a description \
+             (a file that ends in .toml), or the host:port of a proxy that runs",
+            names.join(", ")
+        ),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Description, DescriptionError> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| DescriptionError { message: format!("cannot read the proxy description {file}: {e}") })?;
+    Description::read(&file, &text)
+}
+
+/// The `.toml` files of a directory, by name; none when there is no such directory.
+fn toml_files(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_description_is_good() {
+        let all = described(&[]);
+        assert_eq!(all.len(), SHIPPED.len());
+        for description in all {
+            let description = description.unwrap();
+            assert!(description.package.is_some(), "{}", description.name);
+            assert!(!description.notes.is_empty(), "{}", description.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_what_there_is() {
+        let error = find("varnisch", &[]).unwrap_err().to_string();
+        for word in ["`varnisch`", "builtin", "nginx", "squid", "varnish", ".toml"] {
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_users_own_wins_and_a_broken_one_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = [dir.path().to_owned()];
+        let own = SHIPPED[1].1.replace("title = \"nginx\"", "title = \"my nginx\"");
+        std::fs::write(dir.path().join("mine.toml"), own).unwrap();
+        assert_eq!(find("nginx", &dirs).unwrap().title, "my nginx");
+        assert_eq!(described(&dirs).len(), SHIPPED.len());
+        std::fs::write(dir.path().join("squid.toml"), "name = 3").unwrap();
+        assert!(find("squid", &dirs).unwrap_err().to_string().contains("squid.toml:1"));
+    }
+
+    #[test]
+    fn a_path_that_ends_in_toml_is_read_as_a_file() {
+        let error = find("/nowhere/at/all.toml", &[]).unwrap_err().to_string();
+        assert!(error.contains("cannot read the proxy description /nowhere/at/all.toml"), "{error}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What a description's templates can say, and how they are filled in.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, UndefinedBehavior, Value, context};
+use crate::plan::Mode;
+
+/// One origin as templates see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    /// `o0`, `o1`, …: a word that any configuration language takes as a name.
+    pub name: String,
+    /// `host:port` as the workload says it, and as `Host` of requests says it.
+    pub authority: String,
+    /// The host of that.
+    pub host: String,
+    /// Its real address.
+    pub ip: String,
+    /// Its real port.
+    pub port: u16,
+}
+
+/// What a run decided about a proxy: the values of the templates' variables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Its private work directory.
+    pub work: PathBuf,
+    /// The origins, in the workload's order.
+    pub origins: Vec<Origin>,
+    /// Memory for its cache.
+    pub memory_bytes: u64,
+    /// Disk for its cache.
+    pub disk_bytes: u64,
+    /// How it is spoken to.
+    pub mode: Mode,
+    /// The lab runs as root.
+    pub is_root: bool,
+    /// User that owns the work directory then.
+    pub user: String,
+    /// Processors that it may use.
+    pub cpus: u32,
+    /// Descriptors that a process may have.
+    pub descriptors: u64,
+    /// Connections that robots may open at once.
+    pub connections: u64,
+    /// A name that no other instance on this machine has; letters and digits.
+    pub instance: String,
+}
+
+impl Origin {
+    /// The `index`-th origin of a workload.
+    pub fn new(index: usize, authority: &str, address: SocketAddr) -> Self {
+        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+        Self {
+            name: format!("o{index}"),
+            authority: authority.to_owned(),
+            host: host.to_owned(),
+            ip: address.ip().to_string(),
+            port: address.port(),
+        }
+    }
+}
+
+impl Settings {
+    /// Fills in one template. An unknown variable is an error.
+    pub fn fill(&self, template: &str) -> Result<String, minijinja::Error> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        // A line that holds only a block leaves no line behind.
+        let syntax = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .keep_trailing_newline(true)
+            .build()?;
+        environment.set_syntax(syntax);
+        environment.render_str(template, self.variables())
+    }
+
+    /// Fills in program and arguments; those that come out empty are left out.
+    pub fn fill_command(&self, command: &[String]) -> Result<Vec<String>, minijinja::Error> {
+        let filled: Result<Vec<_>, _> = command.iter().map(|argument| self.fill(argument)).collect();
+        Ok(filled?.into_iter().filter(|argument| !argument.is_empty()).collect())
+    }
+
+    fn variables(&self) -> Value {
+        let origins: Vec<Value> = self
+            .origins
+            .iter()
+            .map(|o| {
+                context! {
+                    name => &o.name, authority => &o.authority, host => &o.host, ip => &o.ip, port => o.port
+                }
+            })
+            .collect();
+        let size = |bytes: u64| context! { bytes => bytes, kib => bytes >> 10, mib => bytes >> 20 };
+        context! {
+            listen => context! { ip => self.listen.ip().to_string(), port => self.listen.port() },
+            work => self.work.to_string_lossy(),
+            origins => origins,
+            memory => size(self.memory_bytes),
+            disk => size(self.disk_bytes),
+            mode => self.mode.name(),
+            is_root => self.is_root,
+            user => &self.user,
+            cpus => self.cpus,
+            descriptors => self.descriptors,
+            connections => self.connections,
+            instance => &self.instance,
+        }
+    }
+
+    /// Values that any description must be able to work with; used to try its templates when it is read.
+    pub(crate) fn sample(mode: Mode, is_root: bool, disk_bytes: u64) -> Self {
+        let origin = |index: u16| {
+            let address = SocketAddr::from(([127, 0, 0, 1], 9000 + index));
+            Origin::new(index.into(), &format!("origin{index}.example:80"), address)
+        };
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            work: PathBuf::from("/tmp/work"),
+            origins: vec![origin(0), origin(1)],
+            memory_bytes: 1 << 30,
+            disk_bytes,
+            mode,
+            is_root,
+            user: "nobody".into(),
+            cpus: 1,
+            descriptors: 20_000,
+            connections: 1000,
+            instance: "assay1".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in_and_unknown_ones_are_an_error() {
+        let settings = Settings::sample(Mode::Reverse, true, 1 << 30);
+        let text = settings.fill("{{ listen.ip }}:{{ listen.port }} {{ memory.mib }}m\n").unwrap();
+        assert_eq!(text, "127.0.0.1:8080 1024m\n");
+        assert!(settings.fill("{{ lisen.ip }}").is_err());
+        assert!(settings.fill("{{ listen.ipp }}").is_err());
+    }
+
+    #[test]
+    fn block_lines_leave_no_empty_lines_behind() {
+        let settings = Settings::sample(Mode::Reverse, true, 0);
+        let text = settings.fill("a\n{% for o in origins %}\n{{ o.name }}\n{% endfor %}\nz\n").unwrap();
+        assert_eq!(text, "a\no0\no1\nz\n");
+    }
+
+    #[test]
+    fn an_argument_that_comes_out_empty_is_left_out() {
+        let settings = Settings::sample(Mode::Reverse, true, 0);
+        let command = ["p", "{% if disk.bytes %}-s{% endif %}", "x"].map(String::from);
+        assert_eq!(settings.fill_command(&command).unwrap(), ["p", "x"]);
+    }
+
+    #[test]
+    fn an_origins_host_is_its_authority_without_the_port() {
+        let address = SocketAddr::from(([127, 1, 2, 3], 9000));
+        assert_eq!(Origin::new(0, "192.168.0.2:9000", address).host, "192.168.0.2");
+        assert_eq!(Origin::new(0, "[::1]:80", address).host, "[::1]");
+        assert_eq!(Origin::new(3, "plain", address).host, "plain");
+    }
+}
