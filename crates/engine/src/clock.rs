@@ -1,1 +1,88 @@
-//! What time is it, and when did the run start?
+//! What time is it, and how long has the run been going?
+//!
+//! One clock for everything within a host: `CLOCK_MONOTONIC`. Wall-clock seconds (`Date`, life cycles) are counted
+//! from the start instant of the run, so a step of the system's clock does not reach into a run.
+
+use assay_record::role::Command;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds in a second.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
+/// `CLOCK_MONOTONIC`, now, in nanoseconds.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
+}
+
+/// When the run started, on both scales.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunClock {
+    /// The start on `CLOCK_MONOTONIC`, in nanoseconds. May lie ahead.
+    pub start_ns: u64,
+    /// The same instant as Unix time, in whole seconds: the epoch of life cycles.
+    pub start_unix_s: u64,
+}
+
+impl RunClock {
+    /// The clock that a `Start` command sets; none for other commands.
+    pub fn from_command(command: &Command) -> Option<Self> {
+        match *command {
+            Command::Start { at_monotonic_ns, at_unix_s } => {
+                Some(Self { start_ns: at_monotonic_ns, start_unix_s: at_unix_s })
+            }
+            Command::Stop => None,
+        }
+    }
+
+    /// A clock for the time before a run has a start instant: it starts now.
+    pub fn provisional() -> Self {
+        Self { start_ns: monotonic_ns(), start_unix_s: clock_gettime(ClockId::Realtime).tv_sec.max(0) as u64 }
+    }
+
+    /// Nanoseconds from the start to `at_ns`; 0 before it.
+    #[inline]
+    pub fn since_start_ns(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Microseconds from the start to `at_ns`; 0 before it.
+    #[inline]
+    pub fn since_start_us(&self, at_ns: u64) -> u64 {
+        self.since_start_ns(at_ns) / 1_000
+    }
+
+    /// Microseconds from the start to `at_ns`; negative before it.
+    #[inline]
+    pub fn offset_us(&self, at_ns: u64) -> i64 {
+        (at_ns as i64 - self.start_ns as i64).div_euclid(1_000)
+    }
+
+    /// Unix time at `at_ns`, in whole seconds.
+    #[inline]
+    pub fn unix_s(&self, at_ns: u64) -> u64 {
+        self.start_unix_s + self.since_start_ns(at_ns) / SECOND_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_counted_from_the_start_of_the_run() {
+        let clock = RunClock { start_ns: 5_500_000_000, start_unix_s: 1000 };
+        assert_eq!(clock.unix_s(0), 1000);
+        assert_eq!(clock.unix_s(6_499_999_999), 1000);
+        assert_eq!(clock.unix_s(6_500_000_000), 1001);
+        assert_eq!(clock.since_start_us(5_500_001_999), 1);
+        assert_eq!(clock.offset_us(5_499_999_000), -1);
+    }
+
+    #[test]
+    fn the_clock_does_not_go_back() {
+        let before = monotonic_ns();
+        assert!(monotonic_ns() >= before);
+    }
+}
