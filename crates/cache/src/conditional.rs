@@ -19,8 +19,8 @@ pub struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// True when the answer is 304 for a representation with these validators. `If-None-Match` wins, and a date is
-    /// compared with `Last-Modified` only: without that, the whole answer is sent.
+    /// True when the answer is 304 for a representation with these validators. `If-None-Match` wins, and a
+    /// date is compared with `Last-Modified` only: without that, the whole answer is sent.
     pub fn are_not_modified(&self, stored: &Validators<'_>) -> bool {
         match (self.if_none_match, self.if_modified_since_s) {
             (Some(tags), _) => matches_any(tags, stored.etag),
@@ -30,8 +30,8 @@ impl Conditions<'_> {
     }
 }
 
-/// Whether a 304 with the validators `newer` confirms the stored reply that the validation was made from (4.3.4).
-/// A 304 without validators confirms what was asked about.
+/// Whether a 304 with the validators `newer` confirms the stored reply that the validation was made from
+/// (4.3.4). A 304 without validators confirms what was asked about.
 pub fn confirms(newer: &Validators<'_>, stored: &Validators<'_>) -> bool {
     match (newer.etag, stored.etag) {
         (Some(new), Some(old)) => weak_equal(new, old),
@@ -43,7 +43,8 @@ pub fn confirms(newer: &Validators<'_>, stored: &Validators<'_>) -> bool {
     }
 }
 
-/// Whether a field of a 304 replaces the stored field of that name (3.2). What describes the stored bytes stays.
+/// Whether a field of a 304 replaces the stored field of that name (3.2). What describes the stored bytes
+/// stays.
 pub fn is_updated(name: &[u8]) -> bool {
     const KEPT: [&[u8]; 4] = [b"content-length", b"content-encoding", b"content-type", b"content-range"];
     !KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept))
@@ -65,7 +66,8 @@ fn matches_any(list: &[u8], etag: Option<&[u8]>) -> bool {
     false
 }
 
-/// The next entity tag of a list, and what follows it; tags may hold commas, so they are found by their quotes.
+/// The next entity tag of a list, and what follows it; tags may hold commas, so they are found by their
+/// quotes.
 fn next_tag(list: &[u8]) -> Option<(&[u8], &[u8])> {
     let open = list.iter().position(|&b| b == b'"')?;
     let length = list[open + 1..].iter().position(|&b| b == b'"')?;

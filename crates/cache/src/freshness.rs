@@ -1,7 +1,8 @@
 //! How old is a stored reply, how long is it fresh, and may it answer this request (RFC 9111, 4.2 and 5.2)?
 //!
-//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a reply that does
-//! not say how long it is fresh is stale at once, and is confirmed by its origin each time it is asked for.
+//! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a reply
+//! that does not say how long it is fresh is stale at once, and is confirmed by its origin each time it is
+//! asked for.
 
 /// Longest lifetime that is told apart, in seconds (RFC 9111, 1.2.2).
 const MAX_DELTA_S: u64 = 1 << 31;
@@ -37,8 +38,6 @@ pub struct ReplyControl {
     pub must_revalidate: bool,
     /// `proxy-revalidate`.
     pub proxy_revalidate: bool,
-    /// `must-understand`.
-    pub must_understand: bool,
 }
 
 /// How stale a reply a request takes.

@@ -99,10 +99,7 @@ pub struct IdealCache {
 impl IdealCache {
     /// An empty cache.
     pub fn new(behaviour: Behaviour) -> Self {
-        Self {
-            behaviour,
-            objects: HashMap::default(),
-        }
+        Self { behaviour, objects: HashMap::default() }
     }
 
     /// Takes note of a request; true when it would have been answered without the origin's help.
@@ -127,21 +124,14 @@ impl IdealCache {
             // The origin answers with the whole object, whosever condition it was.
             Request::ConditionalChanged => self.fill(ask),
             // A 304 that passes by confirms a copy that has expired (RFC 9111, 4.3.4).
-            Request::ConditionalUnchanged
-                if self.behaviour.conditional_fills || stored.is_some() =>
-            {
+            Request::ConditionalUnchanged if self.behaviour.conditional_fills || stored.is_some() => {
                 self.fill(ask)
             }
             Request::Reload if self.behaviour.reload_fills => match stored.filter(|_| fresh) {
                 // If the reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
-                Some(older) => self.store(
-                    ask.key,
-                    Stored {
-                        fresh_until_s: ask.fresh_until_s,
-                        ..older
-                    },
-                    ask.at_us,
-                ),
+                Some(older) => {
+                    self.store(ask.key, Stored { fresh_until_s: ask.fresh_until_s, ..older }, ask.at_us)
+                }
                 None => self.fill(ask),
             },
             Request::Head if self.behaviour.head_fills && !fresh => self.fill(ask),
@@ -152,11 +142,7 @@ impl IdealCache {
 
     /// Takes back the fill of a request that failed; does nothing if that request filled nothing.
     pub fn undo(&mut self, key: u64, at_us: u64) {
-        if self
-            .objects
-            .get(&key)
-            .is_some_and(|stored| stored.stamp == stamp(at_us))
-        {
+        if self.objects.get(&key).is_some_and(|stored| stored.stamp == stamp(at_us)) {
             self.objects.remove(&key);
         }
     }
@@ -172,17 +158,13 @@ impl IdealCache {
     }
 
     fn fill(&mut self, ask: Ask) {
-        let stored = Stored {
-            fresh_until_s: ask.fresh_until_s,
-            stamp: stamp(ask.at_us),
-        };
+        let stored = Stored { fresh_until_s: ask.fresh_until_s, stamp: stamp(ask.at_us) };
         self.store(ask.key, stored, ask.at_us);
     }
 
     fn store(&mut self, key: u64, stored: Stored, now_us: u64) {
         if self.objects.len() == self.objects.capacity() {
-            self.objects
-                .retain(|_, stored| is_fresh(stored.fresh_until_s, now_us));
+            self.objects.retain(|_, stored| is_fresh(stored.fresh_until_s, now_us));
         }
         self.objects.insert(key, stored);
     }
@@ -214,23 +196,13 @@ mod tests {
     };
 
     fn ask(key: u64, request: Request, at_us: u64) -> Ask {
-        Ask {
-            key,
-            request,
-            cachable: true,
-            at_us,
-            fresh_until_s: FOREVER,
-        }
+        Ask { key, request, cachable: true, at_us, fresh_until_s: FOREVER }
     }
 
     /// Runs requests for one object a microsecond apart and says which would have hit.
     fn hits(behaviour: Behaviour, requests: &[Request]) -> Vec<bool> {
         let mut cache = IdealCache::new(behaviour);
-        requests
-            .iter()
-            .enumerate()
-            .map(|(at, &request)| cache.ask(ask(7, request, at as u64)))
-            .collect()
+        requests.iter().enumerate().map(|(at, &request)| cache.ask(ask(7, request, at as u64))).collect()
     }
 
     use Request::{ConditionalChanged, ConditionalUnchanged, Get, Head, Post, Reload};
@@ -242,25 +214,13 @@ mod tests {
 
     #[test]
     fn a_target_that_does_not_cache_never_hits() {
-        assert_eq!(
-            hits(
-                Behaviour {
-                    caches: false,
-                    ..PLAIN
-                },
-                &[Get, Get]
-            ),
-            [false, false]
-        );
+        assert_eq!(hits(Behaviour { caches: false, ..PLAIN }, &[Get, Get]), [false, false]);
     }
 
     #[test]
     fn what_may_not_be_stored_never_hits() {
         let mut cache = IdealCache::new(PLAIN);
-        let private = Ask {
-            cachable: false,
-            ..ask(1, Get, 0)
-        };
+        let private = Ask { cachable: false, ..ask(1, Get, 0) };
         assert!(!cache.ask(private) && !cache.ask(private));
         assert!(cache.is_empty());
     }
@@ -268,23 +228,14 @@ mod tests {
     #[test]
     fn what_has_expired_is_fetched_again() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |s: u64| Ask {
-            fresh_until_s: s as u32 + 10,
-            ..ask(1, Get, s * 1_000_000)
-        };
-        assert_eq!(
-            [0, 9, 10, 19, 20].map(|s| cache.ask(at(s))),
-            [false, true, false, true, false]
-        );
+        let at = |s: u64| Ask { fresh_until_s: s as u32 + 10, ..ask(1, Get, s * 1_000_000) };
+        assert_eq!([0, 9, 10, 19, 20].map(|s| cache.ask(at(s))), [false, true, false, true, false]);
     }
 
     #[test]
     fn an_answer_that_is_stale_at_birth_is_no_help() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |us| Ask {
-            fresh_until_s: 5,
-            ..ask(1, Get, us)
-        };
+        let at = |us| Ask { fresh_until_s: 5, ..ask(1, Get, us) };
         assert!(!cache.ask(at(6_000_000)));
         assert!(!cache.ask(at(6_000_001)));
     }
@@ -292,25 +243,13 @@ mod tests {
     #[test]
     fn a_head_fills_only_where_declared() {
         assert_eq!(hits(PLAIN, &[Head, Get]), [false, false]);
-        assert_eq!(
-            hits(
-                Behaviour {
-                    head_fills: true,
-                    ..PLAIN
-                },
-                &[Head, Get]
-            ),
-            [false, true]
-        );
+        assert_eq!(hits(Behaviour { head_fills: true, ..PLAIN }, &[Head, Get]), [false, true]);
     }
 
     #[test]
     fn a_confirming_conditional_request_fills_only_where_declared() {
         assert_eq!(hits(PLAIN, &[ConditionalUnchanged, Get]), [false, false]);
-        let fills = Behaviour {
-            conditional_fills: true,
-            ..PLAIN
-        };
+        let fills = Behaviour { conditional_fills: true, ..PLAIN };
         assert_eq!(hits(fills, &[ConditionalUnchanged, Get]), [false, true]);
         assert_eq!(hits(PLAIN, &[ConditionalChanged, Get]), [false, true]);
     }
@@ -318,10 +257,7 @@ mod tests {
     #[test]
     fn a_304_that_passes_by_confirms_an_expired_copy() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |request, s: u64| Ask {
-            fresh_until_s: s as u32 + 10,
-            ..ask(1, request, s * 1_000_000)
-        };
+        let at = |request, s: u64| Ask { fresh_until_s: s as u32 + 10, ..ask(1, request, s * 1_000_000) };
         cache.ask(at(Get, 0));
         cache.ask(at(ConditionalUnchanged, 15));
         assert!(cache.ask(at(Get, 20)));
@@ -330,27 +266,15 @@ mod tests {
     #[test]
     fn a_reload_fills_only_where_declared_and_never_empties() {
         assert_eq!(hits(PLAIN, &[Reload, Get]), [false, true]);
-        let keeps = Behaviour {
-            reload_fills: false,
-            ..PLAIN
-        };
-        assert_eq!(
-            hits(keeps, &[Reload, Get, Reload, Get]),
-            [false, false, true, true]
-        );
+        let keeps = Behaviour { reload_fills: false, ..PLAIN };
+        assert_eq!(hits(keeps, &[Reload, Get, Reload, Get]), [false, false, true, true]);
     }
 
     #[test]
     fn a_post_drops_the_object_only_where_declared() {
         assert_eq!(hits(PLAIN, &[Get, Post, Get]), [false, false, false]);
         assert_eq!(
-            hits(
-                Behaviour {
-                    post_invalidates: false,
-                    ..PLAIN
-                },
-                &[Get, Post, Get]
-            ),
+            hits(Behaviour { post_invalidates: false, ..PLAIN }, &[Get, Post, Get]),
             [false, false, true]
         );
     }
@@ -360,10 +284,7 @@ mod tests {
         let mut cache = IdealCache::new(PLAIN);
         cache.ask(ask(1, Get, 10));
         cache.undo(1, 11);
-        assert!(
-            cache.ask(ask(1, Get, 20)),
-            "a request that filled nothing takes nothing back"
-        );
+        assert!(cache.ask(ask(1, Get, 20)), "a request that filled nothing takes nothing back");
         cache.undo(1, 10);
         assert!(!cache.ask(ask(1, Get, 30)));
     }
@@ -387,11 +308,7 @@ mod tests {
                 ..ask(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), Get, at_us)
             });
         }
-        assert!(
-            cache.len() < 5_000,
-            "{} objects for 1,000 that are fresh",
-            cache.len()
-        );
+        assert!(cache.len() < 5_000, "{} objects for 1,000 that are fresh", cache.len());
     }
 
     fn any_request() -> impl Strategy<Value = Request> {

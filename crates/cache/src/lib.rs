@@ -1,9 +1,10 @@
-//! What a shared HTTP cache keeps, for how long, and what it drops first: rules and data structures without I/O.
+//! What a shared HTTP cache keeps, for how long, and what it drops first: rules and data structures without
+//! I/O.
 //!
-//! [`storage`] says what may be stored and what drops it (RFC 9111, sections 3 and 4.4), [`freshness`] how long it may
-//! be reused (4.2 and 5.2), [`vary`] which requests a stored reply answers (4.1), [`conditional`] how conditional
-//! requests and 304 replies meet what is stored (4.3). [`lru`] is a store with an exact bound in bytes; [`ideal`] is a
-//! cache without bounds, which only says what it would have hit.
+//! [`storage`] says what may be stored and what drops it (RFC 9111, sections 3 and 4.4), [`freshness`] how
+//! long it may be reused (4.2 and 5.2), [`vary`] which requests a stored reply answers (4.1), [`conditional`]
+//! how conditional requests and 304 replies meet what is stored (4.3). [`lru`] is a store with an exact bound
+//! in bytes; [`ideal`] is a cache without bounds, which only says what it would have hit.
 //!
 //! *Does not:* parse HTTP, know a clock, or touch a socket or a file: facts and instants are arguments.
 

@@ -1,9 +1,9 @@
-//! Which object goes when a new one needs room? The one that was used longest ago: a store with an exact bound in
-//! bytes, every operation in constant time.
+//! Which object goes when a new one needs room? The one that was used longest ago: a store with an exact
+//! bound in bytes, every operation in constant time.
 //!
-//! The list of uses runs through a slab: no allocation per use, no pointer outside the slab. What an entry costs the
-//! store itself counts towards the bound ([`Lru::ENTRY_OVERHEAD`]). Room can be reserved for objects that are still
-//! arriving; it is taken from stored ones, and counts like them.
+//! The list of uses runs through a slab: no allocation per use, no pointer outside the slab. What an entry
+//! costs the store itself counts towards the bound ([`Lru::ENTRY_OVERHEAD`]). Room can be reserved for
+//! objects that are still arriving; it is taken from stored ones, and counts like them.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -63,8 +63,8 @@ impl<K: Hash + Eq + Clone, V> Lru<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
-    /// Bytes that an entry costs beside what it is said to weigh: its slot and its place in the table, twice, because
-    /// both grow by doubling.
+    /// Bytes that an entry costs beside what it is said to weigh: its slot and its place in the table, twice,
+    /// because both grow by doubling.
     pub const ENTRY_OVERHEAD: u64 = 2 * (size_of::<Slot<K, V>>() + size_of::<(K, usize)>() + 1) as u64;
 
     /// An empty store of so many bytes, with a hasher of the caller's choice.
@@ -133,8 +133,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         self.places.get(key).and_then(|&at| self.node(at)).map(|node| &node.value)
     }
 
-    /// Stores a value of so many bytes as the most recently used, in place of what was under its key, and drops others
-    /// until it fits. What can never fit is refused, and nothing changes.
+    /// Stores a value of so many bytes as the most recently used, in place of what was under its key, and
+    /// drops others until it fits. What can never fit is refused, and nothing changes.
     pub fn insert(&mut self, key: K, value: V, bytes: u64) -> Result<(), TooLarge> {
         let bytes = bytes.saturating_add(Self::ENTRY_OVERHEAD);
         self.check_fits(bytes)?;
@@ -157,7 +157,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         self.vacate(at).map(|node| node.value)
     }
 
-    /// Takes room for something that is still arriving; drops entries for it. Give it back with [`Lru::release`].
+    /// Takes room for something that is still arriving; drops entries for it. Give it back with
+    /// [`Lru::release`].
     pub fn reserve(&mut self, bytes: u64) -> Result<(), TooLarge> {
         self.check_fits(bytes)?;
         self.make_room(bytes);

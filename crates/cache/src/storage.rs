@@ -71,15 +71,13 @@ pub fn may_store(
     reply: &ReplyFacts,
 ) -> Result<(), NotStored> {
     let control = &reply.control;
-    let understood = is_understood(reply.status);
     if method != MethodClass::Get {
         return Err(NotStored::Method);
     }
-    if matches!(reply.status, 0..=199 | 206 | 304) || (control.must_understand && !understood) {
+    if matches!(reply.status, 0..=199 | 206 | 304) {
         return Err(NotStored::Status);
     }
-    // must-understand lifts no-store for a cache that knows the status (5.2.2.3).
-    if request.no_store || (control.no_store && !control.must_understand) {
+    if request.no_store || control.no_store {
         return Err(NotStored::NoStore);
     }
     if control.private {
@@ -102,11 +100,6 @@ pub fn may_store(
 /// Statuses that may be stored without being told so (RFC 9110, 15.1), without 206.
 fn is_cachable_by_default(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
-}
-
-/// Statuses whose caching requirements are known here and met.
-fn is_understood(status: u16) -> bool {
-    is_cachable_by_default(status) || matches!(status, 302 | 307)
 }
 
 #[cfg(test)]
@@ -175,14 +168,6 @@ mod tests {
         for status in [100, 206, 304] {
             assert_eq!(store(&ReplyFacts { status, ..ok(lifetime) }), Err(NotStored::Status), "{status}");
         }
-    }
-
-    #[test]
-    fn must_understand_lifts_no_store_for_known_statuses_only() {
-        let control =
-            ReplyControl { must_understand: true, no_store: true, max_age_s: Some(5), ..Default::default() };
-        assert_eq!(store(&ok(control)), Ok(()));
-        assert_eq!(store(&ReplyFacts { status: 599, ..ok(control) }), Err(NotStored::Status));
     }
 
     #[test]

@@ -28,8 +28,8 @@ impl Vary {
         if names.is_empty() { Vary::Nothing } else { Vary::Fields(names.into()) }
     }
 
-    /// The part of the key that a request's fields (name, value) add; empty unless the reply varies by fields.
-    /// Two requests get the same key exactly when the reply to one answers the other.
+    /// The part of the key that a request's fields (name, value) add; empty unless the reply varies by
+    /// fields. Two requests get the same key exactly when the reply to one answers the other.
     pub fn secondary_key<'r>(&self, fields: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone) -> Vec<u8> {
         let mut key = Vec::new();
         let Vary::Fields(names) = self else { return key };
