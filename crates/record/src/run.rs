@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the run directory's layout.
 pub const RUN_SCHEMA: &str = "assay-run/1";
 
 /// The head of a run directory.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunInfo {
     /// [`RUN_SCHEMA`].
@@ -48,7 +49,7 @@ pub struct RunInfo {
 }
 
 /// The workload of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkloadInfo {
     /// Its name.
@@ -68,7 +69,7 @@ pub struct WorkloadInfo {
 }
 
 /// What was under test.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TargetInfo {
     /// `direct`, `builtin`, a described proxy's name, or an address.
@@ -88,7 +89,7 @@ pub struct TargetInfo {
 }
 
 /// One role and where it ran.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PlacementInfo {
     /// `robots`, `origins` or `proxy`.
@@ -104,7 +105,7 @@ pub struct PlacementInfo {
 }
 
 /// The machine a run was made on.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostInfo {
     /// Kernel release.
@@ -122,7 +123,7 @@ pub struct HostInfo {
 }
 
 /// A phase, planned and as it went.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PhaseInfo {
     /// Name.
@@ -146,7 +147,7 @@ pub struct PhaseInfo {
 }
 
 /// Whether the numbers can be trusted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Verdict {
     /// False: Assay or the lab could have shaped the result.
@@ -160,7 +161,7 @@ pub struct Verdict {
 }
 
 /// Something that went wrong outside the target.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FaultInfo {
     /// `assay` or `lab`.

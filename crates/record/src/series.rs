@@ -24,6 +24,7 @@ use crate::table::{Cell, Table, TableWriter};
 /// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, never kept")]
 enum Entry<'a> {
     Robots(Cow<'a, RobotInterval>),
     Origins(Cow<'a, OriginInterval>),
@@ -301,6 +302,8 @@ impl RunDir {
         if !info.finished {
             info.finished = true;
             info.verdict.partial = true;
+            // Nobody was there to judge: what is known to be wrong is all that speaks against it.
+            info.verdict.valid = info.verdict.faults.is_empty();
             info.verdict.warnings.insert(
                 0,
                 "The run was killed before it could end; its measurements go up to the last whole second."
