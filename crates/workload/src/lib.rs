@@ -9,5 +9,31 @@
 //! (that is `assay-pgl`). Time is an argument; mathematics comes from `libm`, so that the same workload
 //! gives the same bits on every machine.
 
+pub mod body;
+pub mod closed;
+pub mod digest;
+pub mod distribution;
+pub mod explain;
+pub mod launch;
+mod life;
+mod mix;
 pub mod model;
 pub mod object;
+mod page;
+mod path;
+mod picker;
+pub mod rehearse;
+pub mod rng;
+pub mod stream;
+pub mod timeline;
+pub mod universe;
+mod validate;
+
+pub use closed::ClosedRobot;
+pub use launch::{Child, Launch, Offered};
+pub use life::Life;
+pub use page::{Children, MOST_EMBEDDED};
+pub use path::PathError;
+pub use stream::{Slice, Stream};
+pub use timeline::{Expected, Freeze, PhaseSpan, ScheduleError, Timeline};
+pub use universe::{Object, Universe, UniverseError, UniverseOptions};

@@ -399,10 +399,8 @@ impl<T> Weighted<T> {
     /// Scales the weights to a sum of 1. Items of weight zero are kept, so indices stay; negative and
     /// non-finite weights count as zero.
     pub fn new(items: impl IntoIterator<Item = (T, f64)>) -> Self {
-        let mut items: Vec<(T, f64)> = items
-            .into_iter()
-            .map(|(item, w)| (item, if w.is_finite() { w.max(0.0) } else { 0.0 }))
-            .collect();
+        let mut items: Vec<(T, f64)> =
+            items.into_iter().map(|(item, w)| (item, if w.is_finite() { w.max(0.0) } else { 0.0 })).collect();
         let sum: f64 = items.iter().map(|(_, w)| w).sum();
         if sum > 0.0 {
             items.iter_mut().for_each(|(_, w)| *w /= sum);

@@ -1,0 +1,163 @@
+//! What bytes does an object consist of? A stamp that names it, then slices of one static pool: nothing is
+//! generated per response, and checking one is a `memcmp`.
+
+use std::fmt;
+
+use crate::rng::{Purpose, Rng, hash};
+
+/// Length of the circle that bodies are read from.
+pub const POOL_BYTES: usize = 256 * 1024;
+/// Any slice up to this length is contiguous, wherever in the circle it starts.
+pub const LONGEST_CHUNK: usize = 64 * 1024;
+/// Length of the stamp at the start of every body.
+pub const STAMP_BYTES: usize = 16;
+
+/// The bytes that all bodies share; a pure function of the seed.
+#[derive(Clone)]
+pub struct Pool {
+    /// The circle, then its beginning once more, so that a chunk need not wrap.
+    bytes: Box<[u8]>,
+}
+
+/// The bytes of one version of one object: cheap to make, cheap to copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Body {
+    stamp: [u8; STAMP_BYTES],
+    offset: u32,
+    size: u64,
+}
+
+impl Pool {
+    /// The pool of a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::of(Purpose::Pool, &[seed]);
+        let mut bytes = Vec::with_capacity(POOL_BYTES + LONGEST_CHUNK);
+        while bytes.len() < POOL_BYTES {
+            bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
+        }
+        bytes.extend_from_within(..LONGEST_CHUNK);
+        Self { bytes: bytes.into_boxed_slice() }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("bytes", &self.bytes.len()).finish()
+    }
+}
+
+impl Body {
+    /// The body of a version of the object with this key.
+    pub fn new(key: u64, version: u64, size: u64) -> Self {
+        let mut stamp = [0; STAMP_BYTES];
+        let mut rng = Rng::of(Purpose::Stamp, &[key, version]);
+        stamp[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
+        stamp[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
+        let offset = (hash(Purpose::BodyOffset, &[key, version]) % POOL_BYTES as u64) as u32;
+        Self { stamp, offset, size }
+    }
+
+    /// Its length in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The bytes from position `from` on, as many as can be had without copying: at most `max` and at most
+    /// [`LONGEST_CHUNK`], less at the end of the stamp. Empty only at the end of the body (or when `max` is 0).
+    #[inline]
+    pub fn chunk<'a>(&'a self, pool: &'a Pool, from: u64, max: usize) -> &'a [u8] {
+        let left = self.size.saturating_sub(from);
+        let max = max.min(LONGEST_CHUNK).min(usize::try_from(left).unwrap_or(LONGEST_CHUNK));
+        if from < STAMP_BYTES as u64 {
+            let from = from as usize;
+            return &self.stamp[from..STAMP_BYTES.min(from + max)];
+        }
+        let at = ((u64::from(self.offset) + from - STAMP_BYTES as u64) % POOL_BYTES as u64) as usize;
+        &pool.bytes[at..at + max]
+    }
+
+    /// Compares bytes that were received at position `from`; gives the position of the first byte that is
+    /// wrong. Bytes beyond the end are wrong from the end on.
+    #[inline]
+    pub fn matches(&self, pool: &Pool, from: u64, bytes: &[u8]) -> Result<(), u64> {
+        let (mut at, mut left) = (from, bytes);
+        while !left.is_empty() {
+            let want = self.chunk(pool, at, left.len());
+            let (have, rest) = left.split_at(want.len());
+            if want.is_empty() {
+                return Err(at.min(self.size));
+            }
+            if want != have {
+                let same = want.iter().zip(have).take_while(|(w, h)| w == h).count();
+                return Err(at + same as u64);
+            }
+            at += want.len() as u64;
+            left = rest;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::OnceLock;
+
+    fn pool() -> &'static Pool {
+        static POOL: OnceLock<Pool> = OnceLock::new();
+        POOL.get_or_init(|| Pool::new(1))
+    }
+
+    fn whole(body: &Body, max: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        loop {
+            let chunk = body.chunk(pool(), bytes.len() as u64, max);
+            if chunk.is_empty() {
+                return bytes;
+            }
+            bytes.extend_from_slice(chunk);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_body_is_the_same_however_it_is_cut(key: u64, version: u64, size in 0u64..600_000, max in 1usize..200_000) {
+            let body = Body::new(key, version, size);
+            let bytes = whole(&body, max);
+            prop_assert_eq!(bytes.len() as u64, size);
+            prop_assert!(bytes == whole(&body, usize::MAX));
+            for cut in bytes.chunks(max).scan(0, |at, c| { let from = *at; *at += c.len() as u64; Some((from, c)) }) {
+                prop_assert_eq!(body.matches(pool(), cut.0, cut.1), Ok(()));
+            }
+        }
+
+        #[test]
+        fn every_wrong_byte_is_found_where_it_is(key: u64, size in 1u64..300_000, at: u64, flip in 1u8..=255) {
+            let body = Body::new(key, 0, size);
+            let mut bytes = whole(&body, usize::MAX);
+            let at = at % size;
+            bytes[at as usize] ^= flip;
+            prop_assert_eq!(body.matches(pool(), 0, &bytes), Err(at));
+        }
+    }
+
+    #[test]
+    fn bytes_beyond_the_end_are_wrong() {
+        let body = Body::new(1, 0, 20);
+        let mut bytes = whole(&body, usize::MAX);
+        bytes.push(0);
+        assert_eq!(body.matches(pool(), 0, &bytes), Err(20));
+        assert_eq!(body.matches(pool(), 30, b"x"), Err(20));
+    }
+
+    #[test]
+    fn versions_and_objects_differ_in_their_first_bytes() {
+        let start = |key, version| whole(&Body::new(key, version, 8), 8);
+        assert_ne!(start(1, 0), start(1, 1));
+        assert_ne!(start(1, 0), start(2, 0));
+        assert_eq!(start(1, 0), whole(&Body::new(1, 0, 100), usize::MAX)[..8]);
+    }
+}

@@ -1,0 +1,179 @@
+//! What does a group of robots ask for, and how often? Its shares of content types, request types and methods,
+//! taken out of the workload once.
+
+use crate::model::{
+    ContentIndex, Method, OriginIndex, Popularity, PopularityLaw, RequestType, RobotGroup, Workload,
+};
+use crate::picker::Picker;
+use crate::rng::Rng;
+
+/// What one group asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupMix {
+    /// The types that it asks for directly, with positive shares that add up to 1.
+    pub(crate) direct: Vec<DirectMix>,
+    /// How it asks for each content type of the workload, asked for directly or not.
+    pub(crate) requests: Vec<RequestMix>,
+    /// Types of what it posts.
+    pub(crate) post_contents: Picker<ContentIndex>,
+}
+
+/// One content type as one group asks for it.
+#[derive(Debug, Clone)]
+pub(crate) struct DirectMix {
+    pub(crate) content: ContentIndex,
+    /// Its share in the group's launches.
+    pub(crate) share: f64,
+    /// Before the phase's factor.
+    pub(crate) recurrence: f64,
+    pub(crate) popularity: Popularity,
+    /// Origins that have it, by weight.
+    pub(crate) origins: Picker<OriginIndex>,
+    /// Each of those origins with its share in the group's launches for this type.
+    pub(crate) origin_shares: Vec<(OriginIndex, f64)>,
+}
+
+/// Request types and methods for one content type.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestMix {
+    types: Picker<RequestType>,
+    methods: Picker<Method>,
+    /// Share of types that are Basic, and of those whose answer carries a body.
+    basic_types: f64,
+    body_types: f64,
+    gets: f64,
+    posts: f64,
+}
+
+impl GroupMix {
+    pub(crate) fn new(workload: &Workload, group: &RobotGroup) -> Self {
+        Self {
+            direct: direct(workload, group),
+            requests: (0..workload.contents.len()).map(|c| RequestMix::new(workload, group, c)).collect(),
+            post_contents: Picker::of(&group.post_contents),
+        }
+    }
+
+    /// How the group asks for a content type.
+    #[inline]
+    pub(crate) fn request(&self, content: ContentIndex) -> &RequestMix {
+        &self.requests[usize::from(content)]
+    }
+}
+
+fn direct(workload: &Workload, group: &RobotGroup) -> Vec<DirectMix> {
+    // One pass over origins; content types are few.
+    let mut shares: Vec<Vec<(OriginIndex, f64)>> = vec![Vec::new(); workload.contents.len()];
+    for (origin, weight) in group.origins.items().iter().filter(|(_, weight)| *weight > 0.0) {
+        let server = workload.origins[usize::from(*origin)].server;
+        for (content, share) in workload.servers[usize::from(server)].direct_access.items() {
+            if *share > 0.0 {
+                add_share(&mut shares[usize::from(*content)], *origin, weight * share);
+            }
+        }
+    }
+    let of_content = |(index, origins): (usize, Vec<(OriginIndex, f64)>)| {
+        let behaviour = &workload.contents[index].behaviour;
+        let popularity = behaviour.popularity.as_ref().or(group.popularity.as_ref()).cloned();
+        DirectMix {
+            content: index as ContentIndex,
+            share: origins.iter().map(|(_, share)| share).sum(),
+            recurrence: behaviour.recurrence.unwrap_or(group.recurrence),
+            popularity: popularity.unwrap_or(UNIFORM),
+            origins: Picker::new(origins.iter().copied()),
+            origin_shares: origins,
+        }
+    };
+    shares.into_iter().enumerate().filter(|(_, origins)| !origins.is_empty()).map(of_content).collect()
+}
+
+/// A content type may be listed twice by a server; its world is one.
+fn add_share(shares: &mut Vec<(OriginIndex, f64)>, origin: OriginIndex, share: f64) {
+    match shares.last_mut() {
+        Some(last) if last.0 == origin => last.1 += share,
+        _ => shares.push((origin, share)),
+    }
+}
+
+/// What a workload without a popularity model gets.
+const UNIFORM: Popularity =
+    Popularity { law: PopularityLaw::Uniform, hot_set_fraction: 1.0, hot_set_probability: 0.0 };
+
+impl RequestMix {
+    fn new(workload: &Workload, group: &RobotGroup, content: usize) -> Self {
+        let behaviour = &workload.contents[content].behaviour;
+        let types = Picker::of(behaviour.request_types.as_ref().unwrap_or(&group.request_types));
+        let methods = Picker::of(behaviour.methods.as_ref().unwrap_or(&group.methods));
+        let type_share = |wanted: &dyn Fn(RequestType) -> bool| {
+            let items = behaviour.request_types.as_ref().unwrap_or(&group.request_types).items();
+            if types.sum() > 0.0 { sum(items.iter().filter(|(t, _)| wanted(*t))) } else { 1.0 }
+        };
+        let method_share = |wanted: Method| {
+            let items = behaviour.methods.as_ref().unwrap_or(&group.methods).items();
+            if methods.sum() > 0.0 {
+                sum(items.iter().filter(|(m, _)| *m == wanted))
+            } else {
+                f64::from(u8::from(wanted == Method::Get))
+            }
+        };
+        Self {
+            basic_types: type_share(&|t| t == RequestType::Basic),
+            body_types: type_share(&|t| t != RequestType::Ims304),
+            gets: method_share(Method::Get),
+            posts: method_share(Method::Post),
+            types,
+            methods,
+        }
+    }
+
+    /// Type and method of a launch. One coin decides whether the mixes are consulted at all.
+    #[inline]
+    pub(crate) fn draw(&self, special: f64, rng: &mut Rng) -> (RequestType, Method) {
+        let (coin, of_type, of_method) = (rng.unit(), rng.unit(), rng.unit());
+        if coin >= special {
+            return (RequestType::Basic, Method::Get);
+        }
+        let request_type = self.types.pick(of_type).unwrap_or(RequestType::Basic);
+        (request_type, self.methods.pick(of_method).unwrap_or(Method::Get))
+    }
+
+    /// Type of a request for an embedded object.
+    #[inline]
+    pub(crate) fn draw_child(&self, special: f64, rng: &mut Rng) -> RequestType {
+        let (coin, of_type) = (rng.unit(), rng.unit());
+        if coin >= special {
+            RequestType::Basic
+        } else {
+            self.types.pick(of_type).unwrap_or(RequestType::Basic)
+        }
+    }
+
+    /// Probability that a launch is a Basic GET.
+    pub(crate) fn basic(&self, special: f64) -> f64 {
+        1.0 - special + special * self.gets * self.basic_types
+    }
+
+    /// Probability that a launch is a GET whose answer carries the body.
+    pub(crate) fn carries_body(&self, special: f64) -> f64 {
+        1.0 - special + special * self.gets * self.body_types
+    }
+
+    /// Probability that a launch is a POST.
+    pub(crate) fn post(&self, special: f64) -> f64 {
+        special * self.posts
+    }
+
+    /// Probability that the request for an embedded object is Basic.
+    pub(crate) fn child_basic(&self, special: f64) -> f64 {
+        1.0 - special + special * self.basic_types
+    }
+
+    /// Probability that the answer for an embedded object carries its body.
+    pub(crate) fn child_carries_body(&self, special: f64) -> f64 {
+        1.0 - special + special * self.body_types
+    }
+}
+
+fn sum<'a, T: 'a>(items: impl Iterator<Item = &'a (T, f64)>) -> f64 {
+    items.map(|(_, share)| share).sum()
+}

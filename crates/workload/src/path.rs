@@ -1,0 +1,207 @@
+//! How is an object written into a URL, and read back? `[prefix]/w<world>/t<type>/<space>_<serial>[extension]`.
+//!
+//! The space is a letter, where needed with hexadecimal numbers: `p` public, `s<robot>` private (the robot's
+//! own self), `o<robot>` asked for once, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,
+//! `i<page type>s|o|u<robot>` in a page of a robot's space.
+
+use crate::model::OriginIndex;
+use crate::object::{ObjectId, Space};
+use crate::rng::{Purpose, fold, unit_of};
+use crate::universe::{Object, Universe};
+use crate::validate::id_exists;
+
+/// Why a path names no object of this universe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The path is of the right form, but of another run.
+    #[error("the path belongs to world {seen:08x}, not to {ours:08x}: it was made by another run")]
+    OtherWorld {
+        /// The tag in the path.
+        seen: u32,
+        /// The tag of this run.
+        ours: u32,
+    },
+    /// Nothing that this universe would have written.
+    #[error("the path names no object of this workload")]
+    Unknown,
+}
+
+/// Length of `/w<world>/t`.
+const MARK: usize = 12;
+
+impl Universe {
+    /// The path of an object.
+    pub fn path(&self, object: &Object) -> String {
+        let mut bytes = Vec::with_capacity(64);
+        self.write_path(object, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Appends the path of an object.
+    pub fn write_path(&self, object: &Object, out: &mut Vec<u8>) {
+        self.emit_path(object, out);
+    }
+
+    /// The id that a path names at an origin; refuses what [`Universe::path`] would not have written.
+    pub fn parse_path(&self, origin: OriginIndex, path: &[u8]) -> Result<ObjectId, PathError> {
+        let mut seen = None;
+        // A prefix may look like a mark itself, so every place is tried; there is but one in sane workloads.
+        for at in 0..path.len().saturating_sub(MARK) {
+            let Some(world) = mark(&path[at..]) else { continue };
+            if world != self.world() {
+                seen = seen.or(Some(world));
+                continue;
+            }
+            let Some(id) = parse_tail(origin, &path[at + MARK..]) else { continue };
+            if id_exists(self.workload(), self.robot_count(), &id) && self.writes(id, path) {
+                return Ok(id);
+            }
+        }
+        Err(seen.map_or(PathError::Unknown, |seen| PathError::OtherWorld { seen, ours: self.world() }))
+    }
+
+    fn writes(&self, id: ObjectId, path: &[u8]) -> bool {
+        let mut rest = Expected(Some(path));
+        self.emit_path(&self.object(id), &mut rest);
+        rest.0 == Some(b"")
+    }
+
+    fn emit_path(&self, object: &Object, out: &mut impl Sink) {
+        let id = object.id;
+        let (table, content) = (self.content(id.content), &self.workload().contents[usize::from(id.content)]);
+        let choice = |purpose: Purpose| unit_of(fold(object.key, purpose as u64));
+        if let Some(index) = table.prefixes.pick(choice(Purpose::Prefix)) {
+            out.put(content.prefixes.items()[index].0.as_bytes());
+        }
+        out.put(b"/w");
+        hex(out, u64::from(self.world()), 8);
+        out.put(b"/t");
+        hex(out, u64::from(id.content), 2);
+        out.put(b"/");
+        emit_space(out, id.space);
+        out.put(b"_");
+        hex(out, id.serial, 16);
+        if let Some(index) = table.extensions.pick(choice(Purpose::Extension)) {
+            out.put(content.extensions.items()[index].0.as_bytes());
+        }
+    }
+}
+
+fn emit_space(out: &mut impl Sink, space: Space) {
+    let mut letter = |letter: &[u8], number: u32| {
+        out.put(letter);
+        hex(out, u64::from(number), 1);
+    };
+    match space {
+        Space::Public => out.put(b"p"),
+        Space::Private(robot) => letter(b"s", robot),
+        Space::Once(robot) => letter(b"o", robot),
+        Space::BestEffort(robot) => letter(b"u", robot),
+        Space::InPublicPage { page } => letter(b"i", u32::from(page)),
+        Space::InRobotPage { page, robot, kind } => {
+            letter(b"i", u32::from(page));
+            let kind: &[u8] = match kind {
+                1 => b"s",
+                2 => b"o",
+                _ => b"u",
+            };
+            letter(kind, robot);
+        }
+    }
+}
+
+/// The world tag when the bytes start with `/w<world>/t`.
+fn mark(bytes: &[u8]) -> Option<u32> {
+    let (head, tail) = (bytes.get(..2)?, bytes.get(10..MARK)?);
+    if head != b"/w" || tail != b"/t" {
+        return None;
+    }
+    let (world, rest) = number(&bytes[2..10])?;
+    if rest.is_empty() { u32::try_from(world).ok() } else { None }
+}
+
+/// Reads `<type>/<space>_<serial>`; what follows is checked by writing the path again.
+fn parse_tail(origin: OriginIndex, bytes: &[u8]) -> Option<ObjectId> {
+    let (content, rest) = number(bytes)?;
+    let (space, rest) = parse_space(rest.strip_prefix(b"/")?)?;
+    let (serial, rest) = number(rest.strip_prefix(b"_")?.get(..16)?)?;
+    let content = u16::try_from(content).ok()?;
+    rest.is_empty().then_some(ObjectId { origin, content, space, serial })
+}
+
+fn parse_space(bytes: &[u8]) -> Option<(Space, &[u8])> {
+    let (letter, rest) = bytes.split_first()?;
+    if *letter == b'p' {
+        return Some((Space::Public, rest));
+    }
+    let (first, rest) = number(rest)?;
+    let first = u32::try_from(first).ok()?;
+    let space = match letter {
+        b's' => Space::Private(first),
+        b'o' => Space::Once(first),
+        b'u' => Space::BestEffort(first),
+        b'i' => return parse_in_page(u16::try_from(first).ok()?, rest),
+        _ => return None,
+    };
+    Some((space, rest))
+}
+
+fn parse_in_page(page: u16, bytes: &[u8]) -> Option<(Space, &[u8])> {
+    let kind = match bytes.first()? {
+        b's' => 1,
+        b'o' => 2,
+        b'u' => 3,
+        _ => return Some((Space::InPublicPage { page }, bytes)),
+    };
+    let (robot, rest) = number(&bytes[1..])?;
+    Some((Space::InRobotPage { page, robot: u32::try_from(robot).ok()?, kind }, rest))
+}
+
+/// Reads lower-case hexadecimal digits, at least one and at most 16.
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let digit = |b: &u8| match b {
+        b'0'..=b'9' => Some(b - b'0'),
+        b'a'..=b'f' => Some(b - b'a' + 10),
+        _ => None,
+    };
+    let mut value = 0;
+    let mut length = 0;
+    for d in bytes.iter().map_while(digit) {
+        if length == 16 {
+            return None;
+        }
+        value = value << 4 | u64::from(d);
+        length += 1;
+    }
+    if length == 0 { None } else { Some((value, &bytes[length..])) }
+}
+
+/// Writes at least `width` digits.
+fn hex(out: &mut impl Sink, value: u64, width: usize) {
+    let mut digits = [b'0'; 16];
+    for (index, digit) in digits.iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(value >> (4 * index) & 15) as usize];
+    }
+    let needed = (16 - value.leading_zeros() as usize / 4).max(width).max(1);
+    out.put(&digits[16 - needed..]);
+}
+
+/// Where a path goes.
+trait Sink {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// A path that should be written next; none once something else was.
+struct Expected<'a>(Option<&'a [u8]>);
+
+impl Sink for Expected<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.0 = self.0.and_then(|rest| rest.strip_prefix(bytes));
+    }
+}

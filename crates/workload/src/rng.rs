@@ -1,0 +1,176 @@
+//! How does a decision come out of an identity? By hashing: a mixer of 64-bit words, and a small generator
+//! that is seeded by a hash.
+//!
+//! The finaliser is that of SplitMix64, a bijection of 64-bit words in which every input bit reaches every
+//! output bit. [`hash`] folds words through it one after another; [`Rng`] is SplitMix64 itself: a counter
+//! through the same finaliser. Both are the same bits on every machine and are part of the file format in all
+//! but name: changing them changes every stream.
+
+/// The counter's step: 2^64 over the golden ratio, odd.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Scatters one word over all 64 bits; a bijection.
+#[inline]
+pub const fn mix(word: u64) -> u64 {
+    let mut z = word;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Adds one word to a hash. Order matters: `fold(fold(h, a), b)` is not `fold(fold(h, b), a)`.
+#[inline]
+pub const fn fold(hash: u64, word: u64) -> u64 {
+    mix((hash ^ word).wrapping_add(STEP))
+}
+
+/// Hashes words in order, starting from a purpose, so that two decisions about one thing do not agree by chance.
+#[inline]
+pub fn hash(purpose: Purpose, words: &[u64]) -> u64 {
+    words.iter().fold(mix(purpose as u64), |h, w| fold(h, *w))
+}
+
+/// A hash as a number in [0, 1), with 53 bits.
+#[inline]
+pub const fn unit_of(hash: u64) -> f64 {
+    (hash >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// What a hash decides. The numbers are arbitrary and must stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Purpose {
+    /// An object's key.
+    Object = 0x6f62_6a01,
+    /// Body size.
+    Size = 0x7369_7a02,
+    /// May it be cached?
+    Cachable = 0x6361_6303,
+    /// Has it a checksum?
+    Checksum = 0x6368_6b04,
+    /// File name extension.
+    Extension = 0x6578_7405,
+    /// Path prefix.
+    Prefix = 0x7072_6506,
+    /// Length of the life cycle, birth, and which of its choices an object takes.
+    Life = 0x6c69_6607,
+    /// Shift of one modification.
+    Jitter = 0x6a69_7408,
+    /// Number of embedded objects.
+    EmbeddedCount = 0x656d_6309,
+    /// Type of an embedded object.
+    EmbeddedType = 0x656d_740a,
+    /// Whether and how an embedded object is fetched.
+    EmbeddedFetch = 0x656d_660b,
+    /// The bytes of the pool.
+    Pool = 0x706f_6f0c,
+    /// Where a body starts in the pool.
+    BodyOffset = 0x626f_640d,
+    /// The stamp at the start of a body.
+    Stamp = 0x7374_610e,
+    /// Where within its unit a slot falls.
+    Slot = 0x736c_6f0f,
+    /// Which robot makes a first visit.
+    Owner = 0x6f77_6e10,
+    /// A robot's own arrivals.
+    Arrival = 0x6172_7211,
+    /// Type, method and body of a request.
+    Request = 0x7265_7112,
+    /// The origin of a private object.
+    PrivateOrigin = 0x7072_6f13,
+    /// Where the hot set lies.
+    HotSet = 0x686f_7414,
+    /// The order in which robots live and die.
+    Rank = 0x7261_6e15,
+    /// What a best-effort robot asks for.
+    Closed = 0x636c_6f16,
+    /// What a best-effort robot revisits.
+    ClosedRevisit = 0x636c_7217,
+    /// Digests of launches.
+    Digest = 0x6469_6718,
+    /// Draws of other rooms that follow from a robot, an origin or a connection.
+    Other = 0x6f74_6819,
+}
+
+/// A small fast generator; one for each decision that needs more than one draw.
+#[derive(Debug, Clone)]
+pub struct Rng {
+    state: u64,
+}
+
+impl Rng {
+    /// Seeded by a hash.
+    #[inline]
+    pub const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// Seeded by what it is for and whom it is for.
+    #[inline]
+    pub fn of(purpose: Purpose, words: &[u64]) -> Self {
+        Self::new(hash(purpose, words))
+    }
+
+    /// The next 64 bits.
+    #[inline]
+    pub const fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(STEP);
+        mix(self.state)
+    }
+
+    /// Uniform on [0, 1).
+    #[inline]
+    pub const fn unit(&mut self) -> f64 {
+        unit_of(self.next_u64())
+    }
+
+    /// Uniform on 0 .. n; 0 when n is 0.
+    #[inline]
+    pub const fn below(&mut self, n: u64) -> u64 {
+        ((self.next_u64() as u128 * n as u128) >> 64) as u64
+    }
+
+    /// Exponential with mean 1.
+    #[inline]
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(1.0 - self.unit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_stay_below_one_and_fill_the_interval() {
+        assert_eq!(unit_of(0), 0.0);
+        assert!(unit_of(u64::MAX) < 1.0);
+        let mut rng = Rng::of(Purpose::Other, &[1]);
+        let n = 100_000;
+        let mean: f64 = (0..n).map(|_| rng.unit()).sum::<f64>() / f64::from(n);
+        assert!((mean - 0.5).abs() < 4.0 * 0.2887 / f64::from(n).sqrt(), "mean {mean}");
+    }
+
+    #[test]
+    fn purposes_and_order_matter() {
+        assert_ne!(hash(Purpose::Size, &[1, 2]), hash(Purpose::Cachable, &[1, 2]));
+        assert_ne!(hash(Purpose::Size, &[1, 2]), hash(Purpose::Size, &[2, 1]));
+    }
+
+    #[test]
+    fn the_bits_never_change() {
+        assert_eq!(hash(Purpose::Object, &[1, 2, 3]), 0x0e95_77ff_7577_27dc);
+        assert_eq!(
+            Rng::new(0).next_u64(),
+            0xe220_a839_7b1d_cdaf,
+            "SplitMix64's published first output for seed 0"
+        );
+    }
+
+    #[test]
+    fn below_stays_below() {
+        let mut rng = Rng::new(7);
+        assert_eq!(rng.below(0), 0);
+        assert!((0..1000).all(|_| rng.below(3) < 3));
+    }
+}

@@ -1,0 +1,166 @@
+//! When does each phase begin and end, and what is to be expected of it?
+
+use std::time::Duration;
+
+use crate::model::{RobotIndex, Workload};
+use crate::validate::UniverseError;
+
+/// A schedule that cannot be run: which phase, and why.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ScheduleError {
+    /// No phases.
+    #[error("the schedule is empty; schedule() at least one Phase")]
+    Empty,
+    /// No goal, or one that cannot be reached.
+    #[error("phase {phase:?} never ends: {why}")]
+    NeverEnds {
+        /// The phase.
+        phase: String,
+        /// What is missing.
+        why: String,
+    },
+    /// Scheduled robots beside best-effort ones need phases that end at a known time.
+    #[error(
+        "phase {phase:?} ends at a count, and some robots are best effort while others have a rate; \
+         give it only `goal.duration`"
+    )]
+    Mixed {
+        /// The phase.
+        phase: String,
+    },
+    /// A number in the schedule makes no sense.
+    #[error("`{field}` of phase {phase:?} is {seen}; it must be between 0 and 1")]
+    Factor {
+        /// The phase.
+        phase: String,
+        /// Which factor.
+        field: &'static str,
+        /// Its value.
+        seen: f64,
+    },
+    /// Longer than time can be counted.
+    #[error("phase {phase:?} would end {years:.0} years after the start; at most 100 are possible")]
+    TooLong {
+        /// The phase.
+        phase: String,
+        /// When it would end.
+        years: f64,
+    },
+    /// A rehearsal of nothing, or of what has no length.
+    #[error("cannot rehearse in {total:?}: {why}")]
+    Rehearsal {
+        /// The length that was asked for.
+        total: Duration,
+        /// What stands in the way.
+        why: String,
+    },
+    /// The workload itself cannot be run.
+    #[error(transparent)]
+    Workload(#[from] UniverseError),
+}
+
+/// When the working set stops growing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freeze {
+    /// Never within the schedule.
+    Never,
+    /// That long after the start.
+    At(Duration),
+    /// At a count of fill objects that only the run can tell (best-effort robots).
+    Live {
+        /// The count.
+        fill_objects: u64,
+    },
+}
+
+/// One phase in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseSpan {
+    /// Its name.
+    pub name: String,
+    /// When it begins, since the start of the run; none when that depends on live counts.
+    pub start: Option<Duration>,
+    /// When it ends; none when that depends on live counts: some robot is best effort and the phase has a goal
+    /// other than time (or waits for a freeze that does). Then it ends at the first of its goals that is
+    /// reached, time included.
+    pub end: Option<Duration>,
+    /// What is to be expected; none when some robot is best effort.
+    pub expected: Option<Expected>,
+}
+
+/// Expected numbers of one phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Expected {
+    /// Requests that robots launch (pages count once).
+    pub launches: f64,
+    /// All requests, embedded objects included.
+    pub requests: f64,
+    /// Basic requests.
+    pub basic: f64,
+    /// Basic first visits of cachable objects.
+    pub fill_objects: f64,
+    /// Their volume.
+    pub fill_bytes: f64,
+    /// Bytes of bodies that robots receive.
+    pub body_bytes: f64,
+    /// Basic revisits of cachable objects.
+    pub offered_hits: f64,
+    /// Bytes of basic requests, and of the offered hits among them.
+    pub basic_bytes: f64,
+    /// Bytes of offered hits.
+    pub offered_hit_bytes: f64,
+    /// Largest request rate, per second.
+    pub peak_request_rate: f64,
+    /// Largest rate of new connections, per second, if every one is used to its limit.
+    pub peak_new_connections: f64,
+}
+
+impl Expected {
+    /// Offered document hit ratio.
+    pub fn offered_dhr(&self) -> f64 {
+        if self.basic > 0.0 { self.offered_hits / self.basic } else { 0.0 }
+    }
+
+    /// Offered byte hit ratio.
+    pub fn offered_bhr(&self) -> f64 {
+        if self.basic_bytes > 0.0 { self.offered_hit_bytes / self.basic_bytes } else { 0.0 }
+    }
+}
+
+/// The schedule in time. Ramps are straight lines in time; counts end a phase where their expected value is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    phases: Vec<PhaseSpan>,
+    freeze: Freeze,
+}
+
+impl Timeline {
+    /// Solves the schedule of a workload.
+    pub fn new(workload: &Workload) -> Result<Self, ScheduleError> {
+        let _ = (workload, 0 as RobotIndex);
+        unimplemented!()
+    }
+
+    /// The phases in order.
+    pub fn phases(&self) -> &[PhaseSpan] {
+        &self.phases
+    }
+
+    /// When the working set stops growing.
+    pub fn freeze(&self) -> Freeze {
+        self.freeze
+    }
+
+    /// Length of the whole schedule; none when it depends on live counts.
+    pub fn total(&self) -> Option<Duration> {
+        self.phases.last().and_then(|phase| phase.end)
+    }
+
+    /// The phase at a moment since the start; none before an open phase's successors and after the end.
+    pub fn phase_at(&self, at: Duration) -> Option<u16> {
+        self.phases
+            .iter()
+            .position(|p| p.start.is_some_and(|s| s <= at) && p.end.is_none_or(|e| at < e))
+            .and_then(|index| u16::try_from(index).ok())
+    }
+}

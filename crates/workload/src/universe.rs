@@ -1,0 +1,270 @@
+//! What is an object like? [`Universe`] answers from the id and the seed alone.
+
+use std::sync::Arc;
+
+use crate::body::{Body, Pool};
+use crate::distribution::Sampler;
+use crate::life::{Life, LifeLaw};
+use crate::mix::GroupMix;
+use crate::model::{ContentIndex, RobotGroup, RobotIndex, Workload};
+use crate::object::{ObjectId, Space};
+use crate::picker::Picker;
+use crate::rng::{Purpose, fold, hash, mix, unit_of};
+pub use crate::validate::UniverseError;
+use crate::validate::validate;
+
+/// Choices about a universe that are not the workload's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UniverseOptions {
+    /// Treat private interest as public, as Web Polygraph since 3.6 does.
+    pub private_as_public: bool,
+}
+
+/// Everything that exists for one workload and seed. Immutable; share it between threads in an `Arc`.
+#[derive(Debug)]
+pub struct Universe {
+    workload: Arc<Workload>,
+    seed: u64,
+    world: u32,
+    options: UniverseOptions,
+    /// Start of every hash of an object.
+    object_seed: u64,
+    robot_count: u32,
+    contents: Vec<ContentTable>,
+    groups: Vec<GroupTable>,
+    pool: Pool,
+}
+
+/// A content type, ready for draws.
+#[derive(Debug)]
+pub(crate) struct ContentTable {
+    size: Sampler,
+    cachable: f64,
+    checksum: f64,
+    life: Option<LifeLaw>,
+    pub(crate) prefixes: Picker<usize>,
+    pub(crate) extensions: Picker<usize>,
+    pub(crate) embedded: Option<(Sampler, Picker<ContentIndex>)>,
+}
+
+/// A group of robots.
+#[derive(Debug)]
+pub(crate) struct GroupTable {
+    /// Its first robot.
+    pub(crate) first: RobotIndex,
+    pub(crate) count: u32,
+    pub(crate) mix: GroupMix,
+    /// Share of its launches that go to the robot's private world.
+    pub(crate) private_share: f64,
+    /// Robots in the order in which a growing population wakes them.
+    pub(crate) by_rank: Vec<RobotIndex>,
+    /// Place of each robot of the group in that order.
+    pub(crate) ranks: Vec<u32>,
+}
+
+/// Everything about an object that never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Object {
+    /// Its id.
+    pub id: ObjectId,
+    /// The hash that all else follows from; replies carry it.
+    pub key: u64,
+    /// Size of the body.
+    pub size_bytes: u64,
+    /// May it be cached?
+    pub cachable: bool,
+    /// Is it served with a checksum of its body?
+    pub checksum: bool,
+}
+
+impl Universe {
+    /// The universe of a workload and a seed. `world` is the tag in every path, `options` what else was chosen.
+    pub fn new(
+        workload: Arc<Workload>,
+        seed: u64,
+        world: u32,
+        options: UniverseOptions,
+    ) -> Result<Self, UniverseError> {
+        validate(&workload)?;
+        let mut first = 0;
+        let groups = workload
+            .robots
+            .iter()
+            .map(|group| {
+                let table = GroupTable::new(&workload, group, first, seed, options);
+                first += table.count;
+                table
+            })
+            .collect();
+        let contents = workload.contents.iter().map(ContentTable::new).collect();
+        Ok(Self {
+            seed,
+            world,
+            options,
+            object_seed: hash(Purpose::Object, &[seed]),
+            robot_count: first,
+            contents,
+            groups,
+            pool: Pool::new(seed),
+            workload,
+        })
+    }
+
+    /// The workload.
+    pub fn workload(&self) -> &Arc<Workload> {
+        &self.workload
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The tag in every path.
+    pub fn world(&self) -> u32 {
+        self.world
+    }
+
+    /// What was chosen beside the workload.
+    pub fn options(&self) -> UniverseOptions {
+        self.options
+    }
+
+    /// The bytes that all bodies are cut from.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Number of robots in all groups.
+    pub fn robot_count(&self) -> u32 {
+        self.robot_count
+    }
+
+    /// The index of a robot's group in the workload; none when there is no such robot.
+    pub fn group_of(&self, robot: RobotIndex) -> Option<usize> {
+        if robot >= self.robot_count {
+            return None;
+        }
+        // An empty group starts where the next one does: the last that starts at or before the robot has it.
+        Some(self.groups.partition_point(|group| group.first <= robot) - 1)
+    }
+
+    /// What never changes about an object.
+    ///
+    /// # Panics
+    ///
+    /// When the id names a content type that the workload does not have; ids that come from this universe
+    /// ([`Universe::parse_path`], its streams) never do.
+    #[inline]
+    pub fn object(&self, id: ObjectId) -> Object {
+        let key = self.key(&id);
+        let content = &self.contents[usize::from(id.content)];
+        Object {
+            id,
+            key,
+            size_bytes: content
+                .size
+                .size(&mut crate::rng::Rng::new(key ^ const { mix(Purpose::Size as u64) })),
+            cachable: chance(key, const { mix(Purpose::Cachable as u64) }, content.cachable),
+            checksum: chance(key, const { mix(Purpose::Checksum as u64) }, content.checksum),
+        }
+    }
+
+    #[inline]
+    fn key(&self, id: &ObjectId) -> u64 {
+        let (space, robot) = match id.space {
+            Space::Public => (0, 0),
+            Space::Private(robot) => (1, robot),
+            Space::Once(robot) => (2, robot),
+            Space::BestEffort(robot) => (3, robot),
+            Space::InPublicPage { page } => (4 | u64::from(page) << 8, 0),
+            Space::InRobotPage { page, robot, kind } => (5 + u64::from(kind) | u64::from(page) << 8, robot),
+        };
+        let what = u64::from(id.origin) | u64::from(id.content) << 16 | u64::from(robot) << 32;
+        fold(fold(fold(self.object_seed, what), space), id.serial)
+    }
+
+    /// The object's modifications as seen `now_s` seconds after the start of the run.
+    ///
+    /// # Panics
+    ///
+    /// As [`Universe::object`].
+    pub fn life(&self, object: &Object, now_s: i64) -> Life {
+        let content = &self.contents[usize::from(object.id.content)];
+        content.life.as_ref().map_or_else(Life::default, |life| life.at(object.key, now_s))
+    }
+
+    /// The bytes of a version of an object.
+    #[inline]
+    pub fn body(&self, object: &Object, version: u64) -> Body {
+        Body::new(object.key, version, object.size_bytes)
+    }
+
+    /// True when a robot of this group is alive while `population` (0 to 1) of its group is. At least one is.
+    pub fn is_alive(&self, robot: RobotIndex, population: f64) -> bool {
+        let Some(group) = self.group_of(robot) else { return false };
+        let table = &self.groups[group];
+        table.ranks[(robot - table.first) as usize] < living(table.count, population)
+    }
+
+    pub(crate) fn content(&self, index: ContentIndex) -> &ContentTable {
+        &self.contents[usize::from(index)]
+    }
+
+    pub(crate) fn groups(&self) -> &[GroupTable] {
+        &self.groups
+    }
+}
+
+/// Robots of a group that are alive at a population factor.
+pub(crate) fn living(count: u32, population: f64) -> u32 {
+    (libm::round(population.clamp(0.0, 1.0) * f64::from(count)) as u32).max(u32::from(count > 0))
+}
+
+#[inline]
+fn chance(key: u64, purpose: u64, probability: f64) -> bool {
+    unit_of(fold(key, purpose)) < probability
+}
+
+impl ContentTable {
+    fn new(content: &crate::model::Content) -> Self {
+        let indexed = |weighted: &crate::model::Weighted<String>| {
+            Picker::new(weighted.items().iter().map(|i| i.1).enumerate())
+        };
+        Self {
+            size: content.size_bytes.sampler(),
+            cachable: content.cachable,
+            checksum: content.checksum,
+            life: content.life_cycle.as_ref().map(LifeLaw::new),
+            prefixes: indexed(&content.prefixes),
+            extensions: indexed(&content.extensions),
+            embedded: content.embedded.as_ref().map(|e| (e.count.sampler(), Picker::of(&e.contents))),
+        }
+    }
+}
+
+impl GroupTable {
+    fn new(
+        workload: &Workload,
+        group: &RobotGroup,
+        first: RobotIndex,
+        seed: u64,
+        options: UniverseOptions,
+    ) -> Self {
+        let count = group.count();
+        let mut by_rank: Vec<RobotIndex> = (first..first + count).collect();
+        by_rank.sort_by_key(|robot| (hash(Purpose::Rank, &[seed, u64::from(*robot)]), *robot));
+        let mut ranks = vec![0; count as usize];
+        for (rank, robot) in by_rank.iter().enumerate() {
+            ranks[(robot - first) as usize] = rank as u32;
+        }
+        Self {
+            first,
+            count,
+            mix: GroupMix::new(workload, group),
+            private_share: if options.private_as_public { 0.0 } else { group.private_share },
+            by_rank,
+            ranks,
+        }
+    }
+}
