@@ -1,1 +1,20 @@
-//! Terminal summary, JSON summary and HTML report
+//! Says what a run was worth: as a document ([`summary`]), in a terminal ([`terminal`]) and as one offline
+//! HTML page ([`html`]).
+//!
+//! Reads the run directory and nothing else. Percentiles are taken from merged histograms only.
+//!
+//! *Does not:* measure, or decide whether a run is valid beyond what the directory says and shows.
+
+mod charts;
+mod document;
+mod error;
+mod figures;
+mod format;
+pub mod html;
+mod repeat;
+pub mod summary;
+mod tally;
+pub mod terminal;
+mod words;
+
+pub use error::ReportError;

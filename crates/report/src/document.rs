@@ -1,0 +1,364 @@
+//! The JSON document: what `--json` prints and `summary.json` holds.
+//!
+//! Null says that there is nothing to measure; a number is always a number. Fields are only ever added.
+
+use std::collections::BTreeMap;
+
+use assay_record::error_kind::ErrorExample;
+use assay_record::run::{FaultInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of the document.
+pub const SUMMARY_SCHEMA: &str = "assay-summary/1";
+
+/// A run, summarised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "Assay summary")]
+pub struct Summary {
+    /// `assay-summary/1`.
+    pub schema: String,
+    /// The run directory.
+    pub run: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// What was under test: `direct`, `builtin`, a described proxy's name, or an address.
+    pub proxy: String,
+    /// Seed of the universe and its streams.
+    pub seed: u64,
+    /// Digest of the first requests of every robot; the same for every proxy and thread count.
+    pub stream_digest: String,
+    /// False: Assay or the lab could have shaped the result.
+    pub valid: bool,
+    /// True: the run was interrupted.
+    pub partial: bool,
+    /// The run in words, a sentence or two each: what was tested, did it keep up, what did it save, was
+    /// anything wrong, can the numbers be trusted.
+    pub verdict: Vec<Finding>,
+    /// Why it is not valid.
+    pub faults: Vec<FaultInfo>,
+    /// What a reader should know, worst first.
+    pub warnings: Vec<String>,
+    /// What explains the numbers without being wrong.
+    pub notes: Vec<String>,
+    /// The whole run.
+    pub total: Figures,
+    /// Every phase of the schedule, in order, also those that never ran.
+    pub phases: Vec<PhaseFigures>,
+    /// The first errors of each kind.
+    pub examples: Vec<ErrorExample>,
+    /// The target's own counters, as last read, in its own words.
+    pub counters: BTreeMap<String, f64>,
+    /// Version of Assay.
+    pub assay_version: String,
+    /// The command line, as typed.
+    pub command: Vec<String>,
+    /// Start of the schedule, Unix time in milliseconds.
+    pub started_unix_ms: u64,
+    /// Requests per robot that `stream_digest` covers.
+    pub stream_digest_requests: u64,
+    /// More about the workload.
+    pub workload_info: WorkloadInfo,
+    /// More about what was under test.
+    pub target: TargetInfo,
+    /// The machine.
+    pub host: HostInfo,
+    /// Who ran where.
+    pub placement: Vec<PlacementInfo>,
+}
+
+/// One sentence of the verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The question it answers.
+    pub about: Topic,
+    /// How it went.
+    pub mood: Mood,
+    /// The answer.
+    pub text: String,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// What was tested, by what.
+    Test,
+    /// Did it keep up?
+    Speed,
+    /// How much did it save?
+    Savings,
+    /// Was anything wrong with its answers?
+    Correctness,
+    /// Can the numbers be trusted?
+    Trust,
+}
+
+/// How something went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mood {
+    /// As it should.
+    Good,
+    /// Neither good nor bad.
+    Plain,
+    /// Worth a look.
+    Doubtful,
+    /// Wrong.
+    Bad,
+}
+
+/// A phase and its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseFigures {
+    /// Name.
+    pub name: String,
+    /// When it began, milliseconds since the start of the run; null: it never ran.
+    pub start_ms: Option<u64>,
+    /// When it ended.
+    pub end_ms: Option<u64>,
+    /// Goal in words.
+    pub goal: String,
+    /// Load factor at its start and end.
+    pub load: (f64, f64),
+    /// Recurrence factor at its start and end.
+    pub recurrence: (f64, f64),
+    /// Its numbers.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// The numbers of a phase or of the whole run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// Actual length, in seconds; null: it never ran.
+    pub duration_s: Option<f64>,
+    /// Requests sent, at least in part.
+    pub requests: u64,
+    /// Requests due.
+    pub due: u64,
+    /// Answered without error.
+    pub completed: u64,
+    /// Plain GETs among those; hit ratios are theirs.
+    pub basic: u64,
+    /// Due, but not sent by the end of their phase.
+    pub unsent: u64,
+    /// Embedded objects whose page failed or whose link was not seen before the phase ended.
+    pub not_reached: u64,
+    /// Sent again on a fresh connection because a reused one turned out to be closed.
+    pub retries: u64,
+    /// Completed pages.
+    pub pages: u64,
+    /// Sum of the identities that came due, in hexadecimal; the same for every proxy.
+    pub due_digest: String,
+    /// Requests per second.
+    pub rate: Rate,
+    /// Document hit ratio.
+    pub dhr: HitRatio,
+    /// Byte hit ratio.
+    pub bhr: HitRatio,
+    /// What the origins were spared.
+    pub offload: Offload,
+    /// How basic xacts were answered.
+    pub outcomes: Outcomes,
+    /// Last byte − due.
+    pub response_time_ms: ResponseTimes,
+    /// Last byte − sent.
+    pub service_time_ms: ByClass,
+    /// First byte − sent.
+    pub ttfb_ms: ByClass,
+    /// What Assay itself added before sending.
+    pub lateness_us: Lateness,
+    /// Errors.
+    pub errors: Errors,
+    /// Traffic.
+    pub bandwidth_mbit_s: Bandwidth,
+    /// Connections.
+    pub connections: Connections,
+    /// Most requests that waited for a connection at any second's end.
+    pub waiting_peak: u64,
+    /// Most requests under way at any second's end.
+    pub in_flight_peak: u64,
+    /// Processor time per request, in microseconds, by role; a role that was not watched is left out.
+    pub cpu_us_per_request: BTreeMap<String, Option<f64>>,
+    /// What processes used, by role (`host`: the whole machine).
+    pub resources: BTreeMap<String, Resources>,
+    /// The origins' side.
+    pub origins: OriginFigures,
+    /// Completed xacts by method.
+    pub by_method: BTreeMap<String, u64>,
+    /// Completed xacts by request type.
+    pub by_type: BTreeMap<String, u64>,
+    /// Completed xacts by status code.
+    pub by_status: BTreeMap<String, u64>,
+}
+
+/// Requests per second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rate {
+    /// Due.
+    pub offered: Option<f64>,
+    /// Answered without error.
+    pub measured: Option<f64>,
+}
+
+/// A hit ratio, 0 to 1, of basic xacts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HitRatio {
+    /// Revisits of cachable objects: known from the stream alone.
+    pub offered: Option<f64>,
+    /// What an infinite cache with the target's declared behaviour would have hit of the requests sent.
+    pub ideal: Option<f64>,
+    /// What the target hit.
+    pub measured: Option<f64>,
+}
+
+/// 1 − at the origins ÷ at the robots; negative when the target asks for more than it is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Offload {
+    /// Of requests.
+    pub requests: Option<f64>,
+    /// Of body bytes.
+    pub bytes: Option<f64>,
+}
+
+/// How completed basic xacts were answered.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcomes {
+    /// From the store.
+    pub hit: u64,
+    /// With another request's fetch.
+    pub collapsed: u64,
+    /// From the store, after the origin confirmed it.
+    pub revalidated: u64,
+    /// By the origin.
+    pub miss: u64,
+}
+
+/// Times of all xacts that completed, of hits, and of everything but hits.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ByClass {
+    /// All.
+    pub all: Percentiles,
+    /// Hits.
+    pub hit: Percentiles,
+    /// Everything else that completed.
+    pub miss: Percentiles,
+}
+
+/// Response times; they run from when a request was due.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponseTimes {
+    /// All that completed.
+    pub all: Percentiles,
+    /// Hits.
+    pub hit: Percentiles,
+    /// Everything else that completed.
+    pub miss: Percentiles,
+    /// All that completed, and the unsent with the time they had waited when their phase ended: a lower
+    /// bound. Null values when nothing was unsent.
+    pub with_unsent: Percentiles,
+}
+
+/// A distribution of times, in milliseconds; null: no values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Percentiles {
+    /// Number of values.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90 % are not longer.
+    pub p90: Option<f64>,
+    /// 99 % are not longer.
+    pub p99: Option<f64>,
+    /// 99.9 % are not longer.
+    pub p999: Option<f64>,
+    /// The longest.
+    pub max: Option<f64>,
+}
+
+/// `sent − max(due, ready)`, in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lateness {
+    /// Median.
+    pub p50: Option<u64>,
+    /// 99 % are not later.
+    pub p99: Option<u64>,
+    /// The latest.
+    pub max: Option<u64>,
+}
+
+/// Xacts that ended in an error.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Errors {
+    /// All.
+    pub total: u64,
+    /// By class; classes that did not occur are left out.
+    pub by_kind: BTreeMap<String, u64>,
+}
+
+/// Traffic in megabits (10⁶) per second, heads included.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bandwidth {
+    /// To the robots.
+    pub client_in: Option<f64>,
+    /// From the robots.
+    pub client_out: Option<f64>,
+    /// To the origins.
+    pub origin_in: Option<f64>,
+    /// From the origins.
+    pub origin_out: Option<f64>,
+}
+
+/// Connections on both sides.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Connections {
+    /// Opened by the robots.
+    pub client_opened: u64,
+    /// Most that robots held open at any second's end.
+    pub client_peak: u64,
+    /// Accepted by the origins.
+    pub origin_opened: u64,
+    /// Most that origins held open at any second's end.
+    pub origin_peak: u64,
+}
+
+/// What processes used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resources {
+    /// Mean number of processors used.
+    pub cpu_cores: Option<f64>,
+    /// Largest resident memory, in bytes.
+    pub rss_peak_bytes: u64,
+    /// Mean number of threads that were ready to run and had no processor.
+    pub starved_threads: Option<f64>,
+    /// Most open descriptors.
+    pub descriptors_peak: u64,
+    /// Mean number of processors that the hypervisor took away (`host` only).
+    pub stolen_cores: Option<f64>,
+}
+
+/// The origins' side.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OriginFigures {
+    /// Requests received.
+    pub requests: u64,
+    /// Requests per second.
+    pub rate: Option<f64>,
+    /// Answered with 304.
+    pub not_modified: u64,
+    /// The target's own validations.
+    pub validations: u64,
+    /// Requests that were not HTTP, or for nothing that exists.
+    pub refused: u64,
+    /// Connections that ended in the middle.
+    pub broken: u64,
+    /// Body bytes sent.
+    pub body_bytes: u64,
+    /// Reply written − request complete, think time included.
+    pub service_time_ms: Percentiles,
+    /// How much later than asked think times ended.
+    pub lateness_us: Lateness,
+}

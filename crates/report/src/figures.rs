@@ -1,0 +1,256 @@
+//! The formulas: from what was added up to the numbers of the document.
+
+use assay_record::histogram::Histogram;
+
+use crate::document::{
+    Bandwidth, ByClass, Connections, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures, Outcomes,
+    Percentiles, Rate, Resources, ResponseTimes,
+};
+use crate::tally::Tally;
+
+/// Rounds for people; every digit that is left is measured.
+fn round(value: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+fn per_second(count: u64, seconds: Option<f64>) -> Option<f64> {
+    seconds.filter(|s| *s > 0.0).map(|s| round(count as f64 / s, 3))
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| round(part as f64 / whole as f64, 6))
+}
+
+fn megabits(bytes: u64, seconds: Option<f64>) -> Option<f64> {
+    seconds.filter(|s| *s > 0.0).map(|s| round(bytes as f64 * 8.0 / 1e6 / s, 3))
+}
+
+/// A histogram's percentiles, in milliseconds.
+pub(crate) fn percentiles(histogram: &Histogram) -> Percentiles {
+    let at = |quantile| histogram.quantile_us(quantile).map(|us| us as f64 / 1000.0);
+    Percentiles {
+        count: histogram.count(),
+        mean: histogram.mean_us().map(|us| round(us / 1000.0, 4)),
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: histogram.max_us().map(|us| us as f64 / 1000.0),
+    }
+}
+
+fn lateness(histogram: &Histogram) -> Lateness {
+    Lateness { p50: histogram.quantile_us(0.5), p99: histogram.quantile_us(0.99), max: histogram.max_us() }
+}
+
+fn merged(one: &Histogram, other: &Histogram) -> Histogram {
+    let mut both = one.clone();
+    both.merge(other);
+    both
+}
+
+fn by_class(hit: &Histogram, miss: &Histogram) -> ByClass {
+    ByClass { all: percentiles(&merged(hit, miss)), hit: percentiles(hit), miss: percentiles(miss) }
+}
+
+fn response_times(tally: &Tally) -> ResponseTimes {
+    let all = merged(&tally.hit.response, &tally.miss.response);
+    let with_unsent = match tally.unsent_wait.count() {
+        0 => Percentiles::default(),
+        _ => percentiles(&merged(&all, &tally.unsent_wait)),
+    };
+    ResponseTimes {
+        all: percentiles(&all),
+        hit: percentiles(&tally.hit.response),
+        miss: percentiles(&tally.miss.response),
+        with_unsent,
+    }
+}
+
+fn hit_ratios(tally: &Tally) -> (HitRatio, HitRatio) {
+    let counts = &tally.robots;
+    let measured = counts.hits + counts.collapsed - tally.hidden_validations();
+    let measured_bytes = counts.hit_bytes + counts.collapsed_bytes - tally.hidden_validation_bytes();
+    let documents = HitRatio {
+        offered: ratio(counts.offered_hits, counts.due_basic),
+        ideal: ratio(counts.ideal_hits, counts.ideal_basic),
+        measured: ratio(measured, counts.basic),
+    };
+    let bytes = HitRatio {
+        offered: ratio(counts.offered_hit_bytes, counts.due_basic_bytes),
+        ideal: ratio(counts.ideal_hit_bytes, counts.ideal_basic_bytes),
+        measured: ratio(measured_bytes, counts.basic_bytes),
+    };
+    (documents, bytes)
+}
+
+fn outcomes(tally: &Tally) -> Outcomes {
+    let hidden = tally.hidden_validations();
+    let from_hits = hidden.min(tally.robots.hits);
+    Outcomes {
+        hit: tally.robots.hits - from_hits,
+        collapsed: tally.robots.collapsed - (hidden - from_hits),
+        revalidated: tally.robots.revalidated + hidden,
+        miss: tally.robots.misses,
+    }
+}
+
+fn offload(tally: &Tally) -> Offload {
+    let spared =
+        |origin: u64, client: u64| (client > 0).then(|| round(1.0 - origin as f64 / client as f64, 6));
+    Offload {
+        requests: spared(tally.origins.requests, tally.robots.sent),
+        bytes: spared(tally.origins.body_bytes_out, tally.robots.body_bytes_in),
+    }
+}
+
+fn origin_figures(tally: &Tally, seconds: Option<f64>) -> OriginFigures {
+    let counts = &tally.origins;
+    OriginFigures {
+        requests: counts.requests,
+        rate: per_second(counts.requests, seconds),
+        not_modified: counts.not_modified,
+        validations: counts.validations,
+        refused: counts.refused,
+        broken: counts.broken,
+        body_bytes: counts.body_bytes_out,
+        service_time_ms: percentiles(&tally.origin_service),
+        lateness_us: lateness(&tally.origin_lateness),
+    }
+}
+
+/// All numbers of a phase or a run.
+pub(crate) fn figures(tally: &Tally) -> Figures {
+    let counts = &tally.robots;
+    let seconds = tally.span.map(|span| span.length_s());
+    let (dhr, bhr) = hit_ratios(tally);
+    let mut figures = Figures {
+        duration_s: seconds,
+        requests: counts.sent,
+        due: counts.due,
+        completed: counts.completed,
+        basic: counts.basic,
+        unsent: counts.unsent,
+        not_reached: counts.not_reached,
+        retries: counts.retries,
+        pages: counts.pages,
+        due_digest: format!("{:016x}", counts.due_digest),
+        rate: Rate {
+            offered: per_second(counts.due, seconds),
+            measured: per_second(counts.completed, seconds),
+        },
+        dhr,
+        bhr,
+        offload: offload(tally),
+        outcomes: outcomes(tally),
+        response_time_ms: response_times(tally),
+        service_time_ms: by_class(&tally.hit.service, &tally.miss.service),
+        ttfb_ms: by_class(&tally.hit.ttfb, &tally.miss.ttfb),
+        lateness_us: lateness(&tally.lateness),
+        errors: Errors {
+            total: counts.error_total(),
+            by_kind: counts.errors.iter().map(|(kind, n)| (kind.name().to_owned(), *n)).collect(),
+        },
+        bandwidth_mbit_s: Bandwidth {
+            client_in: megabits(counts.wire_bytes_in, seconds),
+            client_out: megabits(counts.wire_bytes_out, seconds),
+            origin_in: megabits(tally.origins.wire_bytes_in, seconds),
+            origin_out: megabits(tally.origins.wire_bytes_out, seconds),
+        },
+        connections: Connections {
+            client_opened: counts.connections_opened,
+            client_peak: tally.peaks.connections,
+            origin_opened: tally.origins.connections_opened,
+            origin_peak: tally.origin_connections_peak,
+        },
+        waiting_peak: tally.peaks.waiting,
+        in_flight_peak: tally.peaks.in_flight,
+        origins: origin_figures(tally, seconds),
+        by_method: counts.by_method.clone(),
+        by_type: counts.by_type.clone(),
+        by_status: counts.by_status.iter().map(|(status, n)| (status.to_string(), *n)).collect(),
+        ..Figures::default()
+    };
+    add_resources(&mut figures, tally);
+    figures
+}
+
+fn add_resources(figures: &mut Figures, tally: &Tally) {
+    for (role, used) in &tally.resources {
+        let mean = |us: f64| (used.watched_ms > 0.0).then(|| round(us / 1000.0 / used.watched_ms, 4));
+        figures.resources.insert(
+            role.clone(),
+            Resources {
+                cpu_cores: mean(used.cpu_us),
+                rss_peak_bytes: used.rss_peak_bytes,
+                starved_threads: mean(used.run_delay_us),
+                descriptors_peak: used.descriptors_peak,
+                stolen_cores: (role == "host").then(|| mean(used.steal_us)).flatten(),
+            },
+        );
+        if role != "host" {
+            let per_request =
+                (tally.robots.sent > 0).then(|| round(used.cpu_us / tally.robots.sent as f64, 3));
+            figures.cpu_us_per_request.insert(role.clone(), per_request);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::Span;
+
+    #[test]
+    fn nothing_measured_is_null_and_never_a_number() {
+        let figures = figures(&Tally::default());
+        assert_eq!(figures.requests, 0);
+        assert_eq!(figures.rate.offered, None);
+        assert_eq!(figures.dhr, HitRatio::default());
+        assert_eq!(figures.offload.requests, None);
+        assert_eq!(figures.response_time_ms.hit.p99, None);
+        assert_eq!(figures.lateness_us.max, None);
+        let text = serde_json::to_string(&figures).unwrap();
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+
+    #[test]
+    fn a_stretch_of_no_length_has_no_rate() {
+        let mut tally = Tally { span: Some(Span { start_ms: 5, end_ms: 5 }), ..Tally::default() };
+        tally.robots.due = 10;
+        assert_eq!(figures(&tally).rate.offered, None);
+    }
+
+    #[test]
+    fn measured_hits_leave_out_what_the_origin_validated() {
+        let mut tally = Tally::default();
+        tally.robots.basic = 100;
+        tally.robots.hits = 50;
+        tally.robots.collapsed = 10;
+        tally.robots.misses = 40;
+        tally.origins.validated_basic = 20;
+        let figures = figures(&tally);
+        assert_eq!(figures.dhr.measured, Some(0.4));
+        assert_eq!(figures.outcomes, Outcomes { hit: 30, collapsed: 10, revalidated: 20, miss: 40 });
+    }
+
+    #[test]
+    fn offload_is_negative_when_the_target_asks_for_more_than_it_is_asked_for() {
+        let mut tally = Tally::default();
+        tally.robots.sent = 100;
+        tally.origins.requests = 110;
+        assert_eq!(figures(&tally).offload.requests, Some(-0.1));
+    }
+
+    #[test]
+    fn unsent_requests_enter_response_time_as_a_lower_bound() {
+        let mut tally = Tally::default();
+        (0..99).for_each(|_| tally.miss.response.record(1000));
+        tally.unsent_wait.record(5_000_000);
+        let times = figures(&tally).response_time_ms;
+        assert_eq!(times.all.max, Some(1.0));
+        assert!(times.with_unsent.max.unwrap() >= 4990.0);
+        assert_eq!(times.with_unsent.count, 100);
+    }
+}

@@ -1,0 +1,174 @@
+//! Numbers as people read them.
+
+/// Shown where there is nothing to measure.
+pub(crate) const NOTHING: &str = "–";
+
+/// 1234567 → `1,234,567`.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits, whole numbers from 1000 on with separators.
+pub(crate) fn number(value: f64) -> String {
+    let size = value.abs();
+    if size >= 999.5 {
+        let sign = if value < 0.0 { "-" } else { "" };
+        format!("{sign}{}", count(size.round() as u64))
+    } else if size >= 99.95 {
+        format!("{value:.0}")
+    } else if size >= 9.995 {
+        format!("{value:.1}")
+    } else if size >= 0.9995 || size == 0.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+/// [`number`], or a dash.
+pub(crate) fn opt_number(value: Option<f64>) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), number)
+}
+
+/// A ratio in percent with one decimal: `54.3`.
+pub(crate) fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), |ratio| format!("{:.1}", ratio * 100.0))
+}
+
+/// A share in percent with as many digits as it needs to be seen: `0.02 %`.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    match percent {
+        p if p == 0.0 => "0 %".to_owned(),
+        p if p < 0.01 => "less than 0.01 %".to_owned(),
+        p if p < 1.0 => format!("{p:.2} %"),
+        p if p < 99.95 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// A time given in milliseconds, in the unit that suits it: `420 µs`, `3.10 ms`, `1.20 s`.
+pub(crate) fn time_ms(ms: f64) -> String {
+    if ms < 1.0 {
+        format!("{:.0} µs", ms * 1000.0)
+    } else if ms < 999.5 {
+        format!("{} ms", number(ms))
+    } else {
+        format!("{} s", number(ms / 1000.0))
+    }
+}
+
+/// Bytes in the unit (powers of 1000) that suits them: `1.20 GB`.
+pub(crate) fn bytes(value: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB"];
+    if value < 1000 {
+        return format!("{value} B");
+    }
+    let mut size = value as f64 / 1000.0;
+    let mut unit = 0;
+    while size >= 999.5 && unit + 1 < units.len() {
+        size /= 1000.0;
+        unit += 1;
+    }
+    format!("{} {}", number(size), units[unit])
+}
+
+/// Memory or disk that was given out: `1 GiB` when it is a round number of those, else as [`bytes`].
+pub(crate) fn capacity(value: u64) -> String {
+    for (unit, size) in [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        if value >= size && value.is_multiple_of(size) {
+            return format!("{} {unit}", count(value / size));
+        }
+    }
+    bytes(value)
+}
+
+/// Seconds: `850 ms`, `60.0 s`, `12 min 5 s`, `3 h 20 min`.
+pub(crate) fn duration_s(seconds: f64) -> String {
+    if seconds < 1.0 {
+        return time_ms(seconds * 1000.0);
+    }
+    if seconds < 120.0 {
+        return format!("{} s", number(seconds));
+    }
+    let whole = seconds.round() as u64;
+    let (hours, minutes, rest) = (whole / 3600, whole % 3600 / 60, whole % 60);
+    match (hours, minutes, rest) {
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, rest) => format!("{minutes} min {rest} s"),
+        (hours, 0, _) => format!("{hours} h"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// Unix milliseconds as a date and time in UTC: `2026-01-31 13:05:09 UTC`.
+pub(crate) fn date(unix_ms: u64) -> String {
+    let seconds = unix_ms / 1000;
+    let (days, time) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (time / 3600, time % 3600 / 60, time % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Days since 1970-01-01 as year, month and day of the Gregorian calendar.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Counted from March of year 0, so that the leap day is the last of a year; 719,468 days earlier.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_separators() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(number(0.0), "0.00");
+        assert_eq!(number(0.1234), "0.123");
+        assert_eq!(number(9.999), "10.0");
+        assert_eq!(number(123.4), "123");
+        assert_eq!(number(-41_203.4), "-41,203");
+        assert_eq!(percent(Some(0.5432)), "54.3");
+        assert_eq!(percent(None), "–");
+    }
+
+    #[test]
+    fn units_suit_the_size() {
+        assert_eq!(time_ms(0.42), "420 µs");
+        assert_eq!(time_ms(3.1), "3.10 ms");
+        assert_eq!(time_ms(1200.0), "1.20 s");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1_200_000_000), "1.20 GB");
+        assert_eq!(capacity(1 << 30), "1 GiB");
+        assert_eq!(capacity(1_500_000_000), "1.50 GB");
+        assert_eq!(duration_s(60.0), "60.0 s");
+        assert_eq!(duration_s(725.0), "12 min 5 s");
+        assert_eq!(duration_s(12_000.0), "3 h 20 min");
+        assert_eq!(share(1, 1_000_000), "less than 0.01 %");
+        assert_eq!(share(5, 1000), "0.50 %");
+    }
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(951_782_400_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(1_769_864_709_000), "2026-01-31 13:05:09 UTC");
+        assert_eq!(date(4_107_542_399_000), "2100-02-28 23:59:59 UTC");
+    }
+}

@@ -1,0 +1,135 @@
+//! What a run was worth, as one document.
+
+pub use crate::document::*;
+
+use std::collections::BTreeMap;
+
+use assay_record::dir::RunDir;
+use assay_record::error_kind::ErrorKind;
+use assay_record::run::{FaultInfo, RunInfo};
+use assay_record::series::Series;
+
+use crate::error::ReportError;
+use crate::figures::figures;
+use crate::tally::{self, Tally};
+use crate::words;
+
+impl Summary {
+    /// Summarises the run in a directory; also one that was killed.
+    pub fn from_run(dir: &RunDir) -> Result<Self, ReportError> {
+        Ok(Self::from_parts(dir, &dir.read_info()?, &Series::read(dir)?, dir.is_unfinished()?))
+    }
+
+    /// Writes it to `summary.json` in the run directory.
+    pub fn write(&self, dir: &RunDir) -> Result<(), ReportError> {
+        let text = self.to_json()?;
+        Ok(dir.write_whole(&dir.summary_path(), text.as_bytes())?)
+    }
+
+    /// The document as text, with a newline at its end.
+    pub fn to_json(&self) -> Result<String, ReportError> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// JSON Schema of the document.
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(Summary).to_value()
+    }
+
+    pub(crate) fn from_parts(dir: &RunDir, info: &RunInfo, series: &Series, unfinished: bool) -> Self {
+        let spans = tally::spans(info, series);
+        let parts = Tally::of_phases(series, &spans);
+        let total = Tally::of_run(&parts, tally::whole(&spans), &series.host);
+        let faults = faults(info, &total);
+        let mut summary = Self {
+            schema: SUMMARY_SCHEMA.to_owned(),
+            run: dir.path().to_string_lossy().into_owned(),
+            workload: info.workload.name.clone(),
+            proxy: info.target.name.clone(),
+            seed: info.seed,
+            stream_digest: info.stream_digest.clone(),
+            // A run that was killed has no verdict of its own: what is known to be wrong is all there is.
+            valid: (info.verdict.valid || unfinished) && faults.is_empty(),
+            partial: info.verdict.partial || unfinished,
+            verdict: Vec::new(),
+            faults,
+            warnings: info.verdict.warnings.clone(),
+            notes: Vec::new(),
+            total: figures(&total),
+            phases: phases(info, &spans, &parts),
+            examples: series.examples.clone(),
+            counters: last_counters(series),
+            assay_version: info.assay_version.clone(),
+            command: info.command.clone(),
+            started_unix_ms: info.started_unix_ms,
+            stream_digest_requests: info.stream_digest_requests,
+            workload_info: info.workload.clone(),
+            target: info.target.clone(),
+            host: info.host.clone(),
+            placement: info.placement.clone(),
+        };
+        if unfinished {
+            summary.warnings.insert(
+                0,
+                "The run has not ended, or was killed: this is what was measured up to its last whole second.".into(),
+            );
+        }
+        summary.notes = words::notes(info, &summary.total);
+        summary.warnings.extend(words::warnings(&summary));
+        summary.verdict = words::verdict(&summary);
+        summary
+    }
+}
+
+fn phases(info: &RunInfo, spans: &[Option<tally::Span>], parts: &[Tally]) -> Vec<PhaseFigures> {
+    let together = info.phases.iter().zip(spans).zip(parts);
+    together
+        .map(|((phase, span), tally)| PhaseFigures {
+            name: phase.name.clone(),
+            start_ms: span.map(|span| span.start_ms),
+            end_ms: span.map(|span| span.end_ms),
+            goal: phase.goal.clone(),
+            load: phase.load,
+            recurrence: phase.recurrence,
+            figures: figures(tally),
+        })
+        .collect()
+}
+
+/// What the run recorded, and what its numbers show.
+fn faults(info: &RunInfo, total: &Tally) -> Vec<FaultInfo> {
+    let mut faults = info.verdict.faults.clone();
+    let own = ErrorKind::ALL.into_iter().filter(|kind| kind.is_own());
+    for kind in own {
+        if let Some(n) = total.robots.errors.get(&kind).filter(|n| **n > 0) {
+            let message = match kind {
+                ErrorKind::PortsExhausted => format!(
+                    "{n} connections found no free source port: give the robots more source addresses, widen net.ipv4.ip_local_port_range, or let connections live longer."
+                ),
+                _ => format!(
+                    "{n} connections found no free file descriptor: raise the limit (ulimit -n), or ask for fewer robots."
+                ),
+            };
+            faults.push(FaultInfo { blame: "assay".to_owned(), message });
+        }
+    }
+    if total.robots.dropped_samples > 0 {
+        let message = format!(
+            "{} samples could not be kept: the xact log was slower than the load. Leave it out, or put the run directory on a faster disk.",
+            total.robots.dropped_samples
+        );
+        faults.push(FaultInfo { blame: "assay".to_owned(), message });
+    }
+    faults
+}
+
+fn last_counters(series: &Series) -> BTreeMap<String, f64> {
+    // A counter that appears only in some readings keeps its last value.
+    let mut counters = BTreeMap::new();
+    for sample in &series.proxy {
+        counters.extend(sample.counters.iter().map(|(name, value)| (name.clone(), *value)));
+    }
+    counters
+}

@@ -1,0 +1,256 @@
+//! Adds up intervals: of a phase, or of the whole run.
+
+use std::collections::BTreeMap;
+
+use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::histogram::Histogram;
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_record::run::RunInfo;
+use assay_record::series::Series;
+
+/// A stretch of the run, in milliseconds since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub start_ms: u64,
+    pub end_ms: u64,
+}
+
+impl Span {
+    pub(crate) fn length_s(self) -> f64 {
+        self.end_ms.saturating_sub(self.start_ms) as f64 / 1000.0
+    }
+
+    /// The share of an interval that lies in this stretch.
+    fn share(self, start_ms: u64, length_ms: u64) -> f64 {
+        let (start, end) = (start_ms.max(self.start_ms), (start_ms + length_ms).min(self.end_ms));
+        if length_ms == 0 { 0.0 } else { end.saturating_sub(start) as f64 / length_ms as f64 }
+    }
+}
+
+/// When each phase really went; none: it never ran.
+///
+/// A run that was killed may not have written when its last phase began or ended: then its intervals say it.
+pub(crate) fn spans(info: &RunInfo, series: &Series) -> Vec<Option<Span>> {
+    (0..info.phases.len())
+        .map(|index| {
+            let phase = &info.phases[index];
+            let busy = series.robots.iter().filter(|interval| {
+                usize::from(interval.phase) == index && (interval.counts.due > 0 || interval.counts.sent > 0)
+            });
+            let (mut first, mut last) = (None, None);
+            for interval in busy {
+                first = Some(first.unwrap_or(u64::MAX).min(interval.start_ms));
+                last = Some(last.unwrap_or(0).max(interval.start_ms + interval.length_ms));
+            }
+            let start_ms = phase.start_ms.or(first)?;
+            let next = info.phases.get(index + 1).and_then(|next| next.start_ms);
+            let end_ms = phase.end_ms.or(next).or(last).unwrap_or(start_ms);
+            Some(Span { start_ms, end_ms: end_ms.max(start_ms) })
+        })
+        .collect()
+}
+
+/// From the start of the first phase that ran to the end of the last; none: nothing ran.
+pub(crate) fn whole(spans: &[Option<Span>]) -> Option<Span> {
+    let ran = || spans.iter().flatten();
+    Some(Span {
+        start_ms: ran().map(|span| span.start_ms).min()?,
+        end_ms: ran().map(|span| span.end_ms).max()?,
+    })
+}
+
+/// Merged times of one class.
+#[derive(Default)]
+pub(crate) struct MergedTimes {
+    pub response: Histogram,
+    pub service: Histogram,
+    pub ttfb: Histogram,
+}
+
+impl MergedTimes {
+    fn add(&mut self, times: &Times) {
+        self.response.merge_sparse(&times.response);
+        self.service.merge_sparse(&times.service);
+        self.ttfb.merge_sparse(&times.ttfb);
+    }
+
+    fn merge(&mut self, from: &MergedTimes) {
+        self.response.merge(&from.response);
+        self.service.merge(&from.service);
+        self.ttfb.merge(&from.ttfb);
+    }
+}
+
+/// What a role's processes used.
+#[derive(Default, Clone)]
+pub(crate) struct Use {
+    pub cpu_us: f64,
+    pub run_delay_us: f64,
+    pub steal_us: f64,
+    pub rss_peak_bytes: u64,
+    pub descriptors_peak: u64,
+    /// Time that was watched, in milliseconds.
+    pub watched_ms: f64,
+}
+
+/// Everything added up.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub span: Option<Span>,
+    pub robots: RobotCounts,
+    pub origins: OriginCounts,
+    pub hit: MergedTimes,
+    pub miss: MergedTimes,
+    pub lateness: Histogram,
+    pub unsent_wait: Histogram,
+    pub origin_service: Histogram,
+    pub origin_lateness: Histogram,
+    pub peaks: RobotLevels,
+    pub origin_connections_peak: u64,
+    pub resources: BTreeMap<String, Use>,
+}
+
+impl Tally {
+    /// Each phase of the run, and what belongs to none of them (the last).
+    pub(crate) fn of_phases(series: &Series, spans: &[Option<Span>]) -> Vec<Tally> {
+        let mut tallies: Vec<Tally> =
+            spans.iter().map(|span| Tally { span: *span, ..Tally::default() }).collect();
+        tallies.push(Tally::default());
+        let last = spans.len();
+        for interval in &series.robots {
+            tallies[usize::from(interval.phase).min(last)].add_robots(interval);
+        }
+        for interval in &series.origins {
+            tallies[usize::from(interval.phase).min(last)].add_origins(interval);
+        }
+        for tally in &mut tallies {
+            tally.add_host(&series.host);
+        }
+        tallies
+    }
+
+    /// The whole run from its parts.
+    pub(crate) fn of_run(parts: &[Tally], span: Option<Span>, host: &[HostInterval]) -> Tally {
+        let mut total = Tally { span, ..Tally::default() };
+        for part in parts {
+            total.robots.merge(&part.robots);
+            total.origins.merge(&part.origins);
+            total.hit.merge(&part.hit);
+            total.miss.merge(&part.miss);
+            total.lateness.merge(&part.lateness);
+            total.unsent_wait.merge(&part.unsent_wait);
+            total.origin_service.merge(&part.origin_service);
+            total.origin_lateness.merge(&part.origin_lateness);
+            total.raise_peaks(part.peaks);
+            total.origin_connections_peak = total.origin_connections_peak.max(part.origin_connections_peak);
+        }
+        total.add_host(host);
+        total
+    }
+
+    fn add_robots(&mut self, interval: &RobotInterval) {
+        self.robots.merge(&interval.counts);
+        self.hit.add(&interval.hit);
+        self.miss.add(&interval.miss);
+        self.lateness.merge_sparse(&interval.lateness);
+        self.unsent_wait.merge_sparse(&interval.unsent_wait);
+        self.raise_peaks(interval.levels);
+    }
+
+    fn raise_peaks(&mut self, levels: RobotLevels) {
+        self.peaks.waiting = self.peaks.waiting.max(levels.waiting);
+        self.peaks.in_flight = self.peaks.in_flight.max(levels.in_flight);
+        self.peaks.connections = self.peaks.connections.max(levels.connections);
+    }
+
+    fn add_origins(&mut self, interval: &OriginInterval) {
+        self.origins.merge(&interval.counts);
+        self.origin_service.merge_sparse(&interval.service);
+        self.origin_lateness.merge_sparse(&interval.lateness);
+        self.origin_connections_peak = self.origin_connections_peak.max(interval.connections);
+    }
+
+    /// Seconds that reach over the ends of the stretch count with the share that lies in it.
+    fn add_host(&mut self, host: &[HostInterval]) {
+        let Some(span) = self.span else { return };
+        for interval in host {
+            let share = span.share(interval.start_ms, interval.length_ms);
+            if share <= 0.0 {
+                continue;
+            }
+            let total = self.resources.entry(interval.role.clone()).or_default();
+            total.cpu_us += interval.cpu_us as f64 * share;
+            total.run_delay_us += interval.run_delay_us as f64 * share;
+            total.steal_us += interval.steal_us as f64 * share;
+            total.watched_ms += interval.length_ms as f64 * share;
+            total.rss_peak_bytes = total.rss_peak_bytes.max(interval.rss_bytes);
+            total.descriptors_peak = total.descriptors_peak.max(interval.descriptors);
+        }
+    }
+
+    /// Basic xacts that look like hits but that the origin says it validated (a proxy need not update
+    /// stored headers from a 304). Those that showed it are counted as revalidated already.
+    pub(crate) fn hidden_validations(&self) -> u64 {
+        let hidden = self.origins.validated_basic.saturating_sub(self.robots.revalidated);
+        hidden.min(self.robots.hits + self.robots.collapsed)
+    }
+
+    /// Their body bytes.
+    pub(crate) fn hidden_validation_bytes(&self) -> u64 {
+        let hidden = self.origins.validated_basic_bytes.saturating_sub(self.robots.revalidated_bytes);
+        hidden.min(self.robots.hit_bytes + self.robots.collapsed_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_record::run::PhaseInfo;
+
+    fn busy(phase: u16, start_ms: u64) -> RobotInterval {
+        let counts = RobotCounts { due: 1, ..RobotCounts::default() };
+        RobotInterval { start_ms, length_ms: 1000, phase, counts, ..RobotInterval::default() }
+    }
+
+    #[test]
+    fn a_phase_without_an_end_goes_as_far_as_its_intervals() {
+        let began = PhaseInfo { start_ms: Some(0), end_ms: Some(1500), ..PhaseInfo::default() };
+        let cut = PhaseInfo { start_ms: Some(1500), ..PhaseInfo::default() };
+        let info = RunInfo { phases: vec![began, cut, PhaseInfo::default()], ..RunInfo::default() };
+        let series = Series { robots: vec![busy(0, 0), busy(1, 1500), busy(1, 2500)], ..Series::default() };
+        let spans = spans(&info, &series);
+        assert_eq!(spans[1], Some(Span { start_ms: 1500, end_ms: 3500 }));
+        assert_eq!(spans[2], None);
+        assert_eq!(whole(&spans), Some(Span { start_ms: 0, end_ms: 3500 }));
+    }
+
+    #[test]
+    fn processor_time_of_a_second_is_shared_by_the_phases_in_it() {
+        let span = |start_ms, end_ms| Some(Span { start_ms, end_ms });
+        let second = HostInterval {
+            length_ms: 1000,
+            role: "proxy".into(),
+            cpu_us: 400_000,
+            ..HostInterval::default()
+        };
+        let series = Series { host: vec![second], ..Series::default() };
+        let parts = Tally::of_phases(&series, &[span(0, 250), span(250, 1000)]);
+        assert_eq!(parts[0].resources["proxy"].cpu_us, 100_000.0);
+        assert_eq!(parts[1].resources["proxy"].cpu_us, 300_000.0);
+        let total = Tally::of_run(&parts, span(0, 1000), &series.host);
+        assert_eq!(total.resources["proxy"].cpu_us, 400_000.0);
+    }
+
+    #[test]
+    fn a_validation_that_the_reply_showed_is_not_taken_from_the_hits_again() {
+        let mut tally = Tally::default();
+        tally.robots.hits = 10;
+        tally.origins.validated_basic = 4;
+        assert_eq!(tally.hidden_validations(), 4);
+        tally.robots.revalidated = 4;
+        assert_eq!(tally.hidden_validations(), 0);
+        tally.robots.hits = 1;
+        tally.origins.validated_basic = 100;
+        assert_eq!(tally.hidden_validations(), 1, "no more than there are");
+    }
+}

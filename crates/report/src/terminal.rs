@@ -1,0 +1,380 @@
+//! How a summary looks in a terminal: the verdict in words, then the numbers of every phase.
+
+use crate::document::{Figures, Mood, Percentiles, Summary, Topic};
+use crate::format::{self, NOTHING, count, opt_number, percent};
+use crate::words;
+
+/// How to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// ANSI colours may be used.
+    pub colour: bool,
+    /// Columns of the terminal; tables and sentences keep within it (but never under 40).
+    pub width: usize,
+}
+
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const CYAN: &str = "36";
+
+/// The summary as text, with a newline at its end.
+pub fn render(summary: &Summary, style: &Style) -> String {
+    let mut page = Page { style: Style { width: style.width.max(40), ..*style }, text: String::new() };
+    page.headline(summary);
+    page.verdict(summary);
+    page.tables(summary);
+    page.facts(summary);
+    page.errors(summary);
+    page.list("Warnings", "!", YELLOW, &summary.warnings);
+    page.list("Notes", "·", DIM, &summary.notes);
+    page.places(summary);
+    page.text
+}
+
+struct Page {
+    style: Style,
+    text: String,
+}
+
+impl Page {
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.style.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    fn headline(&mut self, summary: &Summary) {
+        let title = format!("{} → {}", summary.workload, words::target(summary));
+        let title = self.paint(BOLD, &clean(&title));
+        self.line(&title);
+        if !summary.valid {
+            let text = self
+                .paint(RED, "INVALID: Assay or the lab could have shaped these numbers; do not quote them.");
+            self.line(&text);
+            for fault in &summary.faults {
+                self.item("✗", RED, &format!("{}: {}", fault.blame, fault.message));
+            }
+        }
+        if summary.partial {
+            let text = self.paint(YELLOW, "PARTIAL: the run ended before its schedule did.");
+            self.line(&text);
+        }
+        self.line("");
+    }
+
+    fn verdict(&mut self, summary: &Summary) {
+        for finding in &summary.verdict {
+            // The faults are at the top already.
+            if finding.about == Topic::Trust && finding.mood == Mood::Bad {
+                continue;
+            }
+            let (mark, code) = match finding.mood {
+                Mood::Good => ("✓", GREEN),
+                Mood::Plain => ("·", DIM),
+                Mood::Doubtful => ("!", YELLOW),
+                Mood::Bad => ("✗", RED),
+            };
+            self.item(mark, code, &finding.text);
+        }
+        self.line("");
+    }
+
+    /// A marked paragraph with a hanging indent.
+    fn item(&mut self, mark: &str, code: &str, text: &str) {
+        let mark = self.paint(code, mark);
+        for (index, line) in wrapped(&clean(text), self.style.width - 2).into_iter().enumerate() {
+            let head = if index == 0 { mark.as_str() } else { " " };
+            self.line(&format!("{head} {line}"));
+        }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = self.paint(BOLD, text);
+        self.line(&text);
+    }
+
+    fn tables(&mut self, summary: &Summary) {
+        let mut names: Vec<String> = summary.phases.iter().map(|phase| clean(&phase.name)).collect();
+        names.push("total".to_owned());
+        let mut rows: Vec<&Figures> = summary.phases.iter().map(|phase| &phase.figures).collect();
+        rows.push(&summary.total);
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
+
+        let mut block: Vec<Group> = Vec::new();
+        let mut used = name_width;
+        for group in groups(&rows) {
+            if !block.is_empty() && used + 3 + group.width() > self.style.width {
+                self.block(&names, name_width, &std::mem::take(&mut block));
+                used = name_width;
+            }
+            used += 3 + group.width();
+            block.push(group);
+        }
+        self.block(&names, name_width, &block);
+    }
+
+    /// Groups of columns side by side, with the phases' names before them.
+    fn block(&mut self, names: &[String], name_width: usize, groups: &[Group]) {
+        let mut titles = " ".repeat(name_width);
+        let mut heads = format!("{:<name_width$}", "phase");
+        for group in groups {
+            titles.push_str(&format!("   {:<1$}", group.title, group.width()));
+            heads.push_str("   ");
+            heads.push_str(&group.row(&group.heads()));
+        }
+        let (titles, heads) = (self.paint(CYAN, titles.trim_end()), self.paint(DIM, &heads));
+        self.line(&titles);
+        self.line(&heads);
+        for (index, name) in names.iter().enumerate() {
+            let mut row = format!("{name:<name_width$}");
+            for group in groups {
+                row.push_str("   ");
+                row.push_str(&group.row(&group.cells(index)));
+            }
+            let row = if index + 1 == names.len() { self.paint(BOLD, &row) } else { row };
+            self.line(&row);
+        }
+        self.line("");
+    }
+
+    fn facts(&mut self, summary: &Summary) {
+        let total = &summary.total;
+        let outcomes = &total.outcomes;
+        self.fact(
+            "outcomes",
+            &format!(
+                "{} hits, {} collapsed, {} revalidated, {} misses of {} plain GETs",
+                count(outcomes.hit),
+                count(outcomes.collapsed),
+                count(outcomes.revalidated),
+                count(outcomes.miss),
+                count(total.basic)
+            ),
+        );
+        self.fact(
+            "offload",
+            &format!(
+                "{} % of requests, {} % of bytes",
+                percent(total.offload.requests),
+                percent(total.offload.bytes)
+            ),
+        );
+        let bandwidth = &total.bandwidth_mbit_s;
+        self.fact(
+            "bandwidth",
+            &format!(
+                "{} Mbit/s to the robots, {} Mbit/s from the origins",
+                opt_number(bandwidth.client_in),
+                opt_number(bandwidth.origin_out)
+            ),
+        );
+        let connections = &total.connections;
+        self.fact(
+            "connections",
+            &format!(
+                "{} opened by robots (at most {} at once), {} at the origins (at most {})",
+                count(connections.client_opened),
+                count(connections.client_peak),
+                count(connections.origin_opened),
+                count(connections.origin_peak)
+            ),
+        );
+        let cpu: Vec<String> = ["proxy", "robots", "origins"]
+            .iter()
+            .filter_map(|role| {
+                let per_request = total.cpu_us_per_request.get(*role)?;
+                let cores = total.resources.get(*role).and_then(|used| used.cpu_cores);
+                Some(format!("{role} {} µs ({} cores)", opt_number(*per_request), opt_number(cores)))
+            })
+            .collect();
+        if !cpu.is_empty() {
+            self.fact("CPU/request", &cpu.join(", "));
+        }
+        self.fact("stream", &format!("seed {}, digest {}", summary.seed, summary.stream_digest));
+        self.line("");
+    }
+
+    fn fact(&mut self, name: &str, text: &str) {
+        let head = self.paint(DIM, &format!("{name:<13}"));
+        for (index, line) in wrapped(&clean(text), self.style.width - 13).into_iter().enumerate() {
+            let head = if index == 0 { head.clone() } else { " ".repeat(13) };
+            self.line(&format!("{head}{line}"));
+        }
+    }
+
+    fn errors(&mut self, summary: &Summary) {
+        if summary.total.errors.total == 0 {
+            return;
+        }
+        self.heading("Errors");
+        for (kind, n) in &summary.total.errors.by_kind {
+            self.item("✗", RED, &format!("{kind}: {}", count(*n)));
+            if let Some(example) = summary.examples.iter().find(|example| example.kind.name() == kind) {
+                let text = format!(
+                    "for example {} ({}, phase {}, {:.3} s): {}",
+                    example.request,
+                    example.xact,
+                    example.phase,
+                    example.at_ms as f64 / 1000.0,
+                    example.detail
+                );
+                self.item(" ", DIM, &text);
+            }
+        }
+        self.line("");
+    }
+
+    fn list(&mut self, heading: &str, mark: &str, code: &str, items: &[String]) {
+        if items.is_empty() {
+            return;
+        }
+        self.heading(heading);
+        for item in items {
+            self.item(mark, code, item);
+        }
+        self.line("");
+    }
+
+    fn places(&mut self, summary: &Summary) {
+        let run = std::path::Path::new(&summary.run);
+        self.fact("run directory", &summary.run);
+        self.fact("report", &run.join("report.html").to_string_lossy());
+    }
+}
+
+/// Columns that belong together.
+struct Group {
+    title: &'static str,
+    columns: Vec<(&'static str, Vec<String>)>,
+}
+
+impl Group {
+    fn new(title: &'static str) -> Self {
+        Self { title, columns: Vec::new() }
+    }
+
+    fn column(mut self, head: &'static str, rows: &[&Figures], cell: impl Fn(&Figures) -> String) -> Self {
+        self.columns.push((head, rows.iter().map(|figures| cell(figures)).collect()));
+        self
+    }
+
+    fn column_width(column: &(&'static str, Vec<String>)) -> usize {
+        column.1.iter().map(|cell| cell.chars().count()).max().unwrap_or(0).max(column.0.chars().count())
+    }
+
+    fn width(&self) -> usize {
+        let columns: usize = self.columns.iter().map(Self::column_width).sum();
+        (columns + 2 * self.columns.len().saturating_sub(1)).max(self.title.chars().count())
+    }
+
+    fn heads(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.0).collect()
+    }
+
+    fn cells(&self, row: usize) -> Vec<&str> {
+        self.columns.iter().map(|column| column.1[row].as_str()).collect()
+    }
+
+    fn row(&self, cells: &[&str]) -> String {
+        let cells: Vec<String> = self
+            .columns
+            .iter()
+            .zip(cells)
+            .map(|(column, cell)| format!("{cell:>width$}", width = Self::column_width(column)))
+            .collect();
+        format!("{:<1$}", cells.join("  "), self.width())
+    }
+}
+
+fn groups(rows: &[&Figures]) -> Vec<Group> {
+    vec![
+        Group::new("requests")
+            .column("sent", rows, |f| count(f.requests))
+            .column("unsent", rows, |f| count(f.unsent))
+            .column("errors", rows, |f| count(f.errors.total)),
+        Group::new("rate, per second").column("offered", rows, |f| opt_number(f.rate.offered)).column(
+            "measured",
+            rows,
+            |f| opt_number(f.rate.measured),
+        ),
+        Group::new("document hit ratio, %")
+            .column("offered", rows, |f| percent(f.dhr.offered))
+            .column("ideal", rows, |f| percent(f.dhr.ideal))
+            .column("measured", rows, |f| percent(f.dhr.measured)),
+        Group::new("byte hit ratio, %")
+            .column("offered", rows, |f| percent(f.bhr.offered))
+            .column("ideal", rows, |f| percent(f.bhr.ideal))
+            .column("measured", rows, |f| percent(f.bhr.measured)),
+        times("response time, ms", rows, |f| &f.response_time_ms.all),
+        times("of hits, ms", rows, |f| &f.response_time_ms.hit),
+        times("of misses, ms", rows, |f| &f.response_time_ms.miss),
+    ]
+}
+
+fn times(title: &'static str, rows: &[&Figures], pick: impl Fn(&Figures) -> &Percentiles) -> Group {
+    Group::new(title)
+        .column("mean", rows, |f| opt_number(pick(f).mean))
+        .column("p50", rows, |f| opt_number(pick(f).p50))
+        .column("p99", rows, |f| opt_number(pick(f).p99))
+}
+
+/// Text from elsewhere, without anything that could steer a terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Lines of at most `width` characters; a longer word has a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        let Some(line) = lines.last_mut() else { break };
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+    }
+    if lines.len() == 1 && used == 0 {
+        lines[0].push_str(NOTHING);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_wrapped_at_the_width() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("unbreakable", 4), ["unbreakable"]);
+        assert_eq!(wrapped("", 4), ["–"]);
+    }
+
+    #[test]
+    fn text_from_a_proxy_cannot_steer_the_terminal() {
+        assert_eq!(clean("a\u{1b}[31mb\nc"), "a [31mb c");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let figures = Figures { requests: 1_234_567, ..Figures::default() };
+        let group = Group::new("requests").column("sent", &[&figures], |f| count(f.requests));
+        assert_eq!(group.row(&group.heads()), "     sent");
+        assert_eq!(group.row(&group.cells(0)), "1,234,567");
+        assert_eq!(format::count(1), "1");
+    }
+}

@@ -1,0 +1,344 @@
+//! The run in words: findings, warnings and notes, from the numbers.
+
+use assay_record::run::RunInfo;
+
+use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
+use crate::format::{self, count, duration_s, percent, share, time_ms};
+
+/// Share of requests unsent up to which a target is said to have kept up.
+const KEPT_UP_UNSENT: f64 = 0.001;
+/// Share of errors above which they are bad rather than doubtful.
+const BAD_ERRORS: f64 = 0.001;
+/// Distance from ideal, in hit ratio, that wants an explanation.
+const IDEAL_GAP: f64 = 0.03;
+/// Basic xacts below which a phase's hit ratio says little.
+const ENOUGH_BASIC: u64 = 2000;
+/// Lateness at the 99th percentile, in microseconds, that is worth a look when it is also a tenth of the
+/// median response time.
+const LATE_US: u64 = 1000;
+
+fn finding(about: Topic, mood: Mood, text: impl Into<String>) -> Finding {
+    Finding { about, mood, text: text.into() }
+}
+
+/// The target with its version and place in the net: `varnish 7.1 (reverse proxy)`.
+pub(crate) fn target(summary: &Summary) -> String {
+    if summary.target.mode == "direct" || summary.proxy == "direct" {
+        return "the origins themselves, without a proxy".to_owned();
+    }
+    let name = match summary.proxy.as_str() {
+        "builtin" => "the built-in proxy",
+        other => other,
+    };
+    let version = summary.target.version.trim();
+    let version =
+        if version.is_empty() || summary.proxy == "builtin" { String::new() } else { format!(" {version}") };
+    match summary.target.mode.as_str() {
+        "" => format!("{name}{version}"),
+        mode => format!("{name}{version} ({mode} proxy)"),
+    }
+}
+
+/// True when what was tested keeps nothing.
+pub(crate) fn is_direct(summary: &Summary) -> bool {
+    summary.proxy == "direct" || summary.target.mode == "direct"
+}
+
+/// `rehearsed at 1/1440 of its length`, or nothing.
+pub(crate) fn rehearsed(scale: Option<f64>) -> Option<String> {
+    let scale = scale.filter(|scale| *scale > 0.0)?;
+    if (scale - 1.0).abs() < 1e-9 {
+        return None;
+    }
+    Some(if scale < 1.0 {
+        format!("rehearsed at 1/{} of its length", format::number(1.0 / scale))
+    } else {
+        format!("stretched to {} times its length", format::number(scale))
+    })
+}
+
+/// The verdict: a finding per topic, in the order of a reader's questions.
+pub(crate) fn verdict(summary: &Summary) -> Vec<Finding> {
+    vec![tested(summary), speed(summary), savings(summary), correctness(summary), trust(summary)]
+}
+
+fn tested(summary: &Summary) -> Finding {
+    let total = &summary.total;
+    let robots = match u64::from(summary.workload_info.robots) {
+        1 => "1 robot".to_owned(),
+        robots => format!("{} robots", count(robots)),
+    };
+    let length = total.duration_s.map_or_else(String::new, |s| format!(" in {}", duration_s(s)));
+    let scale = rehearsed(summary.workload_info.scale).map_or_else(String::new, |text| format!(", {text}"));
+    let text = format!(
+        "{robots} sent {} requests to {}{length} (workload {}{scale}).",
+        count(total.requests),
+        target(summary),
+        summary.workload,
+    );
+    finding(Topic::Test, Mood::Plain, text)
+}
+
+fn speed(summary: &Summary) -> Finding {
+    let total = &summary.total;
+    if total.due == 0 {
+        return finding(
+            Topic::Speed,
+            Mood::Doubtful,
+            "No request came due, so nothing can be said about speed.",
+        );
+    }
+    let times = match (total.response_time_ms.all.p50, total.response_time_ms.all.p99) {
+        (Some(p50), Some(p99)) => {
+            format!(" Half of the answers took {} or less, 99 % {} or less.", time_ms(p50), time_ms(p99))
+        }
+        _ => String::new(),
+    };
+    let unsent = total.unsent as f64 / total.due as f64;
+    if unsent <= KEPT_UP_UNSENT {
+        let rate = total
+            .rate
+            .measured
+            .map_or_else(String::new, |r| format!(", {} per second on average", format::number(r)));
+        return finding(
+            Topic::Speed,
+            Mood::Good,
+            format!(
+                "It kept up: {} of what was due was sent{rate}.{times}",
+                if total.unsent == 0 { "all".to_owned() } else { "nearly all".to_owned() }
+            ),
+        );
+    }
+    let worst = summary.phases.iter().max_by_key(|phase| phase.figures.unsent);
+    let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
+    let bound = total.response_time_ms.with_unsent.p99.map_or_else(String::new, |p99| {
+        format!(
+            " Those left out of the response times: with them, the 99th percentile is at least {}.",
+            time_ms(p99)
+        )
+    });
+    finding(
+        Topic::Speed,
+        Mood::Bad,
+        format!(
+            "It did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{bound}",
+            count(total.unsent),
+            count(total.due),
+            share(total.unsent, total.due),
+        ),
+    )
+}
+
+fn savings(summary: &Summary) -> Finding {
+    let total = &summary.total;
+    if is_direct(summary) {
+        return finding(
+            Topic::Savings,
+            Mood::Plain,
+            "Nothing stood in between, so nothing was saved: this is what the origins themselves can do.",
+        );
+    }
+    let Some(measured) = total.dhr.measured else {
+        return finding(Topic::Savings, Mood::Plain, "No plain GET was answered, so there is no hit ratio.");
+    };
+    let offload = match (total.offload.requests, total.offload.bytes) {
+        (Some(requests), Some(bytes)) if requests >= 0.0 && bytes >= 0.0 => {
+            format!(
+                " The origins were spared {} % of requests and {} % of bytes.",
+                percent(Some(requests)),
+                percent(Some(bytes))
+            )
+        }
+        (Some(requests), Some(bytes)) => format!(
+            " The origins got more than the robots asked for: offload is {} % of requests and {} % of bytes.",
+            percent(Some(requests)),
+            percent(Some(bytes))
+        ),
+        _ => String::new(),
+    };
+    let Some(ideal) = total.dhr.ideal else {
+        return finding(
+            Topic::Savings,
+            Mood::Plain,
+            format!("It answered {} % of plain GETs from its store.{offload}", percent(Some(measured))),
+        );
+    };
+    let (mood, against) = match ideal - measured {
+        gap if gap > IDEAL_GAP => (
+            Mood::Doubtful,
+            format!("{:.1} points less than an infinite cache would have reached", gap * 100.0),
+        ),
+        gap if gap < -IDEAL_GAP => {
+            (Mood::Doubtful, format!("{:.1} points more than an infinite cache should reach", -gap * 100.0))
+        }
+        _ => (Mood::Good, "as good as an infinite cache".to_owned()),
+    };
+    finding(
+        Topic::Savings,
+        mood,
+        format!(
+            "It answered {} % of plain GETs from its store ({} % ideal): {against}.{offload}",
+            percent(Some(measured)),
+            percent(Some(ideal))
+        ),
+    )
+}
+
+fn correctness(summary: &Summary) -> Finding {
+    let total = &summary.total;
+    if total.errors.total == 0 {
+        let text = match total.completed {
+            0 => "No answer came, so none could be checked.".to_owned(),
+            completed => format!(
+                "Nothing was wrong: every byte of {} answers was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
+                count(completed)
+            ),
+        };
+        let mood = if total.completed > 0 { Mood::Good } else { Mood::Doubtful };
+        return finding(Topic::Correctness, mood, text);
+    }
+    let mut kinds: Vec<(&String, &u64)> = total.errors.by_kind.iter().collect();
+    kinds.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let named: Vec<String> =
+        kinds.iter().take(4).map(|(kind, n)| format!("{} {}", count(**n), kind_words(kind))).collect();
+    let more = kinds.len().saturating_sub(4);
+    let more = if more > 0 { format!(" and {more} other kinds") } else { String::new() };
+    let mood = if total.errors.total as f64 > total.requests as f64 * BAD_ERRORS {
+        Mood::Bad
+    } else {
+        Mood::Doubtful
+    };
+    let text = format!(
+        "{} of {} requests ({}) ended in an error: {}{more}.",
+        count(total.errors.total),
+        count(total.requests),
+        share(total.errors.total, total.requests),
+        named.join(", "),
+    );
+    finding(Topic::Correctness, mood, text)
+}
+
+fn trust(summary: &Summary) -> Finding {
+    if !summary.valid {
+        let why = summary
+            .faults
+            .first()
+            .map_or_else(|| "no reason was recorded".to_owned(), |fault| fault.message.clone());
+        return finding(
+            Topic::Trust,
+            Mood::Bad,
+            format!("The numbers cannot be trusted as the target's: {why}"),
+        );
+    }
+    if summary.partial {
+        return finding(
+            Topic::Trust,
+            Mood::Doubtful,
+            "The run was interrupted: the numbers are right for what ran, and say nothing about the rest of the schedule.",
+        );
+    }
+    let text = match summary.total.lateness_us.p99 {
+        Some(p99) => format!(
+            "The numbers can be trusted: Assay itself sent 99 % of requests within {} of their time.",
+            time_ms(p99 as f64 / 1000.0)
+        ),
+        None => "The numbers can be trusted as far as there are any.".to_owned(),
+    };
+    finding(Topic::Trust, Mood::Good, text)
+}
+
+/// An error class in words.
+pub(crate) fn kind_words(kind: &str) -> &str {
+    match kind {
+        "foreign" => "not from our origins",
+        "wrong_object" => "wrong objects",
+        "wrong_length" => "wrong lengths",
+        "wrong_bytes" => "with wrong bytes",
+        "truncated_body" => "truncated bodies",
+        "wrong_version" => "wrong versions",
+        "wrong_not_modified" => "wrong 304s",
+        "stale" => "stale answers",
+        "hit_on_reload" => "hits on a reload",
+        "hit_on_uncachable" => "hits on uncachable objects",
+        "bad_status" => "bad statuses",
+        "malformed" => "malformed answers",
+        "extra_bytes" => "with extra bytes",
+        "connect_failed" => "failed connects",
+        "connection_lost" => "lost connections",
+        "timed_out" => "timed out",
+        "queue_overflow" => "over the waiting limit",
+        "ports_exhausted" => "without a source port (Assay's limit)",
+        "descriptors_exhausted" => "without a file descriptor (Assay's limit)",
+        other => other,
+    }
+}
+
+/// What a reader should know beyond what the run itself recorded.
+pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let total = &summary.total;
+    for phase in &summary.phases {
+        if let Some(warning) = far_from_ideal(summary, phase) {
+            warnings.push(warning);
+        }
+    }
+    if let (Some(late), Some(response)) = (total.lateness_us.p99, total.response_time_ms.all.p50)
+        && late > LATE_US
+        && late as f64 > response * 100.0
+    {
+        warnings.push(format!(
+            "Assay itself sent 1 % of requests more than {} late, against a median response time of {}: give it more processor time, or ask for a lower rate.",
+            time_ms(late as f64 / 1000.0),
+            time_ms(response),
+        ));
+    }
+    if total.origins.refused > 0 {
+        warnings.push(format!(
+            "The origins got {} requests that were not for them or were not HTTP: see what the target made of them in proxy/.",
+            count(total.origins.refused)
+        ));
+    }
+    warnings
+}
+
+fn far_from_ideal(summary: &Summary, phase: &PhaseFigures) -> Option<String> {
+    let figures = &phase.figures;
+    let (ideal, measured) = (figures.dhr.ideal?, figures.dhr.measured?);
+    if figures.basic < ENOUGH_BASIC || (ideal - measured).abs() <= IDEAL_GAP || is_direct(summary) {
+        return None;
+    }
+    let points = (ideal - measured).abs() * 100.0;
+    let side = if ideal > measured { "below" } else { "above" };
+    let why = match summary.target.notes.as_slice() {
+        [] => "its description declares nothing that explains this".to_owned(),
+        notes => format!("what it declares: {}", notes.join(" ")),
+    };
+    Some(format!(
+        "In phase {} its hit ratio ({} %) is {points:.1} points {side} ideal ({} %); {why}.",
+        phase.name,
+        percent(Some(measured)),
+        percent(Some(ideal)),
+        why = why.trim_end_matches('.'),
+    ))
+}
+
+/// What explains the numbers without being wrong.
+pub(crate) fn notes(info: &RunInfo, total: &Figures) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(scale) = rehearsed(info.workload.scale) {
+        notes.push(format!("This was a rehearsal ({scale}): durations and volumes of the schedule are scaled, rates, sizes and probabilities are not."));
+    }
+    let given = info.target.memory_bytes.unwrap_or(0) + info.target.disk_bytes.unwrap_or(0);
+    if given > 0 && total.basic > 0 && total.origins.body_bytes < given {
+        notes.push(format!(
+            "The cache was never full: it was given {}, and {} came from the origins. The hit ratios say nothing about its replacement.",
+            format::capacity(given),
+            format::bytes(total.origins.body_bytes),
+        ));
+    }
+    if info.workload.private_as_public {
+        notes.push("Private interest was treated as public.".to_owned());
+    }
+    notes.extend(info.target.notes.iter().cloned());
+    notes
+}
