@@ -10,7 +10,10 @@ mod exit;
 mod interrupt;
 mod live;
 mod output;
+mod prepared;
+mod run_name;
 mod source;
+mod target;
 mod units;
 
 use clap::Parser;

@@ -1,7 +1,7 @@
 //! Where do words go? Results to standard output (or a file), everything else to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 
@@ -50,7 +50,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
 }
 
 /// True when what goes to `file` (none or `-`: standard output) may be coloured.
-pub fn may_colour(file: Option<&PathBuf>) -> bool {
+pub fn may_colour(file: Option<&Path>) -> bool {
     file.is_none_or(|path| path == Path::new("-")) && io::stdout().is_terminal() && !no_colour()
 }
 

@@ -1,1 +1,114 @@
-//! x
+//! Where does a workload come from? A file, standard input, or the workloads that are compiled in.
+
+use std::cell::OnceCell;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use assay_pgl::{Compiled, ResolvedSource, Resolver, SearchPath, Source};
+
+use crate::exit::Failure;
+use crate::output;
+
+/// A workload that comes with Assay.
+#[derive(Debug, Clone, Copy)]
+pub struct Bundled {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it is, in half a line.
+    pub about: &'static str,
+    /// The whole of it.
+    pub text: &'static str,
+}
+
+/// The workloads that come with Assay.
+pub const BUNDLED: [Bundled; 3] = [
+    Bundled {
+        name: "demo",
+        about: "half a minute of mixed content, to see how it works",
+        text: include_str!("../../../workloads/demo.pg"),
+    },
+    Bundled {
+        name: "image",
+        about: "a reverse proxy's day: images only, a thousand robots (rehearse it!)",
+        text: include_str!("../../../workloads/image.pg"),
+    },
+    Bundled {
+        name: "mixed",
+        about: "pages, downloads, conditional requests and reloads (rehearse it!)",
+        text: include_str!("../../../workloads/mixed.pg"),
+    },
+];
+
+/// The bundled workload that is called `name`.
+pub fn bundled(name: &str) -> Option<Bundled> {
+    BUNDLED.into_iter().find(|workload| workload.name == name)
+}
+
+/// Compiles what the user named. What the compiler has to say goes to standard error.
+pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
+    if name != "-" && bundled(name).is_none() && !Path::new(name).exists() {
+        let names: Vec<_> = BUNDLED.iter().map(|workload| workload.name).collect();
+        return Err(Failure::usage(anyhow!("there is no workload file {name}"))
+            .hint(format!("give the path of a PGL file, or one of the bundled {}", names.join(", "))));
+    }
+    let directories = include.iter().map(|directory| directory.display().to_string()).collect();
+    let files = Files { standard_input: OnceCell::new() };
+    let resolver = WithBundled { search: SearchPath::new(directories, |path: &str| files.read(path)) };
+    let colour = io::stderr().is_terminal() && !output::no_colour();
+    let show = |diagnostics: &[assay_pgl::Diagnostic], sources: &[Source]| {
+        let rendered: String = diagnostics.iter().map(|d| d.render(sources, colour) + "\n").collect();
+        output::eprint(&rendered);
+    };
+    match assay_pgl::compile(name, &resolver) {
+        Ok(compiled) => {
+            show(&compiled.warnings, &compiled.sources);
+            Ok(compiled)
+        }
+        Err(failure) => {
+            show(&failure.diagnostics, &failure.sources);
+            let errors = failure.diagnostics.iter().filter(|d| d.is_error()).count();
+            let plural = if errors == 1 { "an error".into() } else { format!("{errors} errors") };
+            Err(Failure::usage(anyhow!("{name} does not compile: {plural}")))
+        }
+    }
+}
+
+/// Bundled workloads first: `demo` is the demo, `./demo` is a file.
+struct WithBundled<R> {
+    search: R,
+}
+
+impl<R: Resolver> Resolver for WithBundled<R> {
+    fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String> {
+        match (including, bundled(name)) {
+            (None, Some(workload)) => Ok(ResolvedSource {
+                name: format!("<bundled>/{}.pg", workload.name),
+                text: workload.text.to_owned(),
+            }),
+            _ => self.search.read(name, including),
+        }
+    }
+}
+
+/// The file system, with standard input as `-` (read once, however often it is asked for).
+struct Files {
+    standard_input: OnceCell<Result<String, String>>,
+}
+
+impl Files {
+    fn read(&self, path: &str) -> Result<Option<String>, String> {
+        if path == "-" {
+            let read = || {
+                let mut text = String::new();
+                io::stdin().read_to_string(&mut text).map(|_| text).map_err(|error| error.to_string())
+            };
+            return self.standard_input.get_or_init(read).clone().map(Some);
+        }
+        match std::fs::read(path) {
+            Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not text (UTF-8)".to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

@@ -1,7 +1,187 @@
-//! x
+//! `assay check`: what would this workload do, and is anything wrong with it?
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_workload::model::{Phase, Ramp};
+use assay_workload::{PhaseSpan, Timeline};
+use clap::Args;
+use serde::Serialize;
+
 use crate::exit::{Exit, Failure};
-/// x
-#[derive(Debug, clap::Args)]
-pub struct CheckArgs {}
-/// x
-pub fn check(_args: &CheckArgs) -> Result<Exit, Failure> { Ok(Exit::Fine) }
+use crate::output;
+use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::units::{self, show_duration, show_size};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay check image.pg
+  assay check image.pg --rehearse 60s            as it would be rehearsed
+  assay check image.pg --stream-digest 1000      do two machines ask for the same?";
+
+/// Version of the JSON document.
+const SCHEMA: &str = "assay-check/1";
+
+/// Flags of `assay check`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CheckArgs {
+    /// A PGL file, `-` for standard input, or the name of a bundled workload (`assay workloads`)
+    pub workload: String,
+    /// Squeeze the whole schedule into DUR, as `assay run --rehearse` does
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    pub rehearse: Option<Duration>,
+    /// Requests of each robot that the stream digest covers
+    #[arg(long, value_name = "N", default_value_t = DIGEST_REQUESTS)]
+    pub stream_digest: u64,
+    /// Threads that compute the digest; it is the same for any number [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Seed of all that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Treat private interests as public ones
+    #[arg(long)]
+    pub private_as_public: bool,
+    /// Look for included files in DIR too
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    pub include: Vec<PathBuf>,
+    /// The answer as one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The answer as JSON.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    workload: &'a str,
+    robots: u32,
+    origins: Vec<&'a str>,
+    scale: Option<f64>,
+    seed: u64,
+    stream_digest: &'a str,
+    stream_digest_requests: u64,
+    length_s: Option<f64>,
+    phases: Vec<PhaseDocument<'a>>,
+    explained: &'a [String],
+    warnings: &'a [String],
+}
+
+/// One phase as JSON; what cannot be known before the run is null.
+#[derive(Debug, Serialize)]
+struct PhaseDocument<'a> {
+    name: &'a str,
+    start_s: Option<f64>,
+    end_s: Option<f64>,
+    requests: Option<f64>,
+    offered_dhr: Option<f64>,
+    fill_bytes: Option<f64>,
+}
+
+/// Explains a workload.
+pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
+    let prepared = prepare(&Wish {
+        workload: &args.workload,
+        include: &args.include,
+        rehearse: args.rehearse,
+        seed: args.seed,
+        private_as_public: args.private_as_public,
+        digest_requests: args.stream_digest,
+        threads: args.threads,
+    })?;
+    let text = if args.json { output::json(&document(args, &prepared))? } else { words(args, &prepared) };
+    output::stdout(&text)?;
+    Ok(Exit::Fine)
+}
+
+fn document<'a>(args: &CheckArgs, prepared: &'a Prepared) -> Document<'a> {
+    let seconds = |at: Option<Duration>| at.map(|at| at.as_secs_f64());
+    let phase = |span: &'a PhaseSpan| PhaseDocument {
+        name: &span.name,
+        start_s: seconds(span.start),
+        end_s: seconds(span.end),
+        requests: span.expected.as_ref().map(|expected| expected.requests),
+        offered_dhr: span.expected.as_ref().map(|expected| expected.offered_dhr()),
+        fill_bytes: span.expected.as_ref().map(|expected| expected.fill_bytes),
+    };
+    Document {
+        schema: SCHEMA,
+        workload: &prepared.workload.name,
+        robots: prepared.workload.robot_count(),
+        origins: prepared.workload.origins.iter().map(|origin| origin.authority.as_str()).collect(),
+        scale: prepared.scale,
+        seed: args.seed,
+        stream_digest: &prepared.stream_digest,
+        stream_digest_requests: args.stream_digest,
+        length_s: seconds(prepared.timeline.total()),
+        phases: prepared.timeline.phases().iter().map(phase).collect(),
+        explained: &prepared.explained,
+        warnings: &prepared.warnings,
+    }
+}
+
+fn words(args: &CheckArgs, prepared: &Prepared) -> String {
+    let mut text = String::new();
+    for line in &prepared.explained {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line}");
+    }
+    text.push('\n');
+    text.push_str(&schedule(prepared));
+    let _ = writeln!(
+        text,
+        "\nstream digest {} (first {} requests of every robot, seed {})",
+        prepared.stream_digest, args.stream_digest, args.seed
+    );
+    if !prepared.warnings.is_empty() {
+        let _ = writeln!(text, "{} warnings above", prepared.warnings.len());
+    }
+    text
+}
+
+/// The schedule as a table.
+fn schedule(prepared: &Prepared) -> String {
+    let timeline: &Timeline = &prepared.timeline;
+    let mut text = format!(
+        "{:<10} {:>8} {:>8}  {:<10} {:<10} {:>10} {:>8} {:>9}\n",
+        "phase", "begins", "lasts", "load", "recurrence", "requests", "hits", "fill"
+    );
+    for (span, phase) in timeline.phases().iter().zip(&prepared.workload.schedule.phases) {
+        text.push_str(&row(span, phase));
+    }
+    let length = timeline.total().map_or("as long as the proxy takes".into(), show_duration);
+    let scale = prepared.scale.map_or(String::new(), |scale| {
+        format!(" (rehearsal: durations and volumes are 1/{:.0} of the original)", 1.0 / scale)
+    });
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{:<10} {:>8} {length:>8}{scale}", "all", "");
+    text
+}
+
+fn row(span: &PhaseSpan, phase: &Phase) -> String {
+    let lasts = span.start.zip(span.end).map(|(start, end)| end.saturating_sub(start));
+    let time = |time: Option<Duration>| time.map_or("–".into(), show_duration);
+    let expected = span.expected.as_ref();
+    let figure = |text: Option<String>| text.unwrap_or("–".into());
+    let row = format!(
+        "{:<10} {:>8} {:>8}  {:<10} {:<10} {:>10} {:>8} {:>9}",
+        span.name,
+        time(span.start),
+        time(lasts),
+        ramp(phase.load),
+        ramp(phase.recurrence),
+        figure(expected.map(|e| format!("{:.0}", e.requests))),
+        figure(expected.map(|e| format!("{:.1} %", e.offered_dhr() * 100.0))),
+        figure(expected.map(|e| show_size(e.fill_bytes))),
+    );
+    row.trim_end().to_owned() + "\n"
+}
+
+/// `0.1→1`, or one number when it does not move.
+fn ramp(ramp: Ramp) -> String {
+    let number = |value: f64| format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    let (begin, end) = (number(ramp.begin), number(ramp.end));
+    if begin == end { begin } else { format!("{begin}→{end}") }
+}

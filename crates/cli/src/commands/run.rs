@@ -1,5 +1,162 @@
-//! x
-use crate::exit::{Exit, Failure};
+//! `assay run`: put a proxy under a workload, watch it, and report.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use assay_lab::{LabError, RunOutcome, RunPlan, TargetChoice};
+use tokio::sync::{mpsc, watch};
+
 pub use super::run_args::RunArgs;
-/// x
-pub fn run(_args: &RunArgs) -> Result<Exit, Failure> { Ok(Exit::Fine) }
+use crate::commands::report::{self, Form};
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::live::{self, Header, Style};
+use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::{output, run_name, target};
+
+/// Runs a workload.
+pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let target = target::choose(args)?;
+    let prepared = prepare(&Wish {
+        workload: &args.workload,
+        include: &args.include,
+        rehearse: args.rehearse,
+        seed: args.seed,
+        private_as_public: args.private_as_public,
+        digest_requests: DIGEST_REQUESTS,
+        threads: args.threads,
+    })?;
+    let plan = plan(args, target, prepared)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the run")
+        .map_err(Failure::failed)?;
+    let outcome = match runtime.block_on(watched(plan, Style::choose(args.no_live)))? {
+        Ended::Run(outcome) => outcome,
+        Ended::QuitAtOnce => {
+            output::eprint("quit at once: there is no report\n");
+            return Ok(Exit::Interrupted);
+        }
+    };
+    finish(args, &outcome)
+}
+
+/// The result where the user wants it, and the exit code.
+fn finish(args: &RunArgs, outcome: &RunOutcome) -> Result<Exit, Failure> {
+    let form = if args.json { Form::Json } else { Form::Words };
+    report::make(&outcome.run_dir, form, !args.no_report, args.output.as_deref())?;
+    Ok(match outcome.verdict {
+        ref verdict if verdict.partial => Exit::Interrupted,
+        ref verdict if !verdict.valid => Exit::Invalid,
+        _ => Exit::Fine,
+    })
+}
+
+/// How a run that began came to its end.
+enum Ended {
+    Run(RunOutcome),
+    /// By a second Ctrl-C.
+    QuitAtOnce,
+}
+
+/// Runs a plan with its live view; Ctrl-C once ends it well, twice at once.
+async fn watched(plan: RunPlan, style: Style) -> Result<Ended, Failure> {
+    let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
+    let header = header(&plan);
+    let (event_sender, events) = mpsc::unbounded_channel();
+    let (stop_sender, stop) = watch::channel(false);
+    let run = assay_lab::run(plan, event_sender, stop);
+    let both = async { tokio::join!(run, live::watch(events, header, style)).0 };
+    tokio::pin!(both);
+    let mut asked_before = false;
+    loop {
+        tokio::select! {
+            result = &mut both => return result.map(Ended::Run).or_else(ended_badly),
+            () = interrupts.next() => {
+                if asked_before {
+                    return Ok(Ended::QuitAtOnce);
+                }
+                asked_before = true;
+                // Nobody listens any more when the run has just ended; then there is nothing to stop.
+                let _ = stop_sender.send(true);
+            }
+        }
+    }
+}
+
+fn ended_badly(error: LabError) -> Result<Ended, Failure> {
+    match error {
+        LabError::Interrupted => Ok(Ended::QuitAtOnce),
+        error if error.before_start() => Err(Failure::usage(error)),
+        error => Err(Failure::failed(error)),
+    }
+}
+
+fn header(plan: &RunPlan) -> Header {
+    Header {
+        workload: plan.workload.name.clone(),
+        target: plan.target.name(),
+        robots: plan.workload.robot_count(),
+        origins: plan.workload.origins.len() as u32,
+        seed: plan.seed,
+        rehearsal: plan.scale.is_some(),
+    }
+}
+
+/// Everything the lab needs to know.
+fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunPlan, Failure> {
+    let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
+    let origins = prepared.workload.origins.len();
+    if !args.origin_listen.is_empty() && args.origin_listen.len() != origins {
+        let given = args.origin_listen.len();
+        return Err(Failure::usage(anyhow!("--origin-listen is given {given} times for {origins} origins"))
+            .hint("give it once for each origin of the workload, in its order (`assay check` lists them)"));
+    }
+    let capacity_scale = prepared.scale.filter(|_| args.scale_capacity).unwrap_or(1.0);
+    let scaled = |bytes: u64| (bytes as f64 * capacity_scale).round() as u64;
+    let run_dir = match &args.run_dir {
+        Some(path) => path.clone(),
+        None => run_name::fresh(&prepared.workload.name, &target.name()),
+    };
+    Ok(RunPlan {
+        exe,
+        assay_version: env!("CARGO_PKG_VERSION").into(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        workload: (*prepared.workload).clone(),
+        sources: prepared.sources,
+        scale: prepared.scale,
+        explained: prepared.explained,
+        stream_digest: prepared.stream_digest,
+        stream_digest_requests: DIGEST_REQUESTS,
+        seed: args.seed,
+        world: world(),
+        private_as_public: args.private_as_public,
+        run_dir: absolute(&run_dir)?,
+        target,
+        own_target: args.i_own_this_target,
+        memory_bytes: scaled(args.memory),
+        disk_bytes: scaled(args.disk),
+        threads: args.threads.unwrap_or(0),
+        timeout: args.timeout,
+        xact_log: args.xact_log,
+        robot_sources: Vec::new(),
+        origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
+        pin: !args.no_pin,
+        temp_dir: None,
+        warnings: prepared.warnings,
+    })
+}
+
+/// Roles and proxies are started elsewhere: their paths must not depend on where we are.
+fn absolute(path: &Path) -> Result<std::path::PathBuf, Failure> {
+    std::path::absolute(path)
+        .with_context(|| format!("cannot make sense of the path {}", path.display()))
+        .map_err(Failure::usage)
+}
+
+/// A tag for this run's URLs, so that a cache that was not emptied gives no hits.
+fn world() -> u32 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u32)
+}

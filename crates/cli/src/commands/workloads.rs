@@ -1,7 +1,54 @@
-//! x
+//! `assay workloads`: which workloads come with Assay, and what do they look like?
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+
 use crate::exit::{Exit, Failure};
-/// x
-#[derive(Debug, clap::Args)]
-pub struct WorkloadsArgs {}
-/// x
-pub fn workloads(_args: &WorkloadsArgs) -> Result<Exit, Failure> { Ok(Exit::Fine) }
+use crate::output;
+use crate::source::{self, BUNDLED};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay workloads
+  assay workloads show demo > mine.pg            a start for a workload of your own";
+
+/// Flags of `assay workloads`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct WorkloadsArgs {
+    /// What to do with them; without: list them
+    #[command(subcommand)]
+    pub what: Option<What>,
+}
+
+/// What can be done with bundled workloads.
+#[derive(Debug, Subcommand)]
+pub enum What {
+    /// Print one as PGL source text
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
+/// Lists bundled workloads or prints one.
+pub fn workloads(args: &WorkloadsArgs) -> Result<Exit, Failure> {
+    let text = match &args.what {
+        Some(What::Show { name }) => text(name)?,
+        None => list(),
+    };
+    output::stdout(&text)?;
+    Ok(Exit::Fine)
+}
+
+fn list() -> String {
+    BUNDLED.iter().map(|workload| format!("{:<12}{}\n", workload.name, workload.about)).collect()
+}
+
+/// A bundled workload, or a file that workloads include.
+fn text(name: &str) -> Result<String, Failure> {
+    let included = || assay_pgl::bundled(name).map(str::to_owned);
+    source::bundled(name).map(|workload| workload.text.to_owned()).or_else(included).ok_or_else(|| {
+        Failure::usage(anyhow!("no bundled workload is called {name}")).hint("`assay workloads` lists them")
+    })
+}

@@ -1,1 +1,8 @@
-//! x
+//! The `assay` binary as people use it, and the house as its plan says it is.
+
+mod architecture;
+mod documentation;
+mod mistakes;
+mod runs;
+mod support;
+mod workloads;

@@ -1,0 +1,94 @@
+//! What is known of a workload before anything runs: compiled, squeezed if asked for, put on the time line.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Error;
+use assay_workload::digest::stream_digest;
+use assay_workload::explain::explain;
+use assay_workload::model::Workload;
+use assay_workload::rehearse::rehearse;
+use assay_workload::{Timeline, Universe, UniverseOptions};
+
+use crate::exit::Failure;
+use crate::source;
+
+/// Requests per robot in a stream digest, unless the user says otherwise: enough to tell streams apart, and done
+/// in a moment.
+pub const DIGEST_REQUESTS: u64 = 100;
+
+/// What the user said about a workload.
+#[derive(Debug)]
+pub struct Wish<'a> {
+    /// File or bundled workload.
+    pub workload: &'a str,
+    /// Directories of included files.
+    pub include: &'a [PathBuf],
+    /// Squeeze the schedule.
+    pub rehearse: Option<Duration>,
+    /// Seed.
+    pub seed: u64,
+    /// Treat private interests as public ones.
+    pub private_as_public: bool,
+    /// Requests per robot in the digest.
+    pub digest_requests: u64,
+    /// Threads that compute the digest; none: as many as there are processors.
+    pub threads: Option<u32>,
+}
+
+/// A workload that can run.
+#[derive(Debug)]
+pub struct Prepared {
+    /// As it will run.
+    pub workload: Arc<Workload>,
+    /// What a rehearsal multiplied the schedule by.
+    pub scale: Option<f64>,
+    /// Its phases in time.
+    pub timeline: Arc<Timeline>,
+    /// In words, a line each.
+    pub explained: Vec<String>,
+    /// Digest of the first requests of every robot.
+    pub stream_digest: String,
+    /// Texts it was compiled from: name and text.
+    pub sources: Vec<(String, String)>,
+    /// What the compiler warned of, a line each.
+    pub warnings: Vec<String>,
+}
+
+/// Prepares a workload, or says why it cannot run.
+pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
+    let compiled = source::compile(wish.workload, wish.include)?;
+    let warnings = compiled
+        .warnings
+        .iter()
+        .map(|warning| format!("{}: {}", warning.place(&compiled.sources), warning.message))
+        .collect();
+    let cannot_run = |error: Error| Failure::usage(error.context(format!("{} cannot run", wish.workload)));
+    let (workload, scale) = match wish.rehearse {
+        None => (compiled.workload, None),
+        Some(length) => {
+            let (workload, scale) =
+                rehearse(&compiled.workload, length).map_err(|error| cannot_run(error.into()))?;
+            (workload, Some(scale))
+        }
+    };
+    let timeline = Timeline::new(&workload).map_err(|error| cannot_run(error.into()))?;
+    let explained = explain(&workload, &timeline);
+    let timeline = Arc::new(timeline);
+    let workload = Arc::new(workload);
+    let options = UniverseOptions { private_as_public: wish.private_as_public };
+    // The world's tag is in paths only, and paths are in no digest.
+    let universe =
+        Universe::new(workload.clone(), wish.seed, 0, options).map_err(|error| cannot_run(error.into()))?;
+    let stream_digest =
+        stream_digest(&Arc::new(universe), &timeline, wish.digest_requests, threads(wish.threads));
+    let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
+    Ok(Prepared { workload, scale, timeline, explained, stream_digest, sources, warnings })
+}
+
+/// As many threads as asked for, else one for each processor.
+fn threads(asked: Option<u32>) -> u32 {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get) as u32)
+}

@@ -1,0 +1,61 @@
+//! Where does a run go when the user does not say? `runs/<workload>-<proxy>-<date>-<time>`.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A directory that is not there yet.
+pub fn fresh(workload: &str, target: &str) -> PathBuf {
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let name = format!("{}-{}-{}", plain(workload), plain(target), stamp(now_s));
+    let named = |suffix: String| Path::new("runs").join(format!("{name}{suffix}"));
+    let more = (2..).map(|n| named(format!("-{n}")));
+    std::iter::once(named(String::new())).chain(more).find(|path| !path.exists()).unwrap_or_else(|| named(String::new()))
+}
+
+/// Letters that need no quoting in a shell.
+fn plain(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '_' };
+    let plain: String = name.chars().map(letter).collect();
+    if plain.is_empty() { "run".into() } else { plain }
+}
+
+/// `YYYYMMDD-HHMMSS` of a Unix time (UTC).
+fn stamp(unix_s: u64) -> String {
+    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+    // Howard Hinnant's civil_from_days, for days after 1970: eras of 400 years that begin in March.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}", second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_the_date_and_the_time() {
+        assert_eq!(stamp(0), "19700101-000000");
+        assert_eq!(stamp(951_782_399), "20000228-235959");
+        assert_eq!(stamp(951_782_400), "20000229-000000");
+        assert_eq!(stamp(1_767_323_045), "20260102-030405");
+    }
+
+    #[test]
+    fn a_name_needs_no_quoting() {
+        assert_eq!(plain("10.1.2.3:80"), "10.1.2.3_80");
+        assert_eq!(plain("a b/ü"), "a_b__");
+    }
+
+    #[test]
+    fn a_fresh_directory_is_not_there_yet() {
+        let path = fresh("demo", "builtin");
+        assert!(!path.exists() && path.starts_with("runs"), "{path:?}");
+    }
+}

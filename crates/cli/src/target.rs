@@ -1,0 +1,97 @@
+//! What is under test? From `--proxy` and its companions to what the lab understands.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use anyhow::anyhow;
+use assay_lab::{Mode, TargetChoice};
+
+use crate::commands::run_args::RunArgs;
+use crate::exit::Failure;
+
+/// Reads `--proxy`, `--direct`, `--forward` and `--reverse`.
+pub fn choose(args: &RunArgs) -> Result<TargetChoice, Failure> {
+    let mode = match (args.forward, args.reverse) {
+        (true, _) => Some(Mode::Forward),
+        (_, true) => Some(Mode::Reverse),
+        _ => None,
+    };
+    let name = if args.direct { "direct" } else { args.proxy.as_str() };
+    match name {
+        "direct" | "builtin" if mode == Some(Mode::Forward) => {
+            Err(Failure::usage(anyhow!("--forward does not go with {name}"))
+                .hint("leave it out, or name a forward proxy: --proxy squid --forward"))
+        }
+        "direct" => Ok(TargetChoice::Direct),
+        "builtin" => Ok(TargetChoice::Builtin),
+        name if is_address(name) => {
+            Ok(TargetChoice::Running { address: resolve(name)?, mode: mode.unwrap_or_default() })
+        }
+        name => described(name, mode, args),
+    }
+}
+
+/// A proxy that the lab starts.
+fn described(name: &str, mode: Option<Mode>, args: &RunArgs) -> Result<TargetChoice, Failure> {
+    let description = assay_lab::find(name, &args.proxy_dir).map_err(|error| {
+        Failure::usage(error).hint("`assay proxies` lists those that can be named; HOST:PORT is one that runs already")
+    })?;
+    let first = description.modes.first().copied().unwrap_or_default();
+    let mode = mode.unwrap_or(first);
+    if !description.modes.contains(&mode) {
+        return Err(Failure::usage(anyhow!("{name} is not known to work as a {} proxy", mode.name()))
+            .hint(format!("leave out --{}", mode.name())));
+    }
+    Ok(TargetChoice::Described(Box::new(description), mode))
+}
+
+/// True for `HOST:PORT`; no description is called like that.
+fn is_address(name: &str) -> bool {
+    name.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && !port.contains('/'))
+}
+
+fn resolve(name: &str) -> Result<SocketAddr, Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::usage(anyhow::Error::new(error).context(format!("cannot make an address of {name}")))
+            .hint("write it like 127.0.0.1:8080 or proxy.example:80")
+    };
+    let mut addresses = name.to_socket_addrs().map_err(cannot)?;
+    addresses.next().ok_or_else(|| Failure::usage(anyhow!("{name} has no address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn chosen(arguments: &[&str]) -> Result<TargetChoice, String> {
+        let all = ["assay", "run", "demo"].iter().chain(arguments);
+        let Command::Run(args) = Cli::parse_from(all).command else { panic!("not a run") };
+        choose(&args).map_err(|failure| format!("{:#}", failure.error))
+    }
+
+    #[test]
+    fn the_builtin_proxy_is_the_default() {
+        assert_eq!(chosen(&[]), Ok(TargetChoice::Builtin));
+    }
+
+    #[test]
+    fn direct_has_two_spellings() {
+        assert_eq!(chosen(&["--direct"]), Ok(TargetChoice::Direct));
+        assert_eq!(chosen(&["--proxy", "direct"]), Ok(TargetChoice::Direct));
+    }
+
+    #[test]
+    fn host_and_port_are_a_proxy_that_runs_already() {
+        let running = |mode| TargetChoice::Running { address: "127.0.0.1:3128".parse().unwrap(), mode };
+        assert_eq!(chosen(&["--proxy", "127.0.0.1:3128"]), Ok(running(Mode::Reverse)));
+        assert_eq!(chosen(&["--proxy", "127.0.0.1:3128", "--forward"]), Ok(running(Mode::Forward)));
+        assert!(chosen(&["--proxy", "127.0.0.1:99999"]).is_err());
+    }
+
+    #[test]
+    fn forward_does_not_go_with_direct() {
+        assert!(chosen(&["--direct", "--forward"]).unwrap_err().contains("--forward"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Is the manual true? Its links lead somewhere, its commands run, and it names every flag.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Assay, Said, read, root};
+
+/// README is a door, not the manual.
+const README_LINES_MAX: usize = 150;
+
+/// All pages of the manual.
+fn pages() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a readable folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The pages of the manual and those at the top of the tree.
+fn all_pages() -> Vec<PathBuf> {
+    let top = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name));
+    pages().into_iter().chain(top).collect()
+}
+
+/// Targets of Markdown links, without code blocks.
+fn links(text: &str) -> Vec<String> {
+    let mut prose = String::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            prose.push_str(line);
+            prose.push('\n');
+        }
+    }
+    let ends = prose.match_indices("](").map(|(at, _)| at + 2);
+    ends.filter_map(|start| prose[start..].split_once(')').map(|(target, _)| target.to_owned())).collect()
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let docs = root().join("docs");
+    let listed = links(&read(&docs.join("SUMMARY.md")));
+    for page in pages().iter().filter(|page| !page.ends_with("SUMMARY.md")) {
+        let name = page.strip_prefix(&docs).expect("a page of the manual").display().to_string();
+        assert!(listed.contains(&name), "docs/SUMMARY.md does not list {name}");
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut dead = Vec::new();
+    for page in all_pages() {
+        for link in links(&read(&page)) {
+            let target = link.split('#').next().unwrap_or_default();
+            let outside = target.starts_with("http") || target.starts_with("mailto:");
+            let folder = page.parent().unwrap_or(Path::new("."));
+            if !outside && !target.is_empty() && !folder.join(target).exists() {
+                dead.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+fn the_readme_is_a_door() {
+    let lines = read(&root().join("README.md")).lines().count();
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
+}
+
+#[test]
+fn the_reference_names_every_command_and_every_flag() {
+    let reference = read(&root().join("docs/reference/command-line.md"));
+    let assay = Assay::new();
+    for command in ["run", "check", "report", "proxies", "workloads"] {
+        assert!(reference.contains(&format!("`assay {command}")), "the reference does not know `assay {command}`");
+        let help = assay.run(&[command, "--help"]).exits(0).stdout;
+        for word in help.split(|c: char| c.is_whitespace() || c == ',' || c == '`') {
+            let is_flag = word.starts_with("--") && word.len() > 2 && word != "--help";
+            let flag = word.split(['=', ']']).next().unwrap_or(word).trim_end_matches(['.', ':', ')']);
+            assert!(!is_flag || reference.contains(&format!("`{flag}")), "the reference does not know {flag}");
+        }
+    }
+}
+
+/// One command of the manual with what it is said to print.
+#[derive(Debug)]
+struct Example {
+    command: String,
+    prints: Vec<String>,
+}
+
+/// The commands in the `console` blocks of a page.
+fn examples(text: &str) -> Vec<Example> {
+    let mut found: Vec<Example> = Vec::new();
+    let mut in_console = false;
+    for line in text.lines() {
+        match (line.trim_end(), in_console) {
+            ("```console", _) => in_console = true,
+            ("```", _) => in_console = false,
+            (line, true) => match (line.strip_prefix("$ "), found.last_mut()) {
+                (Some(command), _) => found.push(Example { command: command.into(), prints: Vec::new() }),
+                (None, Some(example)) => example.prints.push(line.into()),
+                (None, None) => panic!("a console block begins with output: {line}"),
+            },
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Runs the commands of a page in one directory, as its reader would.
+fn run_examples(page: &Path) {
+    let assay = Assay::new();
+    let binary = Path::new(env!("CARGO_BIN_EXE_assay"));
+    let directory = binary.parent().expect("a folder");
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
+    for example in examples(&read(page)) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &example.command]).current_dir(assay.directory.path()).env("PATH", &path);
+        let said = Said::from(shell.stdin(std::process::Stdio::null()).output().expect("a shell"));
+        // 96: a machine that is busy with other tests was too slow for it, which Assay is right to say.
+        let fine = said.code == Some(0) || (said.code == Some(96) && example.command.contains("assay run"));
+        assert!(fine, "{}: `{}` ended with {said:?}", page.display(), example.command);
+        assert_prints(page, &example, &format!("{}{}", said.stderr, said.stdout));
+    }
+}
+
+/// Each line must be in the output, in this order. `…` stands for anything, within a line or as lines.
+fn assert_prints(page: &Path, example: &Example, output: &str) {
+    let mut lines = output.lines();
+    for expected in example.prints.iter().map(|line| line.trim_end()).filter(|line| *line != "…" && !line.is_empty()) {
+        let found = lines.any(|line| matches(line.trim_end(), expected));
+        assert!(found, "{}: `{}` does not print `{expected}` there:\n{output}", page.display(), example.command);
+    }
+}
+
+/// True when `line` is `pattern`, in which `…` stands for anything.
+fn matches(line: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| line.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[test]
+fn patterns_match_what_they_should() {
+    assert!(matches("a b c", "a b c") && matches("a b c", "a … c") && matches("a b c", "…"));
+    assert!(!matches("a b c", "a b") && !matches("a b c", "b…") && !matches("a b c", "…d…"));
+}
+
+#[test]
+fn commands_of_the_manual_run_and_print_what_it_says() {
+    let mut run = 0;
+    for page in all_pages() {
+        run += examples(&read(&page)).len();
+        run_examples(&page);
+    }
+    assert!(run > 5, "the manual has lost its examples: {run}");
+}

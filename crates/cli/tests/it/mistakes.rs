@@ -1,0 +1,139 @@
+//! What happens when something is wrong? One clear message, the right exit code, nothing left running.
+
+use std::net::TcpListener;
+
+use crate::support::Assay;
+
+/// A workload that is right and runs for two seconds.
+const SMALL: &str = r#"
+Content C = { kind = "c"; size = const(1KB); cachable = 100%; };
+Server S = { kind = "s"; contents = [C]; direct_access = contents; addresses = ['10.0.0.1:80']; };
+Robot R = { kind = "r"; origins = S.addresses; req_rate = 10/sec; recurrence = 50%;
+    pop_model = { pop_distr = popUnif(); }; addresses = ['10.0.1.1-4']; };
+Phase P = { name = "p"; goal.duration = 2sec; };
+schedule(P);
+use(S, R);
+"#;
+
+#[test]
+fn help_shows_commands_examples_and_exit_codes() {
+    let said = Assay::new().run(&["--help"]).exits(0).stdout;
+    for words in ["Commands:", "run ", "check ", "report ", "proxies ", "workloads ", "Examples:", "96 invalid run"] {
+        assert!(said.contains(words), "no `{words}` in:\n{said}");
+    }
+    assert!(!said.contains("role"), "an inner command is shown:\n{said}");
+}
+
+#[test]
+fn help_of_a_command_groups_its_flags() {
+    let said = Assay::new().run(&["run", "--help"]).exits(0).stdout;
+    for words in ["Target:", "Workload:", "Results:", "This machine:", "Examples:"] {
+        assert!(said.contains(words), "no `{words}` in:\n{said}");
+    }
+}
+
+#[test]
+fn usage_errors_exit_with_2_and_name_the_mend() {
+    let assay = Assay::new();
+    assay.run(&[]).exits(2).complains("Usage:");
+    assay.run(&["rnu", "demo"]).exits(2).complains("'run'");
+    assay.run(&["run", "demo", "--porxy", "nginx"]).exits(2).complains("--proxy");
+    assay.run(&["run", "demo", "--rehearse", "60"]).exits(2).complains("60s");
+    assay.run(&["run", "demo", "--memory", "64"]).exits(2).complains("64MB");
+    assay.run(&["run", "demo", "--direct", "--proxy", "nginx"]).exits(2).complains("--direct");
+    assay.run(&["run", "demo", "--forward", "--reverse"]).exits(2).complains("--forward");
+    assay.run(&["run", "demo", "--scale-capacity"]).exits(2).complains("--rehearse");
+}
+
+#[test]
+fn a_workload_that_is_not_there_exits_with_2() {
+    Assay::new().run(&["run", "nowhere.pg"]).exits(2).complains("nowhere.pg").complains("demo");
+}
+
+#[test]
+fn an_error_in_a_workload_is_shown_with_its_place() {
+    let assay = Assay::new();
+    let name = assay.file("broken.pg", "Robot R = {\n  req_rat = 5/sec;\n};\n");
+    for command in ["check", "run"] {
+        assay.run(&[command, name]).exits(2).complains("broken.pg:2:").complains("req_rate");
+    }
+}
+
+#[test]
+fn an_empty_schedule_exits_with_2() {
+    let assay = Assay::new();
+    let name = assay.file("empty.pg", &SMALL.replace("schedule(P);", ""));
+    for command in ["check", "run"] {
+        assay.run(&[command, name]).exits(2).complains("schedule");
+    }
+}
+
+#[test]
+fn a_workload_that_is_not_text_or_is_a_directory_exits_with_2() {
+    let assay = Assay::new();
+    std::fs::write(assay.path("binary.pg"), [0xff, 0xfe, 0x00, 0x80]).expect("a writable directory");
+    assay.run(&["check", "binary.pg"]).exits(2).complains("binary.pg");
+    assay.run(&["check", "."]).exits(2).complains(".");
+}
+
+#[test]
+fn an_unknown_proxy_exits_with_2_and_names_those_that_are_known() {
+    let assay = Assay::new();
+    assay.run(&["run", "demo", "--proxy", "varnihs"]).exits(2).complains("varnihs").complains("varnish");
+    assay.run(&["run", "demo", "--proxy", "missing.toml"]).exits(2).complains("missing.toml");
+    assert!(!assay.path("runs").exists(), "a run directory was made for nothing");
+}
+
+#[test]
+fn a_public_target_must_be_owned() {
+    let assay = Assay::new();
+    // 192.0.2.0/24 is set aside for documentation: nobody is there, and nothing is sent.
+    let said = assay.run(&["run", "demo", "--proxy", "8.8.8.8:80", "--no-live"]).exits(2);
+    said.complains("--i-own-this-target");
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let assay = Assay::new();
+    let name = assay.file("small.pg", SMALL);
+    let said = assay.run(&["run", name, "--origin-listen", &address, "--run-dir", "r"]);
+    assert!(matches!(said.code, Some(1 | 2)), "{said:?}");
+    said.complains(&address);
+}
+
+#[test]
+fn a_run_directory_that_cannot_be_made_is_named() {
+    let assay = Assay::new();
+    assay.file("file", "");
+    let name = assay.file("small.pg", SMALL);
+    let said = assay.run(&["run", name, "--run-dir", "file/run"]);
+    assert!(matches!(said.code, Some(1 | 2)), "{said:?}");
+    said.complains("file/run");
+}
+
+#[test]
+fn a_run_directory_with_something_in_it_is_left_alone() {
+    let assay = Assay::new();
+    std::fs::create_dir(assay.path("full")).expect("a writable directory");
+    assay.file("full/precious", "mine");
+    let name = assay.file("small.pg", SMALL);
+    assay.run(&["run", name, "--run-dir", "full"]).exits(2).complains("not empty");
+    assert_eq!(std::fs::read_dir(assay.path("full")).expect("still there").count(), 1);
+}
+
+#[test]
+fn a_report_of_no_run_exits_with_2() {
+    let assay = Assay::new();
+    assay.run(&["report", "nowhere"]).exits(2).complains("nowhere");
+    std::fs::create_dir(assay.path("empty")).expect("a writable directory");
+    assay.run(&["report", "empty"]).exits(2).complains("not a run directory");
+}
+
+#[test]
+fn the_number_of_origin_addresses_must_be_right() {
+    let assay = Assay::new();
+    let said = assay.run(&["run", "demo", "--origin-listen", "127.0.0.1:0"]).exits(2);
+    said.complains("--origin-listen");
+}

@@ -1,0 +1,211 @@
+//! Whole runs through the real binary, and what they leave behind.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Assay, Said};
+
+/// Nothing here takes longer, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Starts a run of the demo, squeezed into `length`; its run directory is `r`.
+fn demo(assay: &Assay, length: &str, more: &[&str]) -> Child {
+    let mut arguments = vec!["run", "demo", "--rehearse", length, "--memory", "64MB", "--run-dir", "r", "--json"];
+    arguments.extend(more);
+    let mut command = assay.command(&arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+}
+
+/// The JSON document of a run that went well. On a busy machine a run may be invalid (96) and still say all.
+fn document(said: &Said) -> Value {
+    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
+    if said.code == Some(96) {
+        assert_eq!(document["valid"], false, "exit code 96 of a valid run");
+    }
+    document
+}
+
+#[test]
+fn the_demo_runs_through_the_builtin_proxy_and_says_everything() {
+    let assay = Assay::new();
+    let said: Said = demo(&assay, "6s", &[]).wait_with_output().expect("ends").into();
+    let document = document(&said);
+    for field in ["schema", "run", "workload", "proxy", "seed", "stream_digest", "valid", "partial", "warnings"] {
+        assert!(!document[field].is_null(), "no `{field}` in {document:#}");
+    }
+    assert_eq!(document["partial"], false);
+    assert_complete(&document["total"]);
+    let phases = document["phases"].as_array().expect("phases");
+    let names: Vec<_> = phases.iter().map(|phase| phase["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["warm", "fill", "link", "top1", "dec", "idle", "inc", "top2", "cool"]);
+    phases.iter().for_each(assert_complete);
+    assert_eq!(document["total"]["errors"]["total"], 0, "{:#}", document["total"]["errors"]);
+    assert!(document["total"]["requests"].as_u64() > Some(500), "{:#}", document["total"]);
+    for file in ["run.json", "workload.json", "report.html"] {
+        assert!(assay.path("r").join(file).is_file(), "no {file} in the run directory");
+    }
+    let again = assay.run(&["report", "r", "--json"]).exits(0).stdout;
+    let again: Value = serde_json::from_str(&again).expect("one JSON document");
+    assert_eq!(again["total"], document["total"], "a report made again says something else");
+}
+
+/// Every figure that a part of a run must have; one without samples is null, but there.
+fn assert_complete(part: &Value) {
+    let fields = [
+        "/requests",
+        "/rate/offered",
+        "/rate/measured",
+        "/unsent",
+        "/dhr/offered",
+        "/dhr/ideal",
+        "/dhr/measured",
+        "/bhr/offered",
+        "/bhr/ideal",
+        "/bhr/measured",
+        "/offload/requests",
+        "/offload/bytes",
+        "/lateness_us/p50",
+        "/lateness_us/p99",
+        "/lateness_us/max",
+        "/errors/total",
+        "/errors/by_kind",
+    ];
+    for field in fields {
+        assert!(part.pointer(field).is_some(), "no {field} in {part:#}");
+    }
+    for times in ["response_time_ms", "service_time_ms", "ttfb_ms"] {
+        for class in ["all", "hit", "miss"] {
+            for figure in ["mean", "p50", "p90", "p99", "p999", "max"] {
+                let field = format!("/{times}/{class}/{figure}");
+                assert!(part.pointer(&field).is_some(), "no {field} in {part:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_proxy_there_are_no_hits() {
+    let assay = Assay::new();
+    let said: Said = demo(&assay, "3s", &["--direct"]).wait_with_output().expect("ends").into();
+    let document = document(&said);
+    assert_eq!(document["total"]["dhr"]["measured"], 0.0);
+    assert_eq!(document["total"]["errors"]["total"], 0, "{:#}", document["total"]["errors"]);
+}
+
+#[test]
+fn a_summary_goes_to_standard_output_and_progress_to_standard_error() {
+    let assay = Assay::new();
+    let said = assay.run(&["run", "demo", "--rehearse", "3s", "--no-report"]);
+    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    assert!(said.stderr.contains("top1") || said.stderr.contains("warm"), "no progress: {}", said.stderr);
+    assert!(!said.stdout.contains("\x1b"), "colours in a pipe: {}", said.stdout);
+    let runs: Vec<_> = std::fs::read_dir(assay.path("runs")).expect("a run directory").flatten().collect();
+    let name = runs[0].file_name().to_string_lossy().into_owned();
+    assert!(name.starts_with("demo-builtin-20"), "{name}");
+    assert!(said.stdout.contains(&name), "the summary does not say where the run directory is: {}", said.stdout);
+}
+
+#[test]
+fn the_result_can_go_to_a_file() {
+    let assay = Assay::new();
+    let said: Said = demo(&assay, "3s", &["-o", "result.json"]).wait_with_output().expect("ends").into();
+    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    assert_eq!(said.stdout, "");
+    let text = std::fs::read_to_string(assay.path("result.json")).expect("the result");
+    serde_json::from_str::<Value>(&text).expect("one JSON document");
+}
+
+/// Reads lines of standard error until one has `words`.
+fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) {
+    let mut seen = Vec::new();
+    for line in lines {
+        let line = line.expect("text");
+        let found = line.contains(words);
+        seen.push(line);
+        if found {
+            return;
+        }
+    }
+    panic!("no `{words}` in {seen:#?}");
+}
+
+/// Processes whose command line names `directory`.
+fn processes_of(directory: &Path) -> Vec<String> {
+    let name = directory.display().to_string();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
+        if let Ok(command) = std::fs::read(entry.path().join("cmdline")) {
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            if command.contains(&name) {
+                found.push(command);
+            }
+        }
+    }
+    found
+}
+
+/// Waits until no process names `directory`.
+fn assert_nothing_left(directory: &Path) {
+    let started = Instant::now();
+    loop {
+        let left = processes_of(directory);
+        if left.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "still running: {left:#?}");
+        std::thread::yield_now();
+    }
+}
+
+fn send(child: &Child, signal: i32) {
+    // SAFETY: a plain system call; the process is our child and has not been waited for.
+    let sent = unsafe { libc::kill(child.id() as i32, signal) };
+    assert_eq!(sent, 0, "cannot send a signal");
+}
+
+/// A demo that would run for minutes, with an absolute run directory so that its processes can be told.
+fn long_demo(assay: &Assay) -> Child {
+    let run_dir = assay.path("long");
+    let run_dir = run_dir.to_str().expect("a temporary directory with a plain name");
+    let arguments = ["run", "demo", "--rehearse", "10m", "--run-dir", run_dir, "--json"];
+    let mut command = assay.command(&arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+}
+
+#[test]
+fn an_interrupt_leaves_a_partial_report() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let assay = Assay::new();
+        let mut child = long_demo(&assay);
+        let stderr = child.stderr.take().expect("piped");
+        let mut lines = BufReader::new(stderr).lines();
+        wait_for(&mut lines, "0:02");
+        send(&child, signal);
+        let rest: Vec<_> = lines.map_while(Result::ok).collect();
+        let said = Said::from(child.wait_with_output().expect("ends"));
+        assert_eq!(said.code, Some(105), "{said:?} {rest:#?}");
+        let document: Value = serde_json::from_str(&said.stdout).expect("one JSON document");
+        assert_eq!(document["partial"], true);
+        assert!(document["total"]["requests"].as_u64() > Some(0), "{:#}", document["total"]);
+        assert!(assay.path("long/report.html").is_file(), "no report");
+        assay.run(&["report", "long"]).exits(0);
+        assert_nothing_left(&assay.path("long"));
+    }
+}
+
+#[test]
+fn a_command_that_is_killed_leaves_no_process_behind() {
+    let assay = Assay::new();
+    let mut child = long_demo(&assay);
+    let stderr = child.stderr.take().expect("piped");
+    wait_for(&mut BufReader::new(stderr).lines(), "0:01");
+    assert!(processes_of(&assay.path("long")).len() >= 3, "the roles are not told by their command lines");
+    send(&child, libc::SIGKILL);
+    child.wait().expect("ends");
+    assert_nothing_left(&assay.path("long"));
+}

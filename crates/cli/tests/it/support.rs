@@ -1,0 +1,87 @@
+//! What the tests share: the tree, the binary, and directories that go away.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The top of the tree.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").to_owned()
+}
+
+/// A text file of the tree.
+pub fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+/// The binary under test, in an empty directory of its own.
+pub struct Assay {
+    /// Where it is run.
+    pub directory: tempfile::TempDir,
+}
+
+/// What the binary said and how it ended.
+#[derive(Debug)]
+pub struct Said {
+    /// Exit code; none: ended by a signal.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Assay {
+    /// In a fresh directory.
+    pub fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    /// Writes a file into the directory; gives its name.
+    pub fn file<'a>(&self, name: &'a str, text: &str) -> &'a str {
+        std::fs::write(self.directory.path().join(name), text).expect("a writable directory");
+        name
+    }
+
+    /// The path of something in the directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A command, ready to be started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command.args(arguments).current_dir(self.directory.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, arguments: &[&str]) -> Said {
+        self.command(arguments).output().expect("the binary starts").into()
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Said {
+    /// Checks the exit code, and shows everything when it is another.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Checks that standard error has these words.
+    #[track_caller]
+    pub fn complains(self, words: &str) -> Self {
+        assert!(self.stderr.contains(words), "no `{words}` in stderr:\n{}", self.stderr);
+        self
+    }
+}
