@@ -81,7 +81,8 @@ mod tests {
                 let name = argument.get_id().as_str();
                 assert!(argument.get_help().is_some(), "{} {name} has no help", command.get_name());
                 if let Some(long) = argument.get_long() {
-                    let spelt = long.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+                    let spelt =
+                        long.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
                     assert!(spelt, "--{long} is not lower case with hyphens");
                 }
             }

@@ -5,7 +5,12 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use assay_report::terminal::Style;
+
 use crate::exit::Failure;
+
+/// Columns of a summary that goes to no terminal, and the most that are good to read.
+const WIDTH: usize = 100;
 
 /// Prints a failure: what was attempted and seen, and what to try.
 pub fn complain(failure: &Failure) {
@@ -44,14 +49,21 @@ pub fn stdout(text: &str) -> Result<(), Failure> {
 
 /// One JSON document, readable, with a line end.
 pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
-        .map_err(|error| Failure::failed(anyhow::Error::new(error).context("cannot write the result as JSON")))
+    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| {
+        Failure::failed(anyhow::Error::new(error).context("cannot write the result as JSON"))
+    })
 }
 
-/// True when what goes to `file` (none or `-`: standard output) may be coloured.
-pub fn may_colour(file: Option<&Path>) -> bool {
-    file.is_none_or(|path| path == Path::new("-")) && io::stdout().is_terminal() && !no_colour()
+/// How a summary is written to `file` (none or `-`: standard output).
+pub fn style(file: Option<&Path>) -> Style {
+    let stdout = io::stdout();
+    let on_terminal = file.is_none_or(|path| path == Path::new("-")) && stdout.is_terminal();
+    let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+    Style {
+        colour: on_terminal && !no_colour(),
+        // Some terminals do not know their size and say 0.
+        width: if on_terminal && columns > 0 { columns.min(WIDTH) } else { WIDTH },
+    }
 }
 
 /// True when the user asked for no colour (<https://no-color.org>).

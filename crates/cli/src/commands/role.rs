@@ -27,4 +27,6 @@ pub struct RoleArgs {
 }
 
 /// Does it.
-pub fn role(_args: &RoleArgs) -> Result<Exit, Failure> { Ok(Exit::Fine) }
+pub fn role(_args: &RoleArgs) -> Result<Exit, Failure> {
+    Ok(Exit::Fine)
+}

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Cell, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Block, BorderType, Cell, Padding, Paragraph, Row, Sparkline, Table};
 
 use super::line::line;
 use super::state::{PhaseState, Ratios, Second, State};
@@ -174,8 +174,7 @@ fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(block, area);
     let last = state.last_second().cloned().unwrap_or_default();
     // Both curves to one scale, so that they can be compared.
-    let top =
-        state.seconds.iter().map(|s| s.offered().max(s.measured())).fold(1.0, f64::max).ceil() as u64;
+    let top = state.seconds.iter().map(|s| s.offered().max(s.measured())).fold(1.0, f64::max).ceil() as u64;
     let [offered, measured, errors] =
         Layout::vertical([Constraint::Fill(1), Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
     draw_curve(frame, offered, state, ("offered", OFFERED, top), Second::offered);
@@ -222,12 +221,15 @@ fn draw_times(frame: &mut Frame, area: Rect, state: &State) {
         ])
         .style(Style::new().fg(colour))
     };
-    let rows =
-        [row(" all", Color::Reset, &recent.all), row(" hit", GOOD, &recent.hit), row(" miss", SLOW, &recent.miss)];
+    let rows = [
+        row(" all", Color::Reset, &recent.all),
+        row(" hit", GOOD, &recent.hit),
+        row(" miss", SLOW, &recent.miss),
+    ];
     let widths = [Constraint::Length(6), Constraint::Fill(1), Constraint::Fill(1), Constraint::Fill(1)];
     let table = Table::new(rows, widths)
         .header(head(["p50", "p99", "max"]))
-        .block(boxed("response time, last 5 s"));
+        .block(boxed("response time, last 5 s").padding(Padding::right(1)));
     frame.render_widget(table, area);
 }
 
@@ -244,7 +246,7 @@ fn draw_ratios(frame: &mut Frame, area: Rect, state: &State) {
     let widths = [Constraint::Length(10), Constraint::Fill(1), Constraint::Fill(1), Constraint::Fill(1)];
     let table = Table::new([row(" documents", dhr), row(" bytes", bhr)], widths)
         .header(head(["offered", "ideal", "measured"]))
-        .block(boxed("hit ratio, this phase"));
+        .block(boxed("hit ratio, this phase").padding(Padding::right(1)));
     frame.render_widget(table, area);
 }
 
@@ -273,7 +275,7 @@ fn draw_outcomes(frame: &mut Frame, area: Rect, state: &State) {
 
 fn draw_levels(frame: &mut Frame, area: Rect, state: &State) {
     let pair = |left: (&str, String), right: (&str, String)| {
-        Line::from(format!(" {:<12}{:>6}   {:<9}{:>6}", left.0, left.1, right.0, right.1))
+        Line::from(format!(" {:<11}{:>8}  {:<9}{:>6}", left.0, left.1, right.0, right.1))
     };
     let busy = |role| state.processor(role).map_or("–".into(), |share| format!("{:.0} %", share * 100.0));
     let levels = &state.levels;

@@ -157,8 +157,10 @@ impl State {
             LabEvent::Stage(stage) => self.take_stage(stage),
             LabEvent::Started { phases, target, .. } => {
                 self.header.target = format!("{} {}", target.name, target.version).trim_end().to_owned();
-                self.phases =
-                    phases.iter().map(|info| PhaseState { info: info.clone(), ..PhaseState::default() }).collect();
+                self.phases = phases
+                    .iter()
+                    .map(|info| PhaseState { info: info.clone(), ..PhaseState::default() })
+                    .collect();
                 self.started = true;
             }
             LabEvent::Robots(interval) => self.take_robots(interval),
@@ -320,7 +322,10 @@ impl PhaseState {
         Ratios {
             offered: ratio(c.offered_hit_bytes, c.due_basic_bytes),
             ideal: ratio(c.ideal_hit_bytes, c.ideal_basic_bytes),
-            measured: ratio((c.hit_bytes + c.collapsed_bytes).saturating_sub(self.validated.1), c.basic_bytes),
+            measured: ratio(
+                (c.hit_bytes + c.collapsed_bytes).saturating_sub(self.validated.1),
+                c.basic_bytes,
+            ),
         }
     }
 

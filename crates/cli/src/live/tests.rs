@@ -127,7 +127,8 @@ fn a_larger_screen_gives_the_curves_more_room() {
 
 #[test]
 fn before_the_start_the_stage_is_shown() {
-    let mut state = State::new(Header { workload: "demo".into(), target: "nginx".into(), ..Header::default() });
+    let mut state =
+        State::new(Header { workload: "demo".into(), target: "nginx".into(), ..Header::default() });
     state.take(&LabEvent::Stage(Stage::StartingTarget { name: "nginx 1.22.1".into() }));
     assert!(drawn(&state, 80, 24).contains("starting nginx 1.22.1"));
 }

@@ -1,7 +1,7 @@
 //! A faulty proxy is caught: each fault under its own name, every time.
 
 use crate::faulty::{Fault, Faulty};
-use crate::support::{own_address, run, workload, Ran};
+use crate::support::{Ran, own_address, run, workload};
 
 /// Runs a workload through a forwarder with this fault; what it did wrong comes back with what was found.
 fn through(fault: Fault, workload_file: &str) -> (u64, Ran) {

@@ -129,7 +129,10 @@ fn answer(
     let path = request.path();
     let is_get = request.line.starts_with("GET ");
     let robot = request.header("x-assay").is_some();
-    if robot && is_get && let Some(stored) = shared.stored_answer(request, &path) {
+    if robot
+        && is_get
+        && let Some(stored) = shared.stored_answer(request, &path)
+    {
         shared.injected.fetch_add(1, Ordering::SeqCst);
         write_reply(client, &stored, stored.body.len(), true)?;
         return Ok(true);
@@ -186,7 +189,8 @@ impl Shared {
     }
 
     fn keep(&self, request: &Request, path: &str, reply: &Reply) {
-        let storing = matches!(self.fault, Fault::HitOnReload | Fault::HitOnUncachable | Fault::StaleAfterExpiry);
+        let storing =
+            matches!(self.fault, Fault::HitOnReload | Fault::HitOnUncachable | Fault::StaleAfterExpiry);
         if storing && request.line.starts_with("GET ") && reply.is_ok() {
             let mut store = self.store.lock().expect("no thread panics with it");
             store.entry(path.to_owned()).or_insert_with(|| reply.clone());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{at, run, Ran};
+use crate::support::{Ran, at, run};
 
 /// How long each listing is rehearsed here; long enough for a plateau of some thousand requests.
 const REHEARSAL: &str = "30s";

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::faulty::{Fault, Faulty};
-use crate::support::{at, own_address, run, workload, Ran};
+use crate::support::{Ran, at, own_address, run, workload};
 
 fn through(fault: Fault) -> Ran {
     let origin = own_address(9000);

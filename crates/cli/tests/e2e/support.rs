@@ -42,7 +42,9 @@ pub fn run(args: &[&str]) -> Ran {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().expect("the temp directory is writable");
     let run_dir = directory.path().join("run");
-    let output = assay(&[&["run", "--json", "--no-live", "--run-dir", run_dir.to_str().expect("UTF-8")], args].concat());
+    let output = assay(
+        &[&["run", "--json", "--no-live", "--run-dir", run_dir.to_str().expect("UTF-8")], args].concat(),
+    );
     let stderr = String::from_utf8_lossy(&output.stderr);
     let json = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}; exit {:?}; stderr:\n{stderr}", output.status.code()));

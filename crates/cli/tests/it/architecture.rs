@@ -58,7 +58,8 @@ fn plan() -> Vec<(String, Vec<String>)> {
 /// The crates that the page calls pure.
 fn pure_crates() -> Vec<String> {
     let text = read(&root().join("docs/architecture.md"));
-    let line = text.lines().find(|line| line.starts_with("Pure crates (")).expect("the line about pure crates");
+    let line =
+        text.lines().find(|line| line.starts_with("Pure crates (")).expect("the line about pure crates");
     let inside = line.split(['(', ')']).nth(1).expect("their names in brackets");
     inside.split(',').map(|name| name.trim().trim_matches('`').to_owned()).collect()
 }
@@ -66,7 +67,8 @@ fn pure_crates() -> Vec<String> {
 /// Dependencies of a crate, from one section of its manifest.
 fn dependencies(name: &str, section: &str) -> Vec<String> {
     let text = read(&root().join("crates").join(name).join("Cargo.toml"));
-    let manifest: toml::Table = text.parse().unwrap_or_else(|error| panic!("crates/{name}/Cargo.toml: {error}"));
+    let manifest: toml::Table =
+        text.parse().unwrap_or_else(|error| panic!("crates/{name}/Cargo.toml: {error}"));
     let table = manifest.get(section).and_then(|section| section.as_table());
     table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
@@ -135,7 +137,8 @@ fn crates_import_what_the_table_allows_and_nothing_else() {
 #[test]
 fn imports_run_down_the_list_even_in_tests() {
     let plan = plan();
-    let place: BTreeMap<_, _> = plan.iter().enumerate().map(|(place, (name, _))| (name.clone(), place)).collect();
+    let place: BTreeMap<_, _> =
+        plan.iter().enumerate().map(|(place, (name, _))| (name.clone(), place)).collect();
     let mut wrong = Vec::new();
     for (name, may_use) in &plan {
         for used in own(&dependencies(name, "dev-dependencies")).iter().chain(may_use) {
@@ -200,7 +203,10 @@ fn every_file_begins_with_the_question_it_answers() {
 fn every_library_says_what_it_does_not_do() {
     for (name, _) in plan().into_iter().filter(|(name, _)| name != "cli") {
         let text = read(&root().join("crates").join(&name).join("src/lib.rs"));
-        assert!(text.contains("//! *Does not:*"), "crates/{name}/src/lib.rs does not say what it does not do");
+        assert!(
+            text.contains("//! *Does not:*"),
+            "crates/{name}/src/lib.rs does not say what it does not do"
+        );
     }
 }
 

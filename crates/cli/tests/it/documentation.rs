@@ -85,12 +85,18 @@ fn the_reference_names_every_command_and_every_flag() {
     let reference = read(&root().join("docs/reference/command-line.md"));
     let assay = Assay::new();
     for command in ["run", "check", "report", "proxies", "workloads"] {
-        assert!(reference.contains(&format!("`assay {command}")), "the reference does not know `assay {command}`");
+        assert!(
+            reference.contains(&format!("`assay {command}")),
+            "the reference does not know `assay {command}`"
+        );
         let help = assay.run(&[command, "--help"]).exits(0).stdout;
         for word in help.split(|c: char| c.is_whitespace() || c == ',' || c == '`') {
             let is_flag = word.starts_with("--") && word.len() > 2 && word != "--help";
             let flag = word.split(['=', ']']).next().unwrap_or(word).trim_end_matches(['.', ':', ')']);
-            assert!(!is_flag || reference.contains(&format!("`{flag}")), "the reference does not know {flag}");
+            assert!(
+                !is_flag || reference.contains(&format!("`{flag}")),
+                "the reference does not know {flag}"
+            );
         }
     }
 }
@@ -141,9 +147,16 @@ fn run_examples(page: &Path) {
 /// Each line must be in the output, in this order. `…` stands for anything, within a line or as lines.
 fn assert_prints(page: &Path, example: &Example, output: &str) {
     let mut lines = output.lines();
-    for expected in example.prints.iter().map(|line| line.trim_end()).filter(|line| *line != "…" && !line.is_empty()) {
+    for expected in
+        example.prints.iter().map(|line| line.trim_end()).filter(|line| *line != "…" && !line.is_empty())
+    {
         let found = lines.any(|line| matches(line.trim_end(), expected));
-        assert!(found, "{}: `{}` does not print `{expected}` there:\n{output}", page.display(), example.command);
+        assert!(
+            found,
+            "{}: `{}` does not print `{expected}` there:\n{output}",
+            page.display(),
+            example.command
+        );
     }
 }
 

@@ -18,7 +18,9 @@ use(S, R);
 #[test]
 fn help_shows_commands_examples_and_exit_codes() {
     let said = Assay::new().run(&["--help"]).exits(0).stdout;
-    for words in ["Commands:", "run ", "check ", "report ", "proxies ", "workloads ", "Examples:", "96 invalid run"] {
+    for words in
+        ["Commands:", "run ", "check ", "report ", "proxies ", "workloads ", "Examples:", "96 invalid run"]
+    {
         assert!(said.contains(words), "no `{words}` in:\n{said}");
     }
     assert!(!said.contains("role"), "an inner command is shown:\n{said}");

@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts a run of the demo, squeezed into `length`; its run directory is `r`.
 fn demo(assay: &Assay, length: &str, more: &[&str]) -> Child {
-    let mut arguments = vec!["run", "demo", "--rehearse", length, "--memory", "64MB", "--run-dir", "r", "--json"];
+    let mut arguments =
+        vec!["run", "demo", "--rehearse", length, "--memory", "64MB", "--run-dir", "r", "--json"];
     arguments.extend(more);
     let mut command = assay.command(&arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
@@ -35,7 +36,9 @@ fn the_demo_runs_through_the_builtin_proxy_and_says_everything() {
     let assay = Assay::new();
     let said: Said = demo(&assay, "6s", &[]).wait_with_output().expect("ends").into();
     let document = document(&said);
-    for field in ["schema", "run", "workload", "proxy", "seed", "stream_digest", "valid", "partial", "warnings"] {
+    for field in
+        ["schema", "run", "workload", "proxy", "seed", "stream_digest", "valid", "partial", "warnings"]
+    {
         assert!(!document[field].is_null(), "no `{field}` in {document:#}");
     }
     assert_eq!(document["partial"], false);
@@ -107,7 +110,11 @@ fn a_summary_goes_to_standard_output_and_progress_to_standard_error() {
     let runs: Vec<_> = std::fs::read_dir(assay.path("runs")).expect("a run directory").flatten().collect();
     let name = runs[0].file_name().to_string_lossy().into_owned();
     assert!(name.starts_with("demo-builtin-20"), "{name}");
-    assert!(said.stdout.contains(&name), "the summary does not say where the run directory is: {}", said.stdout);
+    assert!(
+        said.stdout.contains(&name),
+        "the summary does not say where the run directory is: {}",
+        said.stdout
+    );
 }
 
 #[test]

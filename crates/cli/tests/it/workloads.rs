@@ -17,8 +17,10 @@ fn the_stream_digest_is_the_same_for_any_number_of_threads() {
     for workload in ["demo", "image", "mixed"] {
         let one = digest(&assay, &[workload, "--rehearse", "60s", "--stream-digest", "20", "--threads", "1"]);
         for threads in ["2", "4"] {
-            let other =
-                digest(&assay, &[workload, "--rehearse", "60s", "--stream-digest", "20", "--threads", threads]);
+            let other = digest(
+                &assay,
+                &[workload, "--rehearse", "60s", "--stream-digest", "20", "--threads", threads],
+            );
             assert_eq!(one, other, "{workload} with {threads} threads");
         }
     }
