@@ -191,10 +191,18 @@ impl Distribution {
             Self::Uniform { low, high } => ceiling_mean(*low, *high),
             Self::Exponential { mean } if *mean != 0.0 => 1.0 / -libm::expm1(-1.0 / libm::fabs(*mean)),
             Self::Exponential { .. } => 0.0,
-            Self::Normal { mean, deviation } if *deviation != 0.0 => folded_mean(*mean, *deviation) + 0.5,
+            Self::Normal { mean, deviation } if *deviation != 0.0 => {
+                let above = |x: f64| libm::erfc(x / libm::fabs(*deviation) / SQRT_2) / 2.0;
+                ceiling_of(folded_mean(*mean, *deviation), |k| above(k - mean) + above(k + mean))
+            }
             Self::Normal { mean, .. } => libm::ceil(libm::fabs(*mean)),
-            Self::LogNormal { mean, .. } if *mean > 0.0 => mean + 0.5,
-            Self::LogNormal { .. } => 0.0,
+            Self::LogNormal { mean, deviation } => match log_normal(*mean, *deviation) {
+                Law::LogNormal { mu, sigma } if sigma > 0.0 => {
+                    ceiling_of(*mean, |k| libm::erfc((libm::log(k) - mu) / sigma / SQRT_2) / 2.0)
+                }
+                Law::LogNormal { .. } => libm::ceil(*mean),
+                _ => 0.0,
+            },
             Self::Zipf { .. } => self.mean(),
             Self::Table(_) => table_moment(self, ceiling_mean),
         }
@@ -237,6 +245,17 @@ fn ceiling_mean(low: f64, high: f64) -> f64 {
         libm::copysign(area, x)
     };
     (integral(high) - integral(low)) / (high - low)
+}
+
+/// Above this mean, rounding up adds a half.
+const SMALL_MEAN: f64 = 100.0;
+
+/// The mean of a positive variable rounded up: the sum of its chances to exceed 0, 1, 2, …
+fn ceiling_of(mean: f64, exceeds: impl Fn(f64) -> f64) -> f64 {
+    if mean > SMALL_MEAN {
+        return mean + 0.5;
+    }
+    (0..100_000).map(|k| exceeds(f64::from(k))).take_while(|chance| *chance > 1e-12).sum()
 }
 
 /// The mean of |x| for a normal variable.

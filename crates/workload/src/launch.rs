@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::model::{Method, RequestType, RobotIndex};
-use crate::object::ObjectId;
-use crate::universe::Object;
+use crate::object::{ObjectId, Space};
+use crate::rng::{Purpose, Rng};
+use crate::universe::{Object, Universe};
 
 /// One request of a stream, before its embedded objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +64,34 @@ impl Child {
     /// What this request adds to the offered hit ratios; `object` is that of the child.
     pub fn offered(&self, object: &Object) -> Offered {
         Offered::new(Method::Get, self.request_type, object.cachable, self.revisit)
+    }
+}
+
+/// A launch before it is known how it is asked for.
+pub(crate) struct Draft {
+    pub(crate) due: Duration,
+    pub(crate) robot: RobotIndex,
+    pub(crate) number: u64,
+    pub(crate) phase: u16,
+    pub(crate) object: ObjectId,
+    pub(crate) revisit: bool,
+    pub(crate) special: f64,
+}
+
+impl Universe {
+    /// Gives a launch its request type, method and body, hashed from robot and number.
+    pub(crate) fn dress(&self, draft: &Draft) -> Launch {
+        let &Draft { due, robot, number, phase, object, revisit, special } = draft;
+        let mut rng = Rng::of(Purpose::Request, &[self.seed(), u64::from(robot), number]);
+        let (mut request_type, mut method, mut post_body) = (RequestType::Basic, Method::Get, None);
+        if let Some(mix) = self.group_of(robot).map(|group| &self.groups()[group].mix) {
+            (request_type, method) = mix.request(object.content).draw(special, &mut rng);
+            if method == Method::Post {
+                let id = |content| ObjectId { content, space: Space::Once(robot), serial: number, ..object };
+                post_body = mix.post_contents.pick(rng.unit()).map(id);
+            }
+        }
+        Launch { due, robot, number, phase, object, revisit, request_type, method, post_body, special }
     }
 }
 

@@ -9,8 +9,11 @@
 //! (that is `assay-pgl`). Time is an argument; mathematics comes from `libm`, so that the same workload
 //! gives the same bits on every machine.
 
+mod arrivals;
 pub mod body;
 pub mod closed;
+mod curve;
+mod density;
 pub mod digest;
 pub mod distribution;
 pub mod explain;
@@ -22,12 +25,15 @@ pub mod object;
 mod page;
 mod path;
 mod picker;
+mod popularity;
 pub mod rehearse;
 pub mod rng;
+mod schedule;
 pub mod stream;
 pub mod timeline;
 pub mod universe;
 mod validate;
+mod worlds;
 
 pub use closed::ClosedRobot;
 pub use launch::{Child, Launch, Offered};

@@ -1,10 +1,29 @@
 //! Who asks for what, when? The pure stream of all scheduled robots, or of a slice of them.
+//!
+//! Two sources are merged in order of due time: slots of public worlds (first visits, see the module on worlds),
+//! of which a slice keeps those that its robots own; and each robot's own Poisson arrivals (revisits of public
+//! objects, and everything in its private world). Both follow from seed and schedule alone, so any slice
+//! finds the same launches with the same numbers.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::launch::Launch;
-use crate::timeline::Timeline;
+use crate::arrivals::Arrivals;
+use crate::density::revisit_share;
+use crate::launch::{Draft, Launch};
+use crate::mix::DirectMix;
+use crate::model::RobotIndex;
+use crate::object::{ObjectId, Space};
+use crate::picker::pick_few;
+use crate::popularity::{HotSet, Window};
+use crate::rng::{Purpose, Rng, hash, unit_of};
+use crate::schedule::Segment;
+use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
+use crate::worlds::{Place, Worlds};
 
 /// Which robots a stream is for: those whose number modulo `count` is `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +39,15 @@ impl Slice {
     pub const ALL: Self = Self { index: 0, count: 1 };
 
     /// True for robots of this slice.
-    pub fn has(&self, robot: u32) -> bool {
+    #[inline]
+    pub fn has(&self, robot: RobotIndex) -> bool {
         robot % self.count.max(1) == self.index
+    }
+
+    /// A robot's place among those of the slice.
+    #[inline]
+    pub(crate) fn place(&self, robot: RobotIndex) -> usize {
+        (robot / self.count.max(1)) as usize
     }
 }
 
@@ -32,12 +58,223 @@ pub struct Stream {
     universe: Arc<Universe>,
     timeline: Arc<Timeline>,
     slice: Slice,
+    worlds: Worlds,
+    /// Next slot of each world, soonest first.
+    slots: BinaryHeap<Reverse<(u64, u32)>>,
+    slot_states: Vec<SlotState>,
+    arrivals: Arrivals,
+    /// Launches so far of each robot of the slice.
+    numbers: Vec<u64>,
+    /// Private histories: robot of the slice by direct type of its group. Empty when nobody has private interest.
+    private: Vec<PrivateWorld>,
+    private_stride: usize,
+    /// Hot sets: group by world. Empty when no popularity has one.
+    hot: Vec<HotSet>,
+    freeze_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SlotState {
+    serial: u64,
+    at: Place,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct PrivateWorld {
+    introduced: u32,
+    /// Its size when the working set froze, plus 1; 0: not yet.
+    frozen: u32,
 }
 
 impl Stream {
     /// The stream of a slice.
     pub fn new(universe: Arc<Universe>, timeline: Arc<Timeline>, slice: Slice) -> Self {
-        Self { universe, timeline, slice }
+        let worlds = Worlds::new(&universe, &timeline);
+        let arrivals = Arrivals::new(&universe, &timeline, slice);
+        let robots = (universe.robot_count() / slice.count.max(1) + 1) as usize;
+        let groups = universe.groups();
+        let private_stride = if groups.iter().any(|g| g.private_share > 0.0) {
+            groups.iter().map(|g| g.mix.direct.len()).max().unwrap_or(0)
+        } else {
+            0
+        };
+        let has_hot = |direct: &DirectMix| direct.popularity.hot_set_probability > 0.0;
+        let hot = groups.iter().flat_map(|g| &g.mix.direct).any(has_hot);
+        let freeze_ns = match timeline.freeze() {
+            Freeze::At(at) => u64::try_from(at.as_nanos()).unwrap_or(u64::MAX),
+            Freeze::Never | Freeze::Live { .. } => u64::MAX,
+        };
+        let mut stream = Self {
+            slots: BinaryHeap::with_capacity(worlds.worlds().len()),
+            slot_states: Vec::with_capacity(worlds.worlds().len()),
+            numbers: vec![0; robots],
+            private: vec![PrivateWorld::default(); robots * private_stride],
+            private_stride,
+            hot: if hot { vec![HotSet::default(); groups.len() * worlds.worlds().len()] } else { Vec::new() },
+            freeze_ns,
+            universe,
+            timeline,
+            slice,
+            worlds,
+            arrivals,
+        };
+        stream.open_worlds();
+        stream
+    }
+
+    fn open_worlds(&mut self) {
+        for (index, world) in self.worlds.worlds().iter().enumerate() {
+            let first = self.worlds.slot(world, 0, 0);
+            let at = first.unwrap_or(Place { segment: 0, u: 0.0 });
+            self.slot_states.push(SlotState { serial: 0, at });
+            if first.is_some() {
+                let due_ns = self.timeline.segments()[at.segment].instant_ns(at.u);
+                self.slots.push(Reverse((due_ns, index as u32)));
+            }
+        }
+    }
+
+    /// Takes the soonest slot and puts the world's next one in its place.
+    fn take_slot(&mut self) -> Option<(u64, u32, SlotState)> {
+        let mut top = self.slots.peek_mut()?;
+        let Reverse((due_ns, index)) = *top;
+        let (world, state) = (&self.worlds.worlds()[index as usize], &mut self.slot_states[index as usize]);
+        let taken = *state;
+        match self.worlds.slot(world, taken.serial + 1, taken.at.segment) {
+            Some(at) => {
+                *state = SlotState { serial: taken.serial + 1, at };
+                *top = Reverse((self.timeline.segments()[at.segment].instant_ns(at.u), index));
+            }
+            None => {
+                PeekMut::pop(top);
+            }
+        }
+        Some((due_ns, index, taken))
+    }
+
+    /// The first visit of a slot, if its owner is ours.
+    fn first_visit(&mut self, due_ns: u64, world: u32, state: SlotState) -> Option<Launch> {
+        let world = &self.worlds.worlds()[world as usize];
+        let segment = &self.timeline.segments()[state.at.segment];
+        let robot = self.worlds.owner(&self.universe, world, state.serial, state.at, segment);
+        if !self.slice.has(robot) {
+            return None;
+        }
+        let object = ObjectId {
+            origin: world.origin,
+            content: world.content,
+            space: Space::Public,
+            serial: state.serial,
+        };
+        let number = self.count(robot);
+        Some(self.dress(robot, number, due_ns, state.at, object, false))
+    }
+
+    /// A robot's own arrival: a revisit of a public object, or anything in its private world.
+    fn own_arrival(&mut self, robot: RobotIndex, due_ns: u64, at: Place, rng: &mut Rng) -> Option<Launch> {
+        let universe = Arc::clone(&self.universe);
+        let group = universe.group_of(robot)?;
+        let table = &universe.groups()[group];
+        let direct = &table.mix.direct;
+        let factor = self.timeline.segments()[at.segment].shape.recurrence.at(at.u);
+        let revisits = |d: &DirectMix| d.share * revisit_share(d.recurrence, factor);
+        let (of_kind, of_type, of_world) = (rng.unit(), rng.unit(), rng.unit());
+        let private = table.private_share > 0.0 && {
+            let public = (1.0 - table.private_share) * direct.iter().map(revisits).sum::<f64>();
+            of_kind * (public + table.private_share) < table.private_share
+        };
+        let number = self.count(robot);
+        let (object, revisit) = if private {
+            let chosen = pick_few(direct.iter().map(|d| d.share), of_type)?;
+            let recur = of_world < revisit_share(direct[chosen].recurrence, factor);
+            self.private_visit(robot, chosen, &direct[chosen], due_ns, recur, rng)?
+        } else {
+            let chosen = pick_few(direct.iter().map(revisits), of_type)?;
+            let world = self.worlds.pick(group, chosen, of_world)?;
+            self.public_revisit(robot, number, group, &direct[chosen], world, due_ns, at, rng)
+        };
+        Some(self.dress(robot, number, due_ns, at, object, revisit))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one decision, all of whose inputs are plain values")]
+    fn public_revisit(
+        &mut self,
+        robot: RobotIndex,
+        number: u64,
+        group: usize,
+        direct: &DirectMix,
+        index: u32,
+        due_ns: u64,
+        at: Place,
+        rng: &mut Rng,
+    ) -> (ObjectId, bool) {
+        let world = &self.worlds.worlds()[index as usize];
+        let available = self.worlds.available(world, self.timeline.segments(), due_ns, at.segment);
+        let frozen = (due_ns >= self.freeze_ns).then(|| self.worlds.frozen(world));
+        let object = |space, serial| ObjectId { origin: world.origin, content: world.content, space, serial };
+        match Window::new(available, frozen) {
+            Some(window) => {
+                let mut unused = HotSet::default();
+                let place = group * self.worlds.worlds().len() + index as usize;
+                let hot = self.hot.get_mut(place).unwrap_or(&mut unused);
+                (object(Space::Public, window.pick(&direct.popularity, hot, world.hash, rng)), true)
+            }
+            None => (object(Space::Once(robot), number), false),
+        }
+    }
+
+    /// A visit to the robot's own world of one type: its history is known, so there is no delay, and what cannot
+    /// be a revisit introduces an object.
+    fn private_visit(
+        &mut self,
+        robot: RobotIndex,
+        chosen: usize,
+        direct: &DirectMix,
+        due_ns: u64,
+        recur: bool,
+        rng: &mut Rng,
+    ) -> Option<(ObjectId, bool)> {
+        let seed = self.universe.seed();
+        let world = self.private.get_mut(self.slice.place(robot) * self.private_stride + chosen)?;
+        if due_ns >= self.freeze_ns && world.frozen == 0 {
+            world.frozen = world.introduced + 1;
+        }
+        let identity = hash(Purpose::PrivateOrigin, &[seed, u64::from(robot), u64::from(direct.content)]);
+        let frozen = world.frozen.checked_sub(1).map(u64::from);
+        let window = Window::new(u64::from(world.introduced), frozen).filter(|_| recur);
+        let serial = match &window {
+            // The history is short: its hot set is found from the start each time.
+            Some(window) => window.pick(&direct.popularity, &mut HotSet::default(), identity, rng),
+            None => {
+                world.introduced += 1;
+                u64::from(world.introduced) - 1
+            }
+        };
+        let origin = direct.origins.pick(unit_of(crate::rng::fold(identity, serial)))?;
+        let object = ObjectId { origin, content: direct.content, space: Space::Private(robot), serial };
+        Some((object, window.is_some()))
+    }
+
+    /// The robot's next number.
+    fn count(&mut self, robot: RobotIndex) -> u64 {
+        let next = &mut self.numbers[self.slice.place(robot)];
+        *next += 1;
+        *next - 1
+    }
+
+    fn dress(
+        &self,
+        robot: RobotIndex,
+        number: u64,
+        due_ns: u64,
+        at: Place,
+        object: ObjectId,
+        revisit: bool,
+    ) -> Launch {
+        let segment: &Segment = &self.timeline.segments()[at.segment];
+        let special = segment.shape.special.at(at.u);
+        let due = Duration::from_nanos(due_ns);
+        self.universe.dress(&Draft { due, robot, number, phase: segment.phase, object, revisit, special })
     }
 }
 
@@ -45,7 +282,25 @@ impl Iterator for Stream {
     type Item = Launch;
 
     fn next(&mut self) -> Option<Launch> {
-        let _ = (&self.universe, &self.timeline, self.slice);
-        unimplemented!()
+        loop {
+            let slot = self.slots.peek().map(|Reverse((due_ns, _))| *due_ns);
+            let arrival = self.arrivals.peek();
+            let slot_is_first = match (slot, arrival) {
+                (Some(slot), Some(arrival)) => slot <= arrival,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (None, None) => return None,
+            };
+            let launch = if slot_is_first {
+                let (due_ns, world, state) = self.take_slot()?;
+                self.first_visit(due_ns, world, state)
+            } else {
+                let mut arrival = self.arrivals.take(&self.universe, &self.timeline)?;
+                self.own_arrival(arrival.robot, arrival.due_ns, arrival.at, &mut arrival.rng)
+            };
+            if launch.is_some() {
+                return launch;
+            }
+        }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use crate::model::{RobotIndex, Workload};
-use crate::validate::UniverseError;
+use crate::density::Densities;
+use crate::model::Workload;
+use crate::schedule::{Segment, Solved, solve};
+use crate::validate::{UniverseError, validate};
 
 /// A schedule that cannot be run: which phase, and why.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -28,8 +30,14 @@ pub enum ScheduleError {
         /// The phase.
         phase: String,
     },
+    /// Only time can freeze a working set that both kinds of robots share.
+    #[error(
+        "some robots are best effort while others have a rate, and the working set is frozen at a count; \
+         use working_set_length() instead of working_set_cap()"
+    )]
+    MixedFreeze,
     /// A number in the schedule makes no sense.
-    #[error("`{field}` of phase {phase:?} is {seen}; it must be between 0 and 1")]
+    #[error("`{field}` of phase {phase:?} is {seen}; it must be finite, not negative, and a share at most 1")]
     Factor {
         /// The phase.
         phase: String,
@@ -132,13 +140,20 @@ impl Expected {
 pub struct Timeline {
     phases: Vec<PhaseSpan>,
     freeze: Freeze,
+    segments: Vec<Segment>,
 }
 
 impl Timeline {
     /// Solves the schedule of a workload.
     pub fn new(workload: &Workload) -> Result<Self, ScheduleError> {
-        let _ = (workload, 0 as RobotIndex);
-        unimplemented!()
+        validate(workload)?;
+        let Solved { spans, segments, freeze } = solve(workload, &Densities::new(workload))?;
+        Ok(Self { phases: spans, freeze, segments })
+    }
+
+    /// The pieces of all phases whose place in time is known, without gaps.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
     }
 
     /// The phases in order.

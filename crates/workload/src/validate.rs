@@ -102,14 +102,14 @@ fn server(server: &Server, workload: &Workload) -> Result<(), UniverseError> {
 
 fn group(group: &RobotGroup, workload: &Workload) -> Result<(), UniverseError> {
     let name = |field: &str| format!("`{field}` of robot {:?}", group.kind);
-    if group.count() == 0 {
-        return Ok(());
-    }
     all_exist("origin", &group.origins, workload.origins.len())?;
     all_exist("content type", &group.post_contents, workload.contents.len())?;
     probability(group.recurrence, || name("recurrence"))?;
     probability(group.embedded_recurrence, || name("embed_recur"))?;
     probability(group.private_share, || name("private interest"))?;
+    if group.count() == 0 {
+        return Ok(());
+    }
     if let Pace::Rate { per_second } = group.pace
         && !(per_second.is_finite() && per_second > 0.0)
     {
