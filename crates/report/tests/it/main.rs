@@ -1,0 +1,8 @@
+//! Reports of made-up runs, as their readers see them.
+
+mod browser;
+mod formulas;
+mod page;
+mod summary;
+mod synthetic;
+mod terminal;

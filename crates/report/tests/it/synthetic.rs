@@ -1,0 +1,448 @@
+//! Made-up runs that are the same every time, bit by bit.
+
+use std::collections::BTreeMap;
+
+use assay_record::dir::RunDir;
+use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_record::run::{
+    FaultInfo, HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
+};
+use assay_record::series::SeriesWriter;
+
+/// What kind of run to make up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Story {
+    /// A good run through every phase of the classic schedule.
+    Good,
+    /// The target is too slow at the peaks and gives wrong answers.
+    Troubled,
+    /// Interrupted in the middle of `top1`.
+    Interrupted,
+    /// Killed: no end was written.
+    Killed,
+    /// Assay ran out of source ports.
+    Invalid,
+    /// No proxy, one phase.
+    Direct,
+    /// Planned, and nothing happened.
+    Nothing,
+    /// Every name is an attack on the page or the terminal.
+    Hostile,
+}
+
+impl Story {
+    pub const ALL: [Story; 8] = [
+        Story::Good,
+        Story::Troubled,
+        Story::Interrupted,
+        Story::Killed,
+        Story::Invalid,
+        Story::Direct,
+        Story::Nothing,
+        Story::Hostile,
+    ];
+}
+
+/// What an attacker would put into a name.
+pub const HOSTILE: &str =
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
+
+/// A made-up run in a directory that goes away with it.
+pub struct Run {
+    _tmp: tempfile::TempDir,
+    pub dir: RunDir,
+}
+
+/// (name, seconds, load at start, load at end).
+const SCHEDULE: [(&str, u64, f64, f64); 9] = [
+    ("warm", 4, 0.1, 0.5),
+    ("fill", 12, 0.5, 0.5),
+    ("link", 3, 0.5, 1.0),
+    ("top1", 14, 1.0, 1.0),
+    ("dec", 4, 1.0, 0.1),
+    ("idle", 5, 0.1, 0.1),
+    ("inc", 4, 0.1, 1.0),
+    ("top2", 11, 1.0, 1.0),
+    ("cool", 3, 1.0, 0.0),
+];
+const PEAK_RATE: f64 = 2400.0;
+
+/// A stream of numbers; whole arithmetic only, so that it is the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// 0 to 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Times that lean to the left and have a tail, in microseconds.
+    fn times(&mut self, count: u64, typical_us: f64) -> SparseHistogram {
+        let mut histogram = Histogram::new();
+        for _ in 0..count {
+            let u = self.unit();
+            let tail = u * u * u * u;
+            histogram.record((typical_us * (0.6 + 0.8 * u + 6.0 * tail * tail * tail)) as u64);
+        }
+        histogram.to_sparse()
+    }
+}
+
+pub fn run(story: Story) -> Run {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(&tmp.path().join("run")).unwrap();
+    let mut info = info(story);
+    let mut writer = SeriesWriter::create(&dir).unwrap();
+    let mut start_ms = 0;
+    if story != Story::Nothing {
+        for (index, (_, seconds, begin, end)) in schedule(story).into_iter().enumerate() {
+            let whole = seconds * 1000 + if index == 0 { 250 } else { 0 };
+            let cut = matches!(story, Story::Interrupted | Story::Killed) && index == 3;
+            let length_ms = if cut { 6_400 } else { whole };
+            info.phases[index].start_ms = Some(start_ms);
+            info.phases[index].end_ms = (story != Story::Killed || !cut).then_some(start_ms + length_ms);
+            phase(&mut writer, story, index as u16, start_ms, length_ms, begin, end);
+            start_ms += length_ms;
+            if cut {
+                break;
+            }
+        }
+    }
+    examples(&mut writer, story);
+    if story == Story::Killed {
+        drop(writer);
+        info.finished = false;
+        info.verdict = Verdict::default();
+    } else {
+        writer.finish().unwrap();
+    }
+    dir.write_info(&info).unwrap();
+    Run { _tmp: tmp, dir }
+}
+
+fn schedule(story: Story) -> Vec<(&'static str, u64, f64, f64)> {
+    if story == Story::Direct { vec![("top", 10, 1.0, 1.0)] } else { SCHEDULE.to_vec() }
+}
+
+/// The intervals of a phase, cut at the run's whole seconds.
+fn phase(
+    writer: &mut SeriesWriter,
+    story: Story,
+    index: u16,
+    start_ms: u64,
+    length_ms: u64,
+    begin: f64,
+    end: f64,
+) {
+    let mut dice = Dice(u64::from(index) << 32);
+    let mut at = start_ms;
+    while at < start_ms + length_ms {
+        let until = ((at / 1000 + 1) * 1000).min(start_ms + length_ms);
+        let middle = ((at + until) / 2 - start_ms) as f64 / length_ms as f64;
+        let load = begin + (end - begin) * middle;
+        second(writer, &mut dice, story, index, at, until - at, load);
+        at = until;
+    }
+}
+
+fn second(
+    writer: &mut SeriesWriter,
+    dice: &mut Dice,
+    story: Story,
+    phase: u16,
+    start_ms: u64,
+    length_ms: u64,
+    load: f64,
+) {
+    let due = (PEAK_RATE * load * length_ms as f64 / 1000.0 * (0.95 + 0.1 * dice.unit())) as u64;
+    let overloaded = story == Story::Troubled && load > 0.9;
+    let robots = robots(dice, story, phase, start_ms, length_ms, due, overloaded);
+    let origins = origins(dice, story, &robots);
+    writer.robots(&robots).unwrap();
+    writer.origins(&origins).unwrap();
+    let sent = robots.counts.sent;
+    let mut roles = vec![("robots", 22.0), ("origins", 14.0)];
+    if story != Story::Direct {
+        roles.push(("proxy", if overloaded { 400.0 } else { 31.0 }));
+    }
+    for (role, cpu_us) in roles {
+        let cpu_us = ((sent as f64 * cpu_us) as u64).min(length_ms * 1000);
+        writer.host(&host(role, start_ms, length_ms, cpu_us, u64::from(phase))).unwrap();
+    }
+    writer.host(&host("host", start_ms, length_ms, length_ms * 900, 0)).unwrap();
+    let counters = BTreeMap::from([
+        ("MAIN.cache_hit".to_owned(), (robots.counts.hits + start_ms) as f64),
+        ("MAIN.n_object".to_owned(), start_ms as f64 * 0.8),
+    ]);
+    writer.proxy_counters(start_ms + length_ms, &counters).unwrap();
+}
+
+fn robots(
+    dice: &mut Dice,
+    story: Story,
+    phase: u16,
+    start_ms: u64,
+    length_ms: u64,
+    due: u64,
+    overloaded: bool,
+) -> RobotInterval {
+    let mut interval = RobotInterval { start_ms, length_ms, phase, ..RobotInterval::default() };
+    let c = &mut interval.counts;
+    let size = 4500;
+    c.due = due;
+    c.due_basic = due;
+    c.due_basic_bytes = due * size;
+    let offered = 0.15 + 0.40 * (start_ms as f64 / 20_000.0).min(1.0);
+    c.offered_hits = (due as f64 * offered) as u64;
+    c.offered_hit_bytes = c.offered_hits * size;
+    c.due_digest = dice.next();
+    c.unsent = if overloaded { due / 5 } else { 0 };
+    c.sent = due - c.unsent;
+    let wrong = if story == Story::Troubled && due > 200 { c.sent / 400 } else { 0 };
+    if wrong > 0 {
+        c.errors = BTreeMap::from([(ErrorKind::Stale, wrong), (ErrorKind::TimedOut, wrong / 3 + 1)]);
+    }
+    if story == Story::Invalid && phase == 3 {
+        c.errors.insert(ErrorKind::PortsExhausted, 5);
+    }
+    c.completed = c.sent - c.error_total().min(c.sent);
+    c.basic = c.completed;
+    c.basic_bytes = c.basic * size;
+    c.ideal_basic = c.sent;
+    c.ideal_basic_bytes = c.sent * size;
+    if story != Story::Direct {
+        c.ideal_hits = (c.sent as f64 * (offered - 0.005)) as u64;
+        c.ideal_hit_bytes = c.ideal_hits * size;
+        let found = if story == Story::Troubled { offered - 0.08 } else { offered - 0.011 };
+        c.hits = (c.basic as f64 * found) as u64;
+        c.hit_bytes = c.hits * size;
+        c.collapsed = c.basic / 200;
+        c.collapsed_bytes = c.collapsed * size;
+    }
+    c.misses = c.basic - c.hits - c.collapsed;
+    c.miss_bytes = c.misses * size;
+    c.body_bytes_in = c.basic_bytes;
+    c.wire_bytes_in = c.completed * (size + 310);
+    c.wire_bytes_out = c.sent * 180;
+    c.connections_opened = c.sent / 16;
+    c.connections_closed = c.sent / 17;
+    c.by_method = BTreeMap::from([("GET".to_owned(), c.completed)]);
+    c.by_type = BTreeMap::from([("basic".to_owned(), c.completed)]);
+    c.by_status = BTreeMap::from([(200, c.completed)]);
+    let (hits, misses) = (c.hits, c.completed - c.hits);
+    let (unsent, sent) = (c.unsent, c.sent);
+    let slow = if overloaded { 40.0 } else { 1.0 + due as f64 / PEAK_RATE };
+    times(dice, &mut interval.hit, hits, 260.0 * slow);
+    times(dice, &mut interval.miss, misses, 1900.0 * slow);
+    interval.lateness = dice.times(sent, 24.0);
+    interval.unsent_wait = dice.times(unsent, 900_000.0);
+    interval.levels = RobotLevels {
+        waiting: if overloaded { 350 + due / 4 } else { 0 },
+        in_flight: 2 + due / 500,
+        connections: 120 + due / 8,
+    };
+    interval
+}
+
+fn times(dice: &mut Dice, times: &mut assay_record::interval::Times, count: u64, typical_us: f64) {
+    times.response = dice.times(count, typical_us * 1.1);
+    times.service = dice.times(count, typical_us);
+    times.ttfb = dice.times(count, typical_us * 0.7);
+}
+
+fn origins(dice: &mut Dice, story: Story, robots: &RobotInterval) -> OriginInterval {
+    let mut interval = OriginInterval {
+        start_ms: robots.start_ms,
+        length_ms: robots.length_ms,
+        phase: robots.phase,
+        connections: 24 + robots.counts.due / 100,
+        ..OriginInterval::default()
+    };
+    let c = &mut interval.counts;
+    c.requests = if story == Story::Direct { robots.counts.sent } else { robots.counts.misses };
+    c.responses = c.requests;
+    if story == Story::Troubled {
+        c.validated_basic = robots.counts.hits / 50;
+        c.validated_basic_bytes = c.validated_basic * 4500;
+        c.validations = c.validated_basic;
+        c.not_modified = c.validated_basic;
+    }
+    c.body_bytes_out = c.requests * 4500;
+    c.wire_bytes_in = c.requests * 230;
+    c.wire_bytes_out = c.requests * 4850;
+    c.connections_opened = c.requests / 100;
+    c.connections_closed = c.requests / 110;
+    interval.service = dice.times(c.requests, 700.0);
+    interval
+}
+
+fn host(role: &str, start_ms: u64, length_ms: u64, cpu_us: u64, salt: u64) -> HostInterval {
+    HostInterval {
+        start_ms,
+        length_ms,
+        role: role.to_owned(),
+        cpu_us,
+        rss_bytes: 60_000_000 + start_ms * 2_000 + salt * 1000,
+        run_delay_us: cpu_us / 50,
+        descriptors: 200,
+        steal_us: if role == "host" { 2000 } else { 0 },
+    }
+}
+
+fn examples(writer: &mut SeriesWriter, story: Story) {
+    if story == Story::Troubled {
+        let example = |kind, at_ms, request: &str, detail: &str| ErrorExample {
+            kind,
+            at_ms,
+            phase: "fill".into(),
+            xact: "17.204.0".into(),
+            request: request.into(),
+            detail: detail.into(),
+        };
+        let stale = "expired 2 s before it was served from the store (Age: 64, version 3, current is 4)";
+        writer
+            .example(&example(ErrorKind::Stale, 6_204, "GET /w5f3a9c01/t00/0_00000000000003e8.gif", stale))
+            .unwrap();
+        let slow = "no complete answer after 30 s; 0 of 4,521 bytes came";
+        writer
+            .example(&example(ErrorKind::TimedOut, 9_010, "GET /w5f3a9c01/t00/0_00000000000004b1.gif", slow))
+            .unwrap();
+    }
+    if story == Story::Hostile {
+        writer
+            .example(&ErrorExample {
+                kind: ErrorKind::Foreign,
+                at_ms: 1,
+                phase: HOSTILE.into(),
+                xact: HOSTILE.into(),
+                request: HOSTILE.into(),
+                detail: HOSTILE.into(),
+            })
+            .unwrap();
+    }
+}
+
+fn info(story: Story) -> RunInfo {
+    let name =
+        |name: &str| if story == Story::Hostile { format!("{name}{HOSTILE}") } else { name.to_owned() };
+    let direct = story == Story::Direct;
+    let words = "assay run image.pg --proxy varnish --rehearse 60s --seed 7";
+    RunInfo {
+        schema: RUN_SCHEMA.into(),
+        assay_version: "0.1.0".into(),
+        command: words.split(' ').map(&name).collect(),
+        started_unix_ms: 1_769_864_709_000,
+        started_monotonic_ns: 1,
+        workload: WorkloadInfo {
+            name: name("image"),
+            sources: vec![(name("image.pg"), "9f2c51d0".into()), ("contents.pg".into(), "11aa52ee".into())],
+            robots: 1000,
+            origins: 4,
+            scale: (!direct).then_some(1.0 / 540.0),
+            private_as_public: false,
+            explained: vec![
+                name("1,000 robots, each 2.40 requests per second at load factor 1, over 4 origins."),
+                "Images of 4.5 KB (exponential), 80 % cachable, life cycle 30 days.".into(),
+                "55 % of requests revisit an object; popularity is Zipf, newest first.".into(),
+            ],
+        },
+        seed: 7,
+        world: 0x5f3a_9c01,
+        stream_digest: "8d1f00c2a94be771".into(),
+        stream_digest_requests: 1000,
+        target: TargetInfo {
+            name: if direct { "direct".into() } else { name("varnish") },
+            version: if direct { String::new() } else { name("7.1.1") },
+            mode: if direct { "direct".into() } else { "reverse".into() },
+            address: "127.0.0.40:8080".into(),
+            memory_bytes: (!direct).then_some(1 << 30),
+            disk_bytes: None,
+            notes: if direct {
+                vec![]
+            } else {
+                vec![name("A HEAD miss fetches and stores the whole object.")]
+            },
+        },
+        placement: placement(direct),
+        host: HostInfo {
+            kernel: "6.1.0-31-amd64".into(),
+            cpus: 2,
+            cpu_model: name("AMD EPYC 7B13"),
+            memory_bytes: 8_323_000_000,
+            descriptor_limit: 20_000,
+            settings: BTreeMap::from([
+                ("net.ipv4.ip_local_port_range".to_owned(), "32768 60999".to_owned()),
+                ("net.ipv4.tcp_congestion_control".to_owned(), name("cubic")),
+            ]),
+        },
+        phases: phases(story),
+        boundaries: Vec::new(),
+        verdict: verdict(story),
+        finished: true,
+    }
+}
+
+fn placement(direct: bool) -> Vec<PlacementInfo> {
+    let role = |role: &str, pid, cpus: &[u32], listening: &[&str]| PlacementInfo {
+        role: role.into(),
+        pid,
+        cpus: cpus.to_vec(),
+        threads: 1,
+        listening: listening.iter().map(|&address| address.to_owned()).collect(),
+    };
+    let mut all = vec![
+        role("origins", 4101, &[0], &["127.0.0.41:8081", "127.0.0.41:8082"]),
+        role("robots", 4103, &[0], &[]),
+    ];
+    if !direct {
+        all.push(role("proxy", 4102, &[1], &["127.0.0.40:8080"]));
+    }
+    all
+}
+
+fn phases(story: Story) -> Vec<PhaseInfo> {
+    let mut start = 0;
+    schedule(story)
+        .into_iter()
+        .map(|(name, seconds, begin, end)| {
+            let planned_start_ms = Some(start);
+            start += seconds * 1000;
+            PhaseInfo {
+                name: if story == Story::Hostile { format!("{name}{HOSTILE}") } else { name.to_owned() },
+                planned_start_ms,
+                planned_end_ms: Some(start),
+                goal: format!("{seconds} s"),
+                load: (begin, end),
+                recurrence: (1.0, 1.0),
+                log_stats: true,
+                ..PhaseInfo::default()
+            }
+        })
+        .collect()
+}
+
+fn verdict(story: Story) -> Verdict {
+    let warning = if story == Story::Hostile { HOSTILE } else { "Robots and origins shared processor 0." };
+    Verdict {
+        valid: story != Story::Invalid,
+        partial: matches!(story, Story::Interrupted | Story::Nothing),
+        faults: match story {
+            Story::Invalid => vec![FaultInfo {
+                blame: "assay".into(),
+                message: "Robots used 99 % of their processor during top1: give them one more.".into(),
+            }],
+            _ => Vec::new(),
+        },
+        warnings: vec![warning.into()],
+    }
+}

@@ -1,0 +1,59 @@
+//! The terminal summary: golden, within its width, and safe to print.
+
+use assay_report::terminal::{Style, render};
+
+use crate::summary::{golden, golden_path, of};
+use crate::synthetic::Story;
+
+#[test]
+fn the_terminal_summary_stays_as_it_is() {
+    let cases = [
+        (Story::Good, 100, "good-100.txt"),
+        (Story::Good, 200, "good-200.txt"),
+        (Story::Troubled, 100, "troubled-100.txt"),
+        (Story::Invalid, 80, "invalid-80.txt"),
+        (Story::Interrupted, 80, "interrupted-80.txt"),
+        (Story::Direct, 80, "direct-80.txt"),
+        (Story::Nothing, 80, "nothing-80.txt"),
+    ];
+    for (story, width, name) in cases {
+        golden(&golden_path(name), &render(&of(story), &Style { colour: false, width }));
+    }
+}
+
+#[test]
+fn no_line_of_a_table_is_wider_than_the_terminal() {
+    for story in Story::ALL.into_iter().filter(|story| *story != Story::Hostile) {
+        for width in [72, 80, 100, 140, 200] {
+            for line in render(&of(story), &Style { colour: false, width }).lines() {
+                assert!(line.chars().count() <= width, "{story:?} at {width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_colour_there_is_no_escape_and_with_it_the_words_are_the_same() {
+    for story in Story::ALL {
+        let plain = render(&of(story), &Style { colour: false, width: 100 });
+        assert!(!plain.contains('\u{1b}'), "{story:?}");
+        let coloured = render(&of(story), &Style { colour: true, width: 100 });
+        let mut stripped = String::new();
+        let mut rest = coloured.as_str();
+        while let Some((before, after)) = rest.split_once("\u{1b}[") {
+            stripped.push_str(before);
+            rest = after.split_once('m').unwrap().1;
+        }
+        stripped.push_str(rest);
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(&stripped), words(&plain), "{story:?}");
+    }
+}
+
+#[test]
+fn invalid_and_partial_come_before_any_number() {
+    let text = render(&of(Story::Invalid), &Style { colour: false, width: 100 });
+    assert!(text.lines().nth(1).unwrap().starts_with("INVALID"), "{text}");
+    let text = render(&of(Story::Interrupted), &Style { colour: false, width: 100 });
+    assert!(text.lines().nth(1).unwrap().starts_with("PARTIAL"), "{text}");
+}
