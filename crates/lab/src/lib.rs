@@ -8,11 +8,23 @@
 //! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
+pub mod address;
+pub mod checks;
+pub mod counters;
 pub mod description;
 pub mod error;
 pub mod event;
+pub mod host;
+pub mod placement;
 pub mod plan;
+pub mod probe;
+pub mod process;
+pub mod real;
+pub mod roles;
 mod run;
+#[cfg(test)]
+mod testing;
+pub mod work;
 
 pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;

@@ -15,8 +15,8 @@ use serde::Deserialize;
 
 use crate::plan::Mode;
 
-pub use shipped::{described, find};
 pub(crate) use read::check_capacity;
+pub use shipped::{described, find};
 pub use template::{Origin, Settings};
 
 /// A description that cannot be used: which file, which line, which field, what was expected.
@@ -172,6 +172,9 @@ pub struct CounterSource {
     /// Or: path to ask the proxy itself for. *Template.*
     #[serde(default)]
     pub path: Option<String>,
+    /// Host that the proxy is asked for; none: where it listens. *Template.*
+    #[serde(default)]
+    pub host: Option<String>,
     /// Or: a log below the work directory; occurrences in its new lines are counted.
     #[serde(default)]
     pub log: Option<String>,
@@ -240,7 +243,9 @@ impl TryFrom<String> for Term {
         let (factor, name) = match rest.split_once('*') {
             Some((factor, name)) => match factor.trim().parse::<u32>() {
                 Ok(factor) => (i64::from(factor), name),
-                Err(_) => return Err(format!("`{factor}` in `{text}` is no whole number; write `1024*name`")),
+                Err(_) => {
+                    return Err(format!("`{factor}` in `{text}` is no whole number; write `1024*name`"));
+                }
             },
             None => (1, rest),
         };

@@ -163,9 +163,9 @@ fn try_templates(description: &Description, settings: &Settings) -> Result<(), W
         for argument in &source.command {
             try_template(settings, argument, &path)?;
         }
-        if let Some(asked) = &source.path {
-            let path = [Step::Key("counters"), Step::Index(index), Step::Key("path")];
-            try_template(settings, asked, &path)?;
+        for (key, template) in [("path", &source.path), ("host", &source.host)] {
+            let path = [Step::Key("counters"), Step::Index(index), Step::Key(key)];
+            template.as_ref().map_or(Ok(()), |template| try_template(settings, template, &path))?;
         }
     }
     Ok(())
@@ -179,7 +179,8 @@ fn try_program(settings: &Settings, program: &Program, path: &[Step]) -> Result<
         place.push(Step::Index(index));
         try_template(settings, argument, &place)?;
     }
-    let runs = program.command.first().is_some_and(|name| settings.fill(name).is_ok_and(|name| !name.is_empty()));
+    let runs =
+        program.command.first().is_some_and(|name| settings.fill(name).is_ok_and(|name| !name.is_empty()));
     if !runs {
         return Err(Wrong::at(&command, "must name a program"));
     }
@@ -239,7 +240,11 @@ fn spell(path: &[Step]) -> String {
 }
 
 /// What `--memory` and `--disk` would be, where a description's stores accept them; else what to say instead.
-pub(crate) fn check_capacity(description: &Description, memory_bytes: u64, disk_bytes: u64) -> Result<(), String> {
+pub(crate) fn check_capacity(
+    description: &Description,
+    memory_bytes: u64,
+    disk_bytes: u64,
+) -> Result<(), String> {
     let capacity = &description.capacity;
     let has = |store| capacity.stores.contains(&store);
     let title = &description.title;

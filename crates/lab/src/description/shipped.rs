@@ -70,8 +70,9 @@ fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
 
 fn read_file(path: &Path) -> Result<Description, DescriptionError> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| DescriptionError { message: format!("cannot read the proxy description {file}: {e}") })?;
+    let text = std::fs::read_to_string(path).map_err(|e| DescriptionError {
+        message: format!("cannot read the proxy description {file}: {e}"),
+    })?;
     Description::read(&file, &text)
 }
 

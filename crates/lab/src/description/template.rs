@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::plan::Mode;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
-use crate::plan::Mode;
 
 /// One origin as templates see it.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,221 @@
+//! Which addresses a run uses: loopback addresses of its own, and never "find a free port and hope".
+//!
+//! A run claims a network 127.N.0.0/16 by listening on one fixed address in it; another run finds that taken and
+//! claims another. Within its network a role binds addresses that nobody else uses.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+
+use assay_workload::model::Workload;
+
+use crate::error::LabError;
+
+/// Networks that runs claim: 127.16.0.0/16 to 127.239.0.0/16; what is below is for people and services.
+const FIRST_NETWORK: u64 = 16;
+const NETWORKS: u64 = 224;
+/// Port of the address that is the claim.
+const CLAIM_PORT: u16 = 61_999;
+/// First port that a proxy is offered; where somebody listens on all addresses, the next ones.
+const PROXY_PORT: u16 = 8080;
+/// Port of an origin whose own port cannot be used (below 1024, or none).
+const ORIGIN_PORT: u16 = 9000;
+/// How many ports are tried.
+const PORT_TRIES: u16 = 200;
+/// Third byte of the first robot address; origins come before.
+const ROBOT_BLOCK: usize = 64;
+/// Hosts used of each 127.N.B.0/24.
+const HOSTS_PER_BLOCK: usize = 250;
+
+/// A loopback network that belongs to this run until it is dropped.
+#[derive(Debug)]
+pub struct LoopbackNet {
+    second_byte: u8,
+    _claim: TcpListener,
+}
+
+impl LoopbackNet {
+    /// Claims one that no other run has.
+    pub fn claim() -> Result<Self, LabError> {
+        let start = RandomState::new().hash_one(std::process::id());
+        for step in 0..NETWORKS {
+            // Both fit: the sum is below 240.
+            let second_byte = (FIRST_NETWORK + (start % NETWORKS + step) % NETWORKS) as u8;
+            let address = SocketAddr::from(([127, second_byte, 255, 254], CLAIM_PORT));
+            match TcpListener::bind(address) {
+                Ok(claim) => return Ok(Self { second_byte, _claim: claim }),
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
+                Err(e) => {
+                    return Err(LabError::plan(format!(
+                        "cannot use loopback addresses of the run's own (tried {address}: {e}); is the loopback \
+                         interface up?"
+                    )));
+                }
+            }
+        }
+        Err(LabError::plan(format!(
+            "all {NETWORKS} loopback networks are taken by other runs; wait for one to end"
+        )))
+    }
+
+    fn address(&self, block: usize, host: usize) -> Ipv4Addr {
+        // Callers keep both below 256.
+        Ipv4Addr::new(127, self.second_byte, block as u8, host as u8)
+    }
+
+    /// Where the proxy listens.
+    pub fn proxy(&self) -> Result<SocketAddr, LabError> {
+        self.free_port(self.address(0, 1), PROXY_PORT)
+    }
+
+    /// Where the workload's origins listen, in its order; their own ports where those can be used.
+    pub fn origins(&self, workload: &Workload) -> Result<Vec<SocketAddr>, LabError> {
+        let room = ROBOT_BLOCK - 1;
+        if workload.origins.len() > room * HOSTS_PER_BLOCK {
+            return Err(LabError::plan(format!(
+                "the workload has {} origins and there are loopback addresses for {}; give it fewer addresses",
+                workload.origins.len(),
+                room * HOSTS_PER_BLOCK
+            )));
+        }
+        let origins = workload.origins.iter().enumerate();
+        origins
+            .map(|(index, origin)| {
+                let ip = self.address(1 + index / HOSTS_PER_BLOCK, 1 + index % HOSTS_PER_BLOCK);
+                self.free_port(ip, usable_port(&origin.authority))
+            })
+            .collect()
+    }
+
+    /// Source addresses of robots, one for each robot address of the workload, in order of first appearance.
+    pub fn robots(&self, addresses: usize) -> Vec<IpAddr> {
+        let room = (256 - ROBOT_BLOCK) * HOSTS_PER_BLOCK;
+        let place = |index: usize| {
+            let index = index % room;
+            self.address(ROBOT_BLOCK + index / HOSTS_PER_BLOCK, 1 + index % HOSTS_PER_BLOCK)
+        };
+        // The last block holds the claim, but not on one of these hosts.
+        (0..addresses).map(|index| IpAddr::V4(place(index))).collect()
+    }
+
+    /// The first port from `wanted` on that can be bound. It is this run's address, so a port that is free stays so
+    /// unless somebody binds it on all addresses.
+    fn free_port(&self, ip: Ipv4Addr, wanted: u16) -> Result<SocketAddr, LabError> {
+        let mut last = None;
+        for port in wanted..wanted.saturating_add(PORT_TRIES) {
+            let address = SocketAddr::from((ip, port));
+            match TcpListener::bind(address) {
+                Ok(_) => return Ok(address),
+                Err(e) => last = Some(e),
+            }
+        }
+        let last = last.map_or_else(|| "no port was tried".into(), |e| e.to_string());
+        Err(LabError::plan(format!(
+            "cannot listen on {ip}, ports {wanted} to {}: {last}",
+            wanted.saturating_add(PORT_TRIES - 1)
+        )))
+    }
+}
+
+/// The port of an authority when a process without rights can bind it, else a common one.
+fn usable_port(authority: &str) -> u16 {
+    let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    port.filter(|port| (1024..=u16::MAX - PORT_TRIES).contains(port)).unwrap_or(ORIGIN_PORT)
+}
+
+/// The different robot addresses of a workload, in order of first appearance.
+pub fn robot_hosts(workload: &Workload) -> Vec<&str> {
+    let mut seen = std::collections::HashSet::new();
+    let all = workload.robots.iter().flat_map(|group| &group.addresses).map(|address| address.host.as_str());
+    all.filter(|host| seen.insert(*host)).collect()
+}
+
+/// True for an address that belongs to this machine or to somebody's own network.
+pub fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [first, second, ..] = v4.octets();
+            let carrier_grade = first == 100 && (64..128).contains(&second);
+            v4.is_loopback() || v4.is_private() || v4.is_link_local() || v4.is_unspecified() || carrier_grade
+        }
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_private(IpAddr::V4(v4)),
+            None => {
+                let first = v6.segments()[0];
+                v6.is_loopback()
+                    || v6.is_unspecified()
+                    || first & 0xfe00 == 0xfc00
+                    || first & 0xffc0 == 0xfe80
+            }
+        },
+    }
+}
+
+/// Says why an address given by the user cannot be listened on; none when it can.
+pub fn cannot_listen(address: SocketAddr) -> Option<String> {
+    let error = TcpListener::bind(address).err()?;
+    let advice = match error.kind() {
+        io::ErrorKind::AddrInUse => "something listens there already: stop it, or name another address",
+        io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
+        io::ErrorKind::PermissionDenied => "ports below 1024 need root: name a higher one",
+        _ => "name another address",
+    };
+    Some(format!("cannot listen on {address}: {error}; {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_never_share_a_network() {
+        let (one, two) = (LoopbackNet::claim().unwrap(), LoopbackNet::claim().unwrap());
+        assert_ne!(one.second_byte, two.second_byte);
+    }
+
+    #[test]
+    fn no_address_is_given_twice() {
+        let net = LoopbackNet::claim().unwrap();
+        let robots = net.robots((256 - ROBOT_BLOCK) * HOSTS_PER_BLOCK);
+        let different: std::collections::HashSet<_> = robots.iter().collect();
+        assert_eq!(different.len(), robots.len());
+        assert!(!different.contains(&IpAddr::V4(net.address(0, 1))));
+        assert!(!different.contains(&IpAddr::V4(net.address(255, 254))));
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_passed_over() {
+        let net = LoopbackNet::claim().unwrap();
+        let first = net.proxy().unwrap();
+        let _held = TcpListener::bind(first).unwrap();
+        assert_ne!(net.proxy().unwrap(), first);
+        assert!(cannot_listen(first).unwrap().contains("something listens there already"));
+    }
+
+    #[test]
+    fn origins_keep_their_port_where_it_can_be_used() {
+        assert_eq!(usable_port("192.168.0.2:9100"), 9100);
+        assert_eq!(usable_port("www.example:80"), ORIGIN_PORT);
+        assert_eq!(usable_port("www.example"), ORIGIN_PORT);
+        assert_eq!(usable_port("www.example:65500"), ORIGIN_PORT);
+    }
+
+    #[test]
+    fn public_addresses_are_told_from_private_ones() {
+        for own in [
+            "127.1.2.3",
+            "10.1.2.3",
+            "192.168.0.1",
+            "172.16.0.1",
+            "169.254.1.1",
+            "100.64.0.1",
+            "::1",
+            "fd00::1",
+        ] {
+            assert!(is_private(own.parse().unwrap()), "{own}");
+        }
+        for others in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2001:db8::1", "::ffff:8.8.8.8"] {
+            assert!(!is_private(others.parse().unwrap()), "{others}");
+        }
+    }
+}

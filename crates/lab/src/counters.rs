@@ -1,0 +1,192 @@
+//! What a proxy counts itself, in its own words, and what that is in ours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use assay_record::role::ProxyCounters;
+
+use crate::description::{Counter, CounterFormat, CounterSource};
+
+/// Values by the proxy's own names.
+pub type Values = BTreeMap<String, i64>;
+
+/// Reads a text of counters.
+pub fn parse(format: CounterFormat, text: &str) -> Result<Values, String> {
+    match format {
+        CounterFormat::VarnishstatJson => parse_varnishstat(text),
+        CounterFormat::Lines => Ok(parse_lines(text)),
+        CounterFormat::LogWords => Err("a log is followed, not parsed as a whole".into()),
+    }
+}
+
+fn parse_varnishstat(text: &str) -> Result<Values, String> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        counters: BTreeMap<String, Value>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Value {
+        value: i64,
+    }
+    let document: Document =
+        serde_json::from_str(text).map_err(|e| format!("not varnishstat's JSON: {e}"))?;
+    Ok(document.counters.into_iter().map(|(name, value)| (name, value.value)).collect())
+}
+
+/// Lines `name = 12.5 unit` or `name: 12`; the number's fraction is dropped; other lines are passed over.
+fn parse_lines(text: &str) -> Values {
+    let number = |value: &str| {
+        let first = value.split_whitespace().next()?;
+        // Counters above 2^63 do not occur; a float that large saturates.
+        first.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number as i64)
+    };
+    text.lines()
+        .filter_map(|line| {
+            let (name, value) = line.split_once('=').or_else(|| line.split_once(':'))?;
+            Some((name.trim().to_owned(), number(value)?))
+        })
+        .collect()
+}
+
+/// Follows a log and counts the lines in which a word begins with one of some words.
+#[derive(Debug, Default)]
+pub struct LogFollower {
+    words: BTreeSet<String>,
+    counts: Values,
+    offset: u64,
+    /// The last line, as long as its end is missing.
+    rest: Vec<u8>,
+}
+
+impl LogFollower {
+    /// Follows from the beginning, counting the words that `source` names.
+    pub fn new(source: &CounterSource) -> Self {
+        let words = source.names.values().flatten().map(|term| term.name.clone()).collect();
+        Self { words, ..Self::default() }
+    }
+
+    /// Reads what is new. A log that is not there yet is an empty one.
+    pub fn read(&mut self, path: &Path) -> io::Result<&Values> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(&self.counts),
+            Err(e) => return Err(e),
+        };
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut new = Vec::new();
+        self.offset += file.read_to_end(&mut new)? as u64;
+        self.take(&new);
+        Ok(&self.counts)
+    }
+
+    fn take(&mut self, new: &[u8]) {
+        self.rest.extend_from_slice(new);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return };
+        let whole: Vec<u8> = self.rest.drain(..=end).collect();
+        for line in String::from_utf8_lossy(&whole).lines() {
+            for word in &self.words {
+                if line.split(' ').any(|part| part.starts_with(word.as_str())) {
+                    *self.counts.entry(word.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Adds what a source says to our own counters; what it does not have counts as 0.
+pub fn translate(source: &CounterSource, values: &Values, into: &mut ProxyCounters) {
+    for (counter, terms) in &source.names {
+        let value = |name: &str| values.get(name).copied().unwrap_or(0);
+        let sum: i64 = terms.iter().map(|term| term.factor.saturating_mul(value(&term.name))).sum();
+        *field(*counter, into) += u64::try_from(sum).unwrap_or(0);
+    }
+}
+
+fn field(counter: Counter, of: &mut ProxyCounters) -> &mut u64 {
+    match counter {
+        Counter::Requests => &mut of.requests,
+        Counter::Hits => &mut of.hits,
+        Counter::Collapsed => &mut of.collapsed,
+        Counter::Revalidated => &mut of.revalidated,
+        Counter::Misses => &mut of.misses,
+        Counter::Passed => &mut of.passed,
+        Counter::Evictions => &mut of.evictions,
+        Counter::Objects => &mut of.objects,
+        Counter::StoredBytes => &mut of.stored_bytes,
+        Counter::OriginRequests => &mut of.origin_requests,
+        Counter::OriginErrors => &mut of.origin_errors,
+    }
+}
+
+/// Our counters by name, for the record.
+pub fn by_name(counters: &ProxyCounters) -> BTreeMap<String, f64> {
+    let named = [
+        ("requests", counters.requests),
+        ("hits", counters.hits),
+        ("collapsed", counters.collapsed),
+        ("revalidated", counters.revalidated),
+        ("misses", counters.misses),
+        ("passed", counters.passed),
+        ("evictions", counters.evictions),
+        ("objects", counters.objects),
+        ("stored_bytes", counters.stored_bytes),
+        ("origin_requests", counters.origin_requests),
+        ("origin_errors", counters.origin_errors),
+    ];
+    named.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> CounterSource {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn varnishstats_counters_are_found_by_name() {
+        let text = r#"{"version": 1, "counters": {"MAIN.cache_hit": {"description": "x", "value": 7}}}"#;
+        assert_eq!(parse(CounterFormat::VarnishstatJson, text).unwrap()["MAIN.cache_hit"], 7);
+        assert!(parse(CounterFormat::VarnishstatJson, "no").is_err());
+    }
+
+    #[test]
+    fn lines_of_both_kinds_are_read_and_others_passed_over() {
+        let text = "a.b = 3\n\tStorage Swap size:\t12 KB\nload: 1.9%\nratio = 2.5\nStart Time:\tFri\nodd\n";
+        let values = parse(CounterFormat::Lines, text).unwrap();
+        assert_eq!((values["a.b"], values["Storage Swap size"], values["ratio"]), (3, 12, 2));
+        assert_eq!(values.len(), 3);
+    }
+
+    #[test]
+    fn a_log_is_counted_line_by_line_wherever_it_is_cut() {
+        let source =
+            source("format = \"log-words\"\nlog = \"a\"\n[names]\nhits = [\"HIT/\"]\nmisses = [\"MISS/\"]");
+        let log = "1 HIT/200 x\n2 MISS/200 HIT/ish\n3 XHIT/200 y\n4 HIT/304 z";
+        for cut in 0..log.len() {
+            let mut follower = LogFollower::new(&source);
+            follower.take(&log.as_bytes()[..cut]);
+            follower.take(&log.as_bytes()[cut..]);
+            follower.take(b"\n");
+            let mut counters = ProxyCounters::default();
+            translate(&source, &follower.counts, &mut counters);
+            assert_eq!((counters.hits, counters.misses), (3, 1), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn terms_are_added_with_their_factors_and_never_go_below_zero() {
+        let source = source(
+            "format = \"lines\"\npath = \"/\"\n[names]\nmisses = [\"all\", \"-hits\"]\nstored-bytes = [\"1024*kb\"]\n\
+             hits = [\"-all\"]",
+        );
+        let values = Values::from([("all".into(), 10), ("hits".into(), 4), ("kb".into(), 2)]);
+        let mut counters = ProxyCounters::default();
+        translate(&source, &values, &mut counters);
+        assert_eq!((counters.misses, counters.stored_bytes, counters.hits), (6, 2048, 0));
+        assert_eq!(by_name(&counters)["misses"], 6.0);
+    }
+}

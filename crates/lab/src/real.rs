@@ -1,0 +1,477 @@
+//! A real proxy from start to stop, as its description says.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use assay_record::role::ProxyCounters;
+use rustix::process::Signal;
+
+use crate::counters::{self, LogFollower};
+use crate::description::{CounterFormat, CounterSource, Description, Origin, Program, Settings, StopSignal};
+use crate::error::LabError;
+use crate::plan::Mode;
+use crate::probe;
+use crate::process::{self, Keeper, Launch, Process, Stopped};
+use crate::work::{self, WorkDir};
+
+/// Everything that the proxy itself prints.
+const OUTPUT: &str = "output.log";
+/// How long a program that only prints something may take.
+const QUICK: Duration = Duration::from_secs(10);
+/// How long one attempt at a first request may take.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// Pause between attempts.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a run decided about a real proxy.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// How it is driven.
+    pub description: Description,
+    /// How it is spoken to.
+    pub mode: Mode,
+    /// Where it is to listen.
+    pub listen: SocketAddr,
+    /// The origins behind it.
+    pub origins: Vec<Origin>,
+    /// Memory for its cache.
+    pub memory_bytes: u64,
+    /// Disk for its cache.
+    pub disk_bytes: u64,
+    /// Processors it may use; empty: any.
+    pub cpus: Vec<u32>,
+    /// How many those are.
+    pub cpu_count: u32,
+    /// Processors that programs beside it may use; empty: any.
+    pub helper_cpus: Vec<u32>,
+    /// Descriptors that a process may have.
+    pub descriptors: u64,
+    /// Connections that robots may open at once.
+    pub connections: u64,
+    /// Where its configuration, logs and counters are kept.
+    pub keep: PathBuf,
+    /// Where its work directory is made; none: the system's temporary directory.
+    pub temp: Option<PathBuf>,
+}
+
+/// A real proxy that runs. Dropped, it is killed; what is to be kept is kept either way.
+#[derive(Debug)]
+pub struct RealProxy {
+    choice: Choice,
+    settings: Settings,
+    // In this order: programs end before their directory goes.
+    companions: Vec<Process>,
+    process: Process,
+    keeper: Option<Keeper>,
+    work: WorkDir,
+    kept: bool,
+}
+
+/// True when the lab may change users.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+impl RealProxy {
+    /// Starts it, with an empty cache; it may not answer yet.
+    pub async fn start(choice: Choice) -> Result<Self, LabError> {
+        let owner = match &choice.description.user {
+            Some(user) if is_root() => Some(work::find_user(user).ok_or_else(|| no_user(&choice, user))?),
+            _ => None,
+        };
+        let work = WorkDir::create(&choice.description.name, choice.temp.as_deref(), owner)?;
+        let settings = settings(&choice, &work);
+        let set_up = set_up(&choice, &settings, &work).await;
+        // Whatever happened: its configuration is worth looking at.
+        let started = match set_up {
+            Ok(()) => launch(&choice, &settings, &work, &choice.description.start, None),
+            Err(error) => Err(error),
+        };
+        let process = match started {
+            Ok(process) => process,
+            Err(error) => {
+                keep(&choice, &work);
+                return Err(error);
+            }
+        };
+        let signal = signal_name(choice.description.stop.signal);
+        let keeper = Keeper::start(&process, signal, work.path(), &work.path().join(OUTPUT));
+        let title = choice.description.title.clone();
+        let mut proxy =
+            Self { choice, settings, companions: Vec::new(), process, keeper: None, work, kept: false };
+        proxy.keeper = Some(keeper.map_err(|e| LabError::run(format!("cannot watch over {title}: {e}")))?);
+        Ok(proxy)
+    }
+
+    /// Waits until a request through it to every origin is answered with 200; starts what runs beside it.
+    pub async fn wait_ready(&mut self) -> Result<(), LabError> {
+        let patience = self.choice.description.ready_patience();
+        let deadline = Instant::now() + patience;
+        let path = self.choice.description.ready.path.clone();
+        for origin in self.choice.origins.clone() {
+            let mut seen = "no attempt was made".to_owned();
+            loop {
+                if let Some(status) = self.process.ended() {
+                    return Err(
+                        self.did_not_start(&format!("it ended ({status}) before it answered a request"))
+                    );
+                }
+                if Instant::now() >= deadline {
+                    let what = format!(
+                        "a request through it for http://{}{path} was not answered with 200 within {patience:?} \
+                         (last seen: {seen})",
+                        origin.authority
+                    );
+                    return Err(self.did_not_start(&what));
+                }
+                match ask(self.settings.listen, self.choice.mode, &origin, &path).await {
+                    Ok(200) => break,
+                    Ok(status) => seen = format!("status {status}"),
+                    Err(e) => seen = e.to_string(),
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        for companion in &self.choice.description.companions {
+            let group = Some(self.process.pid);
+            self.companions.push(launch(&self.choice, &self.settings, &self.work, companion, group)?);
+        }
+        Ok(())
+    }
+
+    /// Its first processes, for its account.
+    pub fn pids(&self) -> Vec<u32> {
+        std::iter::once(&self.process).chain(&self.companions).map(|process| process.pid).collect()
+    }
+
+    /// Why it does not run any more; none while it does.
+    pub fn died(&mut self) -> Option<String> {
+        let status = self.process.ended()?;
+        let title = &self.choice.description.title;
+        Some(match self.words() {
+            words if words.is_empty() => format!("{title} ended by itself ({status})"),
+            words => format!("{title} ended by itself ({status}); the last it said:\n{words}"),
+        })
+    }
+
+    /// A reader of its counters.
+    pub fn counter_reader(&self) -> CounterReader {
+        CounterReader {
+            sources: self
+                .choice
+                .description
+                .counters
+                .iter()
+                .map(|s| (s.clone(), LogFollower::new(s)))
+                .collect(),
+            settings: self.settings.clone(),
+            cpus: self.choice.helper_cpus.clone(),
+            raw: Vec::new(),
+        }
+    }
+
+    /// Stops it and what runs beside it, and keeps what is to be kept. `last` may read its logs once more then.
+    pub async fn stop(mut self, last: Option<&mut CounterReader>) -> (Stopped, Option<ProxyCounters>) {
+        let stop = &self.choice.description.stop;
+        let signal = match stop.signal {
+            StopSignal::Term => Signal::TERM,
+            StopSignal::Int => Signal::INT,
+            StopSignal::Quit => Signal::QUIT,
+        };
+        let patience = self.choice.description.stop_patience();
+        for companion in &mut self.companions {
+            companion.stop(Signal::TERM, patience).await;
+        }
+        let stopped = self.process.stop(signal, patience).await;
+        if let Some(keeper) = self.keeper.take() {
+            keeper.release().await;
+        }
+        let counters = match last {
+            Some(reader) => reader.read_logs_again(),
+            None => None,
+        };
+        keep(&self.choice, &self.work);
+        self.kept = true;
+        (stopped, counters)
+    }
+
+    fn words(&self) -> String {
+        let logs = self.choice.description.logs.iter().filter(|log| !log.contains("access"));
+        let mut files: Vec<PathBuf> = logs.map(|log| self.work.path().join(log)).collect();
+        files.push(self.work.path().join(OUTPUT));
+        process::last_words(&files.iter().map(PathBuf::as_path).collect::<Vec<_>>())
+    }
+
+    fn did_not_start(&self, what: &str) -> LabError {
+        let title = &self.choice.description.title;
+        let said = match self.words() {
+            words if words.is_empty() => "it said nothing".to_owned(),
+            words => format!("it said:\n{words}"),
+        };
+        LabError::run(format!(
+            "{title} did not start: {what}; {said}\nIts configuration and output are in {}.",
+            self.choice.keep.display()
+        ))
+    }
+}
+
+impl Drop for RealProxy {
+    fn drop(&mut self) {
+        if !self.kept {
+            keep(&self.choice, &self.work);
+        }
+    }
+}
+
+/// One request through a proxy (or straight to an origin) for an origin's object; the status.
+pub async fn ask(proxy: SocketAddr, mode: Mode, origin: &Origin, path: &str) -> std::io::Result<u16> {
+    let target = match mode {
+        Mode::Reverse => path.to_owned(),
+        Mode::Forward => format!("http://{}{path}", SocketAddr::new(parse_ip(&origin.ip)?, origin.port)),
+    };
+    let host = match mode {
+        Mode::Reverse => origin.authority.clone(),
+        Mode::Forward => format!("{}:{}", origin.ip, origin.port),
+    };
+    Ok(probe::get(proxy, &host, &target, ATTEMPT).await?.0)
+}
+
+fn parse_ip(ip: &str) -> std::io::Result<std::net::IpAddr> {
+    ip.parse().map_err(std::io::Error::other)
+}
+
+fn no_user(choice: &Choice, user: &str) -> LabError {
+    LabError::plan(format!(
+        "{} is to run as the user `{user}`, and there is none of that name; install the Debian package `{}`, or change \
+         `user` in its description",
+        choice.description.title,
+        choice.description.package.as_deref().unwrap_or(&choice.description.name)
+    ))
+}
+
+fn settings(choice: &Choice, work: &WorkDir) -> Settings {
+    Settings {
+        listen: choice.listen,
+        work: work.path().to_owned(),
+        origins: choice.origins.clone(),
+        memory_bytes: choice.memory_bytes,
+        disk_bytes: choice.disk_bytes,
+        mode: choice.mode,
+        is_root: is_root(),
+        user: choice.description.user.clone().unwrap_or_default(),
+        cpus: choice.cpu_count,
+        descriptors: choice.descriptors,
+        connections: choice.connections,
+        instance: instance(work.path()),
+    }
+}
+
+/// A name that no other instance has: the work directory's is one already.
+fn instance(work: &Path) -> String {
+    let name = work.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.chars().filter(char::is_ascii_alphanumeric).collect()
+}
+
+/// Makes directories and files, and runs what must run before.
+async fn set_up(choice: &Choice, settings: &Settings, work: &WorkDir) -> Result<(), LabError> {
+    let description = &choice.description;
+    let title = &description.title;
+    let cannot =
+        |what: &str, e: &dyn std::fmt::Display| LabError::run(format!("cannot {what} for {title}: {e}"));
+    for directory in &description.directories {
+        work.make_dir(directory).map_err(|e| cannot(&format!("make {directory}"), &e))?;
+    }
+    for file in &description.files {
+        let text = settings.fill(&file.text).map_err(|e| cannot(&format!("fill in {}", file.path), &e))?;
+        work.write(&file.path, &text).map_err(|e| cannot(&format!("write {}", file.path), &e))?;
+    }
+    for program in &description.prepare {
+        let command = settings.fill_command(&program.command).map_err(|e| cannot("fill in a command", &e))?;
+        let spelt = command.join(" ");
+        let patience = description.ready_patience();
+        let output = process::run_to_end(&command, work.path(), &choice.helper_cpus, patience)
+            .await
+            .map_err(|e| cannot(&format!("run `{spelt}`"), &e))?;
+        if !output.status.success() {
+            let words = [output.stdout, output.stderr].concat();
+            let words = String::from_utf8_lossy(&words);
+            return Err(LabError::run(format!(
+                "{title} did not start: `{spelt}` ended with {}; it said:\n{}",
+                output.status,
+                words.trim_end()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn launch(
+    choice: &Choice,
+    settings: &Settings,
+    work: &WorkDir,
+    program: &Program,
+    group: Option<u32>,
+) -> Result<Process, LabError> {
+    let title = &choice.description.title;
+    let cannot = |e: &dyn std::fmt::Display| {
+        LabError::run(format!("{title} did not start: `{}` cannot be run: {e}", program.command.join(" ")))
+    };
+    let command = settings.fill_command(&program.command).map_err(|e| cannot(&e))?;
+    let (name, arguments) = command.split_first().ok_or_else(|| cannot(&"no program is named"))?;
+    let found = process::find_program(name).ok_or_else(|| cannot(&"it is not installed"))?;
+    let environment: Result<_, minijinja::Error> =
+        program.environment.iter().map(|(key, value)| Ok((key.clone(), settings.fill(value)?))).collect();
+    Process::start(Launch {
+        program: found.into(),
+        arguments: arguments.iter().map(Into::into).collect(),
+        environment: environment.map_err(|e| cannot(&e))?,
+        directory: work.path(),
+        cpus: &choice.cpus,
+        talks: false,
+        output: &work.path().join(OUTPUT),
+        group,
+    })
+    .map_err(|e| cannot(&e))
+}
+
+fn signal_name(signal: StopSignal) -> &'static str {
+    match signal {
+        StopSignal::Term => "TERM",
+        StopSignal::Int => "INT",
+        StopSignal::Quit => "QUIT",
+    }
+}
+
+/// Copies configuration, logs and output to where the run keeps them. Best effort: the run goes on without.
+fn keep(choice: &Choice, work: &WorkDir) {
+    let description = &choice.description;
+    let files = description.files.iter().map(|file| file.path.clone());
+    let all: Vec<String> = files.chain(description.logs.iter().cloned()).chain([OUTPUT.to_owned()]).collect();
+    let mut notes = work.keep(&all, &choice.keep);
+    let source = work::keep_text(&choice.keep, "description.toml", &description.source);
+    notes.extend(source.err().map(|e| format!("the description could not be kept: {e}")));
+    if !notes.is_empty() {
+        // If even this cannot be written, the disk is full and the run says so elsewhere.
+        let _ = work::keep_text(&choice.keep, "not-kept.txt", &(notes.join("\n") + "\n"));
+    }
+}
+
+/// What the proxy says its version is; what stands in the way otherwise.
+pub async fn version(description: &Description) -> Result<String, String> {
+    let command = &description.version.command;
+    let output = process::run_to_end(command, Path::new("/"), &[], QUICK)
+        .await
+        .map_err(|e| format!("cannot run `{}`: {e}", command.join(" ")))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    extract_version(&text, &description.version.after).ok_or_else(|| {
+        format!("`{}` did not print `{}` and a version", command.join(" "), description.version.after)
+    })
+}
+
+fn extract_version(text: &str, after: &str) -> Option<String> {
+    let (_, rest) = text.split_once(after)?;
+    let version: String =
+        rest.chars().take_while(|c| !c.is_whitespace() && !matches!(c, ')' | ',')).collect();
+    (!version.is_empty()).then_some(version)
+}
+
+/// Reads a proxy's counters.
+#[derive(Debug)]
+pub struct CounterReader {
+    sources: Vec<(CounterSource, LogFollower)>,
+    settings: Settings,
+    cpus: Vec<u32>,
+    /// Last text of each source that has one: file name and text.
+    raw: Vec<(String, String)>,
+}
+
+impl CounterReader {
+    /// True when there is something to read.
+    pub fn has_sources(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// Reads all of them.
+    pub async fn read(&mut self) -> Result<ProxyCounters, String> {
+        let mut sum = ProxyCounters::default();
+        self.raw.clear();
+        for (index, (source, follower)) in self.sources.iter_mut().enumerate() {
+            if let Some(log) = &source.log {
+                let values =
+                    follower.read(&self.settings.work.join(log)).map_err(|e| format!("{log}: {e}"))?;
+                counters::translate(source, values, &mut sum);
+                continue;
+            }
+            let text = fetch(source, &self.settings, &self.cpus).await?;
+            let values = counters::parse(source.format, &text)?;
+            counters::translate(source, &values, &mut sum);
+            let extension = if source.format == CounterFormat::VarnishstatJson { "json" } else { "txt" };
+            self.raw.push((format!("counters-{}.{extension}", index + 1), text));
+        }
+        Ok(sum)
+    }
+
+    /// Once the proxy has stopped: reads what it wrote to its logs at its end. None unless all counters come from
+    /// logs.
+    fn read_logs_again(&mut self) -> Option<ProxyCounters> {
+        let mut sum = ProxyCounters::default();
+        for (source, follower) in &mut self.sources {
+            let values = follower.read(&self.settings.work.join(source.log.as_ref()?)).ok()?;
+            counters::translate(source, values, &mut sum);
+        }
+        (!self.sources.is_empty()).then_some(sum)
+    }
+
+    /// The texts that were read last: file name and text.
+    pub fn raw(&self) -> &[(String, String)] {
+        &self.raw
+    }
+}
+
+async fn fetch(source: &CounterSource, settings: &Settings, cpus: &[u32]) -> Result<String, String> {
+    if let Some(path) = &source.path {
+        let path = settings.fill(path).map_err(|e| e.to_string())?;
+        let host = match &source.host {
+            Some(host) => settings.fill(host).map_err(|e| e.to_string())?,
+            None => settings.listen.to_string(),
+        };
+        let target = match settings.mode {
+            Mode::Reverse => path.clone(),
+            Mode::Forward => format!("http://{host}{path}"),
+        };
+        return match probe::get(settings.listen, &host, &target, QUICK).await {
+            Ok((200, text)) => Ok(text),
+            Ok((status, _)) => Err(format!("{path} was answered with status {status}")),
+            Err(e) => Err(format!("{path}: {e}")),
+        };
+    }
+    let command = settings.fill_command(&source.command).map_err(|e| e.to_string())?;
+    let output = process::run_to_end(&command, &settings.work, cpus, QUICK).await;
+    let output = output.map_err(|e| format!("`{}`: {e}", command.join(" ")))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("`{}` ended with {}: {}", command.join(" "), output.status, words.trim_end()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_cut_out_of_what_programs_print() {
+        let varnish = "varnishd (varnish-7.1.1 revision 7cee1c5)\nCopyright";
+        assert_eq!(extract_version(varnish, "varnishd (varnish-").as_deref(), Some("7.1.1"));
+        assert_eq!(extract_version("nginx version: nginx/1.22.1\n", "nginx/").as_deref(), Some("1.22.1"));
+        assert_eq!(extract_version("Squid Cache: Version 5.7\n", "Version ").as_deref(), Some("5.7"));
+        assert_eq!(extract_version("usage: x", "nginx/"), None);
+    }
+
+    #[test]
+    fn an_instance_is_named_with_letters_and_digits() {
+        assert_eq!(instance(Path::new("/tmp/assay-squid-aB3.x")), "assaysquidaB3x");
+    }
+}

@@ -1,0 +1,141 @@
+//! Role processes: started as `EXE role KIND SPEC.json`, spoken to over pipes, a JSON document per line.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use assay_record::role::{Command, Event};
+use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+
+use crate::error::LabError;
+use crate::process::{Launch, Process, Stopped};
+
+/// How long a role may take to end once its input has ended.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a process of ours does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoleKind {
+    /// Sends requests and checks answers.
+    Robots,
+    /// Answers.
+    Origins,
+    /// The built-in caching proxy.
+    Proxy,
+}
+
+impl RoleKind {
+    /// Its name on the command line and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            RoleKind::Robots => "robots",
+            RoleKind::Origins => "origins",
+            RoleKind::Proxy => "proxy",
+        }
+    }
+}
+
+/// What came out of a role.
+#[derive(Debug)]
+pub enum Said {
+    /// One of its events.
+    Event(Box<Event>),
+    /// A line that is none.
+    Nonsense(String),
+    /// Its output ended: it is gone.
+    Ended,
+}
+
+/// A running role.
+#[derive(Debug)]
+pub struct Role {
+    /// What it does.
+    pub kind: RoleKind,
+    /// Its process.
+    pub process: Process,
+    input: Option<ChildStdin>,
+}
+
+impl Role {
+    /// Starts a role; what it says goes to `said`.
+    pub fn start(
+        exe: &Path,
+        kind: RoleKind,
+        spec: &Path,
+        output: &Path,
+        cpus: &[u32],
+        said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    ) -> Result<Self, LabError> {
+        let name = kind.name();
+        let launch = Launch {
+            program: exe.into(),
+            arguments: vec!["role".into(), name.into(), spec.into()],
+            environment: Default::default(),
+            directory: spec.parent().unwrap_or(Path::new("/")),
+            cpus,
+            talks: true,
+            output,
+            group: None,
+        };
+        let cannot = |e: io::Error| LabError::run(format!("cannot start {name} ({}): {e}", exe.display()));
+        let mut process = Process::start(launch).map_err(cannot)?;
+        let (input, lines) = process.pipes().ok_or_else(|| cannot(io::Error::other("it has no pipes")))?;
+        tokio::spawn(listen(kind, lines, said));
+        Ok(Self { kind, process, input: Some(input) })
+    }
+
+    /// Tells it something.
+    pub async fn tell(&mut self, command: Command) -> Result<(), LabError> {
+        let name = self.kind.name();
+        let cannot =
+            |e: io::Error| LabError::run(format!("cannot speak to {name}: {e}; they seem to have ended"));
+        let mut line = serde_json::to_vec(&command).map_err(|e| cannot(e.into()))?;
+        line.push(b'\n');
+        match &mut self.input {
+            Some(input) => input.write_all(&line).await.map_err(cannot),
+            None => Err(cannot(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    /// Ends its input, which ends it; kills it if it does not.
+    pub async fn end(&mut self) -> Stopped {
+        self.input = None;
+        if tokio::time::timeout(END_PATIENCE, self.process.wait()).await.is_ok() {
+            return Stopped { killed: false, took: Duration::ZERO };
+        }
+        self.process.stop(Signal::TERM, END_PATIENCE).await
+    }
+
+    /// How it ended and what it said last, for a message; waits a moment for its end.
+    pub async fn obituary(&mut self) -> String {
+        let status = match tokio::time::timeout(END_PATIENCE, self.process.wait()).await {
+            Ok(Ok(status)) => status.to_string(),
+            _ => "closed its output but still ran".to_owned(),
+        };
+        match self.process.last_words() {
+            words if words.is_empty() => format!("{} ended ({status}) without a word", self.kind.name()),
+            words => format!("{} ended ({status}); the last it said:\n{words}", self.kind.name()),
+        }
+    }
+}
+
+async fn listen(kind: RoleKind, output: ChildStdout, said: mpsc::UnboundedSender<(RoleKind, Said)>) {
+    let mut lines = BufReader::new(output).lines();
+    loop {
+        let message = match lines.next_line().await {
+            Ok(Some(line)) => match serde_json::from_str(&line) {
+                Ok(event) => Said::Event(Box::new(event)),
+                Err(e) => Said::Nonsense(format!("{e}: {}", line.chars().take(200).collect::<String>())),
+            },
+            Ok(None) | Err(_) => Said::Ended,
+        };
+        let ended = matches!(message, Said::Ended);
+        // Nobody listens any more when the run is over.
+        if said.send((kind, message)).is_err() || ended {
+            return;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Small workloads for the tests of this crate.
+
+use std::time::Duration;
+
+use assay_workload::model::{
+    ClientBehaviour, Content, Distribution, Goal, HttpVersion, Method, Origin, Pace, Phase, Popularity,
+    PopularityLaw, Ramp, RequestType, RobotAddress, RobotGroup, Schedule, Server, Weighted, WorkingSet,
+    Workload,
+};
+
+/// One origin, one robot, one phase of two seconds.
+pub fn workload() -> Workload {
+    let content = Content {
+        kind: "any".into(),
+        mime_type: None,
+        extensions: Weighted::none(),
+        prefixes: Weighted::none(),
+        size_bytes: Distribution::Constant(1000.0),
+        life_cycle: None,
+        cachable: 1.0,
+        checksum: 0.0,
+        embedded: None,
+        behaviour: ClientBehaviour::default(),
+    };
+    let server = Server {
+        kind: "origin".into(),
+        contents: Weighted::one(0),
+        direct_access: Weighted::one(0),
+        think_s: None,
+        connection_use_limit: Some(Distribution::Constant(1e6)),
+        idle_timeout: None,
+        http_versions: Weighted::one(HttpVersion::Http11),
+    };
+    Workload {
+        name: "small".into(),
+        contents: vec![content],
+        servers: vec![server],
+        origins: vec![Origin { authority: "192.168.0.2:9000".into(), server: 0 }],
+        robots: vec![robots("192.168.0.3", 1, Pace::Rate { per_second: 10.0 })],
+        schedule: Schedule { phases: vec![phase("only", 2)], working_set: WorkingSet::Grows },
+    }
+}
+
+/// A phase of full load.
+pub fn phase(name: &str, seconds: u64) -> Phase {
+    let full = Ramp { begin: 1.0, end: 1.0 };
+    Phase {
+        name: name.into(),
+        goal: Goal { duration: Some(Duration::from_secs(seconds)), ..Goal::default() },
+        load: full,
+        recurrence: full,
+        population: full,
+        special: full,
+        log_stats: true,
+        primary: true,
+        wait_for_freeze: false,
+    }
+}
+
+/// Robots of one address that ask the first origin.
+pub fn robots(host: &str, count: u32, pace: Pace) -> RobotGroup {
+    RobotGroup {
+        kind: "robot".into(),
+        addresses: vec![RobotAddress { host: host.into(), count }],
+        origins: Weighted::one(0),
+        proxies: Vec::new(),
+        pace,
+        recurrence: 0.5,
+        embedded_recurrence: 1.0,
+        popularity: Some(Popularity {
+            law: PopularityLaw::Uniform,
+            hot_set_fraction: 0.0,
+            hot_set_probability: 0.0,
+        }),
+        private_share: 0.0,
+        request_types: Weighted::one(RequestType::Basic),
+        methods: Weighted::one(Method::Get),
+        post_contents: Weighted::none(),
+        connection_use_limit: Some(Distribution::Constant(1e6)),
+        idle_timeout: None,
+        open_connection_limit: None,
+        waiting_limit: None,
+        pipeline_depth: None,
+        http_versions: Weighted::one(HttpVersion::Http11),
+    }
+}
