@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::thread::JoinHandle;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -52,6 +53,13 @@ pub fn pin(cpus: &[u32]) -> Result<(), WorkerError> {
         set.set(cpu as usize);
     }
     sched_setaffinity(None, &set).map_err(|errno| failed(errno.into()))
+}
+
+/// Lets this process open as many descriptors as the system allows it to; one that may not stays as it is, and whoever
+/// runs out says so.
+pub fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// The processor of worker `index`, round robin; none when there is nothing to choose from.

@@ -1,1 +1,223 @@
 //! The origins: what answers the requests that reach them?
+//!
+//! `assay role origins` is [`run`]: it listens where it is told, answers every object of the universe with bytes
+//! of the static pool ([`reply`]), and counts what it did by the phase that requests name ([`tally`]). A worker
+//! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
+//! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`site`]).
+//!
+//! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) is answered with the
+//! mark of nobody ([`crate::wire::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` answers `ok` to
+//! anyone and is not counted.
+
+mod answer;
+mod connection;
+mod listen;
+mod local;
+mod reply;
+mod request;
+mod server;
+mod site;
+mod tally;
+#[cfg(test)]
+mod testing;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_record::role::{Command, Event};
+use assay_workload::model::{OriginIndex, Workload};
+use assay_workload::{Universe, UniverseError, UniverseOptions};
+use thiserror::Error;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+pub use self::listen::ListenError;
+use self::server::{Duty, Order, Report, work};
+use self::site::{Sites, World};
+use self::tally::Merger;
+use crate::clock::RunClock;
+use crate::spec::{OriginsSpec, UniverseSpec};
+use crate::stdio::{Commands, StdioError, emit};
+use crate::worker::{Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
+
+/// Why the origins cannot start, or cannot go on.
+#[derive(Debug, Error)]
+pub enum OriginError {
+    /// The workload cannot be read.
+    #[error("cannot read the workload {path}: {source}")]
+    Read {
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The workload is not one.
+    #[error("{path} is not a compiled workload: {source}")]
+    Parse {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The workload cannot be run.
+    #[error("the workload cannot be run: {0}")]
+    Universe(#[from] UniverseError),
+    /// Addresses and origins differ in number.
+    #[error("the workload has {origins} origins, but there are {addresses} addresses to listen on")]
+    Addresses {
+        /// Origins of the workload.
+        origins: usize,
+        /// Addresses given.
+        addresses: usize,
+    },
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// A thread failed.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The runtime of the main thread, or of a worker, failed.
+    #[error("the origins' runtime failed: {0}")]
+    Runtime(std::io::Error),
+    /// The parent cannot be understood or reached.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// A worker ended though nobody asked it to.
+    #[error("a worker of the origins ended early: this is a bug of Assay")]
+    EndedEarly,
+}
+
+/// The whole `assay role origins`: obeys standard input, reports on standard output, and ends at end of input.
+pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
+    pin(&spec.cpus)?;
+    raise_descriptor_limit();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
+    let mut origins = Origins::start(&spec)?;
+    let ended = runtime.block_on(async {
+        let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
+        origins.obey(&mut commands, &mut |event| emit(event)).await
+    });
+    origins.tell(Order::Stop);
+    let joined = origins.join();
+    ended.and(joined)
+}
+
+/// The workers of the origins, seen from the main thread.
+#[derive(Debug)]
+struct Origins {
+    listening: Vec<SocketAddr>,
+    workers: Vec<Worker<std::io::Result<()>>>,
+    orders: Vec<UnboundedSender<Order>>,
+    reports: UnboundedReceiver<Report>,
+}
+
+impl Origins {
+    /// Reads the workload, listens, starts the workers.
+    fn start(spec: &OriginsSpec) -> Result<Self, OriginError> {
+        let universe = load(&spec.universe)?;
+        let origins = universe.workload().origins.len();
+        if origins != spec.listen.len() {
+            return Err(OriginError::Addresses { origins, addresses: spec.listen.len() });
+        }
+        let threads = spec.threads.max(1) as usize;
+        let mut listening = Vec::with_capacity(origins);
+        let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::with_capacity(origins)).collect();
+        for (index, address) in spec.listen.iter().enumerate() {
+            let listeners = listen::listen(index, *address, threads)?;
+            listening.push(listeners[0].local_addr().map_err(|source| ListenError {
+                origin: index,
+                address: *address,
+                source,
+            })?);
+            // Origins are numbered in 16 bits; the universe has checked it.
+            for (share, listener) in shares.iter_mut().zip(listeners) {
+                share.push((index as OriginIndex, listener));
+            }
+        }
+        let sites = Sites::new(universe.workload(), &listening);
+        let world = Arc::new(World { universe, sites });
+        let (reports_in, reports) = unbounded_channel();
+        let (mut workers, mut orders) = (Vec::new(), Vec::new());
+        for (index, listeners) in shares.into_iter().enumerate() {
+            let (orders_in, orders_out) = unbounded_channel();
+            orders.push(orders_in);
+            let duty = Duty {
+                world: Arc::clone(&world),
+                listeners,
+                orders: orders_out,
+                reports: reports_in.clone(),
+            };
+            let name = format!("origins-{index}");
+            workers.push(Worker::start(name, cpu_of(&spec.cpus, index), move || work(duty))?);
+        }
+        Ok(Self { listening, workers, orders, reports })
+    }
+
+    fn tell(&self, order: Order) {
+        for orders in &self.orders {
+            // A worker that has ended says so itself.
+            let _ = orders.send(order);
+        }
+    }
+
+    /// Passes commands to the workers and their reports to the parent, until it is told to stop and all is reported, or
+    /// the parent is gone.
+    async fn obey(
+        &mut self,
+        commands: &mut Commands,
+        out: &mut impl FnMut(&Event) -> Result<(), StdioError>,
+    ) -> Result<(), OriginError> {
+        let mut merger = Merger::new(self.workers.len());
+        let mut unready = self.workers.len();
+        while !merger.is_done() {
+            tokio::select! {
+                command = commands.next() => match command? {
+                    None => return Ok(()),
+                    Some(Command::Stop) => self.tell(Order::Stop),
+                    Some(start) => {
+                        if let Some(clock) = RunClock::from_command(&start) {
+                            self.tell(Order::Start(clock));
+                        }
+                    }
+                },
+                report = self.reports.recv() => match report {
+                    Some(Report::Ready) => {
+                        unready -= 1;
+                        if unready == 0 {
+                            out(&Event::Ready { listening: self.listening.clone() })?;
+                        }
+                    }
+                    Some(Report::Handover(handover)) => {
+                        for interval in merger.take(handover) {
+                            out(&Event::Origins(Box::new(interval)))?;
+                        }
+                    }
+                    Some(Report::Fault(message)) => out(&Event::Fault { blame: "assay".into(), message })?,
+                    // One that was told to stop has handed over before; then its farewell is no surprise.
+                    Some(Report::Ended) if merger.has_ended() => {}
+                    Some(Report::Ended) | None => return Err(OriginError::EndedEarly),
+                },
+            }
+        }
+        out(&Event::Done)?;
+        Ok(())
+    }
+
+    /// Waits for the workers. Why one of them failed says more than that it ended early.
+    fn join(self) -> Result<(), OriginError> {
+        for worker in self.workers {
+            worker.join()?.map_err(OriginError::Runtime)?;
+        }
+        Ok(())
+    }
+}
+
+fn load(spec: &UniverseSpec) -> Result<Universe, OriginError> {
+    let path = || spec.workload.clone();
+    let text = std::fs::read(&spec.workload).map_err(|source| OriginError::Read { path: path(), source })?;
+    let workload: Workload =
+        serde_json::from_slice(&text).map_err(|source| OriginError::Parse { path: path(), source })?;
+    let options = UniverseOptions { private_as_public: spec.private_as_public };
+    Ok(Universe::new(Arc::new(workload), spec.seed, spec.world, options)?)
+}

@@ -1,0 +1,183 @@
+//! What is answered to a request, and how is the answer counted?
+
+use std::io::{self, IoSlice};
+
+use assay_workload::body::{Body, Pool};
+use assay_workload::model::{HttpVersion, OriginIndex};
+use tokio::net::TcpStream;
+
+use super::local::Local;
+use super::reply::{ConnectionField, Dates, ObjectHead, Outgoing, SLICES, write_plain};
+use super::request::{Ask, ClientWish, What};
+use super::site::Site;
+use super::tally::Tally;
+use crate::clock::monotonic_ns;
+use crate::wire::{Kind, ReplyMark};
+
+/// An answer whose head is written, before or while it goes out.
+#[derive(Debug)]
+pub struct Answer {
+    /// None: the request was no request.
+    ask: Option<Ask>,
+    body: Option<Body>,
+    not_modified: bool,
+    /// The connection ends after it.
+    pub closes: bool,
+}
+
+/// An answer that the socket did not take at once.
+#[derive(Debug)]
+pub struct Sending {
+    /// The answer.
+    pub answer: Answer,
+    /// Its head, kept apart: others use the worker's buffer meanwhile.
+    pub head: Box<[u8]>,
+    /// Bytes written so far.
+    pub written: u64,
+}
+
+impl Answer {
+    /// Writes the head of the answer made at `made_ns`. `may_persist`: the connection has uses left.
+    pub fn write(local: &Local, ask: &Ask, made_ns: u64, may_persist: bool, out: &mut Vec<u8>) -> Self {
+        let site = local.world.sites.get(ask.origin);
+        let version = site.map_or(HttpVersion::Http11, |site| site.version);
+        let persists = may_persist && would_persist(version, ask.client);
+        let connection = match (persists, version, ask.client) {
+            (false, HttpVersion::Http10, _) => ConnectionField::Unsaid,
+            (false, HttpVersion::Http11, _) => ConnectionField::Close,
+            (true, _, ClientWish::KeepAlive) => ConnectionField::KeepAlive,
+            (true, _, _) => ConnectionField::Unsaid,
+        };
+        let answer = Self { ask: Some(*ask), body: None, not_modified: false, closes: !persists };
+        match ask.what {
+            What::Object { .. } => answer.with_object(local, ask, made_ns, (version, connection), out),
+            What::Plain(status) => {
+                let now_s = local.clock.get().unix_s(made_ns);
+                let dates = &mut local.dates.borrow_mut();
+                write_plain(out, version, status, connection, now_s, !ask.head_only, dates);
+                answer
+            }
+        }
+    }
+
+    fn with_object(
+        mut self,
+        local: &Local,
+        ask: &Ask,
+        made_ns: u64,
+        (version, connection): (HttpVersion, ConnectionField),
+        out: &mut Vec<u8>,
+    ) -> Self {
+        let What::Object { object, since_s } = ask.what else { return self };
+        let (clock, universe) = (local.clock.get(), &local.world.universe);
+        let made_us = clock.since_start_us(made_ns);
+        // Robots count from `made_us` as well, so both sides see the same second.
+        let life = universe.life(&object, (made_us / 1_000_000) as i64);
+        let unix_s = |since_start_s: i64| clock.start_unix_s.saturating_add_signed(since_start_s);
+        let dates = Dates {
+            last_modified_s: life.last_modified_s.map(unix_s),
+            expires_s: life.expires_s.map(unix_s),
+        };
+        self.not_modified =
+            since_s.zip(dates.last_modified_s).is_some_and(|(since_s, modified_s)| modified_s <= since_s);
+        let mime_type = universe.workload().contents[usize::from(object.id.content)].mime_type.as_deref();
+        let mark = ReplyMark {
+            xact: ask.xact(),
+            key: object.key,
+            version: life.version,
+            made_us,
+            not_modified: self.not_modified,
+        };
+        let head = ObjectHead {
+            version,
+            connection,
+            now_s: clock.unix_s(made_ns),
+            cachable: object.cachable,
+            dates,
+            mime_type,
+            size_bytes: object.size_bytes,
+            mark,
+        };
+        head.write(out, &mut local.dates.borrow_mut());
+        if !self.not_modified && !ask.head_only {
+            self.body = Some(universe.body(&object, life.version));
+        }
+        self
+    }
+
+    /// Writes the refusal of what is no request, and ends the connection.
+    pub fn write_refusal(local: &Local, at: OriginIndex, status: u16, out: &mut Vec<u8>) -> Self {
+        let version = local.world.sites.get(at).map_or(HttpVersion::Http11, |site: &Site| site.version);
+        let now_s = local.clock.get().unix_s(monotonic_ns());
+        let dates = &mut local.dates.borrow_mut();
+        write_plain(out, version, status, ConnectionField::Close, now_s, true, dates);
+        Self { ask: None, body: None, not_modified: false, closes: true }
+    }
+
+    /// Its bytes, behind this head.
+    #[inline]
+    pub fn outgoing<'a>(&'a self, head: &'a [u8]) -> Outgoing<'a> {
+        Outgoing { head, body: self.body.as_ref() }
+    }
+
+    /// Counts it: the last byte is written. Gives the time.
+    pub fn sent(&self, local: &Local, complete_ns: u64, head_bytes: usize) -> u64 {
+        let now_ns = monotonic_ns();
+        let Some(ask) = self.ask.filter(|ask| !ask.is_health()) else { return now_ns };
+        let mut tally = local.tally.borrow_mut();
+        let phase = ask.phase(&tally);
+        let recorder = tally.of(phase);
+        let counts = &mut recorder.counts;
+        let body_bytes = self.body.map_or(0, |body| body.size());
+        counts.wire_bytes_out += head_bytes as u64 + body_bytes;
+        if let What::Object { object, .. } = ask.what {
+            counts.responses += 1;
+            counts.body_bytes_out += body_bytes;
+            if self.not_modified {
+                counts.not_modified += 1;
+                if ask.validates && ask.mark.is_some_and(|mark| mark.kind == Kind::Basic) {
+                    counts.validated_basic += 1;
+                    counts.validated_basic_bytes += object.size_bytes;
+                }
+            }
+            recorder.service.record(now_ns.saturating_sub(complete_ns) / 1000);
+        }
+        now_ns
+    }
+}
+
+impl Ask {
+    /// The phase that it is counted in.
+    #[inline]
+    pub fn phase(&self, tally: &Tally) -> u16 {
+        self.mark.map(|mark| mark.phase).filter(|phase| tally.has_phase(*phase)).unwrap_or(tally.current())
+    }
+}
+
+/// Whether a connection between these two lives on. HTTP/1.0 on either side needs the client's word.
+fn would_persist(version: HttpVersion, client: ClientWish) -> bool {
+    match client {
+        ClientWish::Close => false,
+        ClientWish::KeepAlive => true,
+        ClientWish::Persist => version == HttpVersion::Http11,
+    }
+}
+
+impl<'a> Outgoing<'a> {
+    /// Writes from byte `at` on, as much as the socket takes; 0 when it takes nothing now.
+    #[inline]
+    pub fn try_write(&self, stream: &TcpStream, pool: &'a Pool, at: u64) -> io::Result<u64> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let filled = self.slices(pool, at, &mut slices);
+        let written = match &slices[..filled] {
+            [one] => stream.try_write(one),
+            all => stream.try_write_vectored(all),
+        };
+        match written {
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            Ok(bytes) => Ok(bytes as u64),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! How is one connection served?
+//!
+//! A task per connection, without a buffer while it is idle: it reads into the worker's buffer, answers what is complete
+//! there at once, and keeps only what is left over. Requests are answered one after the other, in order.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use assay_http::chunked::{Decoder, Piece};
+use assay_http::framing::BodyFraming;
+use assay_http::head::{HeadError, RequestHead};
+use assay_workload::model::OriginIndex;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::answer::{Answer, Sending};
+use super::local::{Alarm, Due, Local};
+use super::request::{Ask, What};
+use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::timer::Ticket;
+
+/// How long a closing connection is read from, so that the client gets to see the last answer.
+const LINGER_NS: u64 = SECOND_NS;
+
+/// Where a connection stands.
+#[derive(Debug)]
+enum State {
+    /// Before a request.
+    Between,
+    /// Within the body of one.
+    Body(Ask, Upload),
+    /// It is complete, and its think time over.
+    Ready(Ask),
+}
+
+/// What is left of a request body.
+#[derive(Debug)]
+enum Upload {
+    Length(u64),
+    Chunked(Decoder),
+}
+
+/// What a connection does next.
+#[derive(Debug)]
+enum Step {
+    /// Read on.
+    Receive,
+    /// Wait until this instant, then go on.
+    Think(u64),
+    /// Write what could not be written at once.
+    Send(Box<Sending>),
+    /// Close: everything is said.
+    Close,
+    /// Close, but let the client read first: it may be sending still.
+    Linger,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Connection {
+    local: Rc<Local>,
+    stream: TcpStream,
+    /// The origin at whose address it was accepted.
+    at: OriginIndex,
+    /// Requests that it may still serve.
+    uses_left: u64,
+    /// Bytes that were read and not yet used. Mostly empty, and then without memory.
+    pending: Vec<u8>,
+    state: State,
+    /// When bytes were last read, or gone on with.
+    read_ns: u64,
+    /// When the current request was complete.
+    complete_ns: u64,
+    /// Bytes read for the current request.
+    request_bytes: u64,
+    alarm: Rc<Alarm>,
+    /// Timeout of the idle connection, and the timer's ticket for it.
+    idle: Option<(u64, Ticket)>,
+    /// When it was last busy.
+    used_ns: u64,
+}
+
+impl Connection {
+    /// A connection that was just accepted.
+    pub fn new(local: Rc<Local>, stream: TcpStream, at: OriginIndex) -> Self {
+        let now_ns = monotonic_ns();
+        let number = local.accepted.get();
+        local.accepted.set(number + 1);
+        local.open.set(local.open.get() + 1);
+        local.tally.borrow_mut().here().counts.connections_opened += 1;
+        let site = local.world.sites.get(at);
+        let (uses_left, idle_ns) = site.map_or((1, None), |site| (site.uses(number), site.idle_ns));
+        let alarm = Rc::new(Alarm::default());
+        let idle = idle_ns.map(|idle_ns| {
+            let due = Due::Idle(Rc::clone(&alarm));
+            (idle_ns, local.timer.schedule(now_ns.saturating_add(idle_ns), due))
+        });
+        Self {
+            local,
+            stream,
+            at,
+            uses_left,
+            pending: Vec::new(),
+            state: State::Between,
+            read_ns: now_ns,
+            complete_ns: now_ns,
+            request_bytes: 0,
+            alarm,
+            idle,
+            used_ns: now_ns,
+        }
+    }
+
+    /// Serves it to its end.
+    pub async fn serve(mut self) {
+        if self.run().await.is_err() {
+            self.local.tally.borrow_mut().here().counts.broken += 1;
+        }
+    }
+
+    /// An error is a connection that ended in the middle of something.
+    async fn run(&mut self) -> io::Result<()> {
+        let mut step = Step::Receive;
+        loop {
+            step = match step {
+                Step::Receive => poll_fn(|context| self.poll_receive(context)).await?,
+                Step::Think(until_ns) => {
+                    self.think(until_ns).await;
+                    self.go_on()
+                }
+                Step::Send(sending) => {
+                    let closes = self.send(*sending).await?;
+                    if closes { self.last_step() } else { self.go_on() }
+                }
+                Step::Close => return Ok(()),
+                Step::Linger => {
+                    self.linger().await;
+                    return Ok(());
+                }
+            };
+        }
+    }
+
+    /// Reads once, and answers what is complete.
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Step>> {
+        if self.idle.is_some() {
+            self.alarm.listen(context);
+            if self.alarm.take_idle() && self.is_idle_for_too_long() {
+                return Poll::Ready(self.end());
+            }
+        }
+        let local = Rc::clone(&self.local);
+        let mut input = local.input.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut input);
+        // A short read tells tokio that there is no more, which saves the call that would find nothing.
+        if let Err(error) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
+            // A client that is done may reset an idle connection as well as close it.
+            return Poll::Ready(self.end().map_err(|_| error));
+        }
+        let bytes = buffer.filled();
+        if bytes.is_empty() {
+            return Poll::Ready(self.end());
+        }
+        self.read_ns = monotonic_ns();
+        if self.pending.is_empty() {
+            let (used, step) = self.advance(bytes);
+            self.pending.extend_from_slice(&bytes[used..]);
+            return Poll::Ready(Ok(step));
+        }
+        self.pending.extend_from_slice(bytes);
+        Poll::Ready(Ok(self.advance_pending()))
+    }
+
+    /// The client is gone, or idle for too long: an error when that is in the middle of a request.
+    fn end(&self) -> io::Result<Step> {
+        match self.state {
+            State::Between if self.pending.is_empty() => Ok(Step::Close),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Goes on with what has been read already.
+    fn go_on(&mut self) -> Step {
+        self.read_ns = monotonic_ns();
+        self.advance_pending()
+    }
+
+    fn advance_pending(&mut self) -> Step {
+        let pending = std::mem::take(&mut self.pending);
+        let (used, step) = self.advance(&pending);
+        if used < pending.len() {
+            self.pending = pending;
+            self.pending.drain(..used);
+        }
+        step
+    }
+
+    /// Takes requests from `input` and answers them until something must be waited for: how many bytes are used
+    /// up, and what is next.
+    fn advance(&mut self, input: &[u8]) -> (usize, Step) {
+        let mut used = 0;
+        loop {
+            let rest = &input[used..];
+            let step = match std::mem::replace(&mut self.state, State::Between) {
+                State::Between if rest.is_empty() => Some(Step::Receive),
+                State::Between => self.take_head(rest, &mut used),
+                State::Body(ask, upload) => self.take_body(ask, upload, rest, &mut used),
+                State::Ready(ask) => self.answer(&ask),
+            };
+            if let Some(step) = step {
+                return (used, step);
+            }
+        }
+    }
+
+    fn take_head(&mut self, input: &[u8], used: &mut usize) -> Option<Step> {
+        let (head, length) = match RequestHead::parse(input) {
+            Ok(Some(parsed)) => parsed,
+            Ok(None) => return Some(Step::Receive),
+            Err(error) => return Some(self.refuse(error)),
+        };
+        *used += length;
+        self.request_bytes = length as u64;
+        let ask = Ask::read(&self.local.world, self.at, &head);
+        let upload = match head.body() {
+            BodyFraming::Length(bytes) if bytes > 0 => Upload::Length(bytes),
+            BodyFraming::Chunked => Upload::Chunked(Decoder::new()),
+            BodyFraming::Length(_) | BodyFraming::None | BodyFraming::UntilClose => {
+                return self.complete(ask);
+            }
+        };
+        if head.expect_continue && length == input.len() && !self.say_continue() {
+            return Some(Step::Close);
+        }
+        self.state = State::Body(ask, upload);
+        None
+    }
+
+    /// The client waits for a word before it sends the body. That word is short enough to be written at once, or the
+    /// client does not read at all.
+    fn say_continue(&self) -> bool {
+        const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+        self.stream.try_write(CONTINUE).is_ok_and(|written| written == CONTINUE.len())
+    }
+
+    /// Reads over a request body: nothing is kept of it but that it was complete.
+    fn take_body(&mut self, ask: Ask, mut upload: Upload, input: &[u8], used: &mut usize) -> Option<Step> {
+        let (taken, done) = match &mut upload {
+            Upload::Length(left) => {
+                let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+                *left -= taken as u64;
+                (taken, *left == 0)
+            }
+            Upload::Chunked(decoder) => {
+                let mut taken = 0;
+                loop {
+                    match decoder.next(&input[taken..]) {
+                        Ok((Piece::Data(_), bytes)) => taken += bytes,
+                        Ok((piece, bytes)) => break (taken + bytes, piece == Piece::End),
+                        Err(_) => return Some(self.refuse(HeadError::Syntax("broken chunks"))),
+                    }
+                }
+            }
+        };
+        *used += taken;
+        self.request_bytes += taken as u64;
+        if done {
+            return self.complete(ask);
+        }
+        self.state = State::Body(ask, upload);
+        Some(Step::Receive)
+    }
+
+    /// The request is complete: counts it, and lets the origin think.
+    fn complete(&mut self, ask: Ask) -> Option<Step> {
+        self.complete_ns = self.read_ns;
+        if !ask.is_health() {
+            let mut tally = self.local.tally.borrow_mut();
+            let phase = ask.phase(&tally);
+            tally.enter(phase);
+            let counts = &mut tally.of(phase).counts;
+            counts.requests += 1;
+            counts.wire_bytes_in += self.request_bytes;
+            match ask.what {
+                What::Object { .. } => counts.validations += u64::from(ask.validates),
+                What::Plain(_) => counts.refused += 1,
+            }
+        }
+        self.state = State::Ready(ask);
+        let world = &self.local.world;
+        let site = world.sites.get(ask.origin).filter(|_| matches!(ask.what, What::Object { .. }));
+        let think_ns = site.and_then(|site| site.think_ns(world.universe.seed(), &ask.xact()));
+        think_ns.filter(|ns| *ns > 0).map(|ns| Step::Think(self.complete_ns + ns))
+    }
+
+    /// Answers a complete request; none: it is answered in full, and the next one may come.
+    fn answer(&mut self, ask: &Ask) -> Option<Step> {
+        self.uses_left = self.uses_left.saturating_sub(1);
+        let local = Rc::clone(&self.local);
+        let mut output = local.output.borrow_mut();
+        output.clear();
+        let made_ns = monotonic_ns();
+        let answer = Answer::write(&local, ask, made_ns, self.uses_left > 0, &mut output);
+        self.reply(answer, &output)
+    }
+
+    /// Writes as much as the socket takes; none: all of it, and the next request may come.
+    fn reply(&mut self, answer: Answer, head: &[u8]) -> Option<Step> {
+        let outgoing = answer.outgoing(head);
+        match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0) {
+            Ok(written) if written == outgoing.len() => {
+                let closes = answer.closes;
+                self.used_ns = answer.sent(&self.local, self.complete_ns, head.len());
+                closes.then(|| self.last_step())
+            }
+            Ok(written) => Some(Step::Send(Box::new(Sending { answer, head: head.into(), written }))),
+            Err(_) => {
+                self.local.tally.borrow_mut().here().counts.broken += 1;
+                Some(Step::Close)
+            }
+        }
+    }
+
+    /// Writes the rest as the socket takes it; tells whether the connection ends then.
+    async fn send(&mut self, mut sending: Sending) -> io::Result<bool> {
+        let outgoing = sending.answer.outgoing(&sending.head);
+        while sending.written < outgoing.len() {
+            self.stream.writable().await?;
+            let pool = self.local.world.universe.pool();
+            sending.written += outgoing.try_write(&self.stream, pool, sending.written)?;
+        }
+        let closes = sending.answer.closes;
+        self.used_ns = sending.answer.sent(&self.local, self.complete_ns, sending.head.len());
+        Ok(closes)
+    }
+
+    /// Refuses what is not HTTP, and ends the connection: nobody can tell where the next request begins.
+    fn refuse(&mut self, error: HeadError) -> Step {
+        let local = Rc::clone(&self.local);
+        local.tally.borrow_mut().here().counts.refused += 1;
+        let mut output = local.output.borrow_mut();
+        output.clear();
+        let answer = Answer::write_refusal(&local, self.at, error.status(), &mut output);
+        match self.reply(answer, &output) {
+            Some(Step::Close) | None => Step::Linger,
+            Some(step) => step,
+        }
+    }
+
+    /// How a connection ends after its last answer: closing it with input unread would make the system throw away
+    /// what the client has not read yet.
+    fn last_step(&self) -> Step {
+        if self.pending.is_empty() && matches!(self.state, State::Between) {
+            Step::Close
+        } else {
+            Step::Linger
+        }
+    }
+
+    async fn think(&mut self, until_ns: u64) {
+        self.local.timer.schedule(until_ns, Due::Think(Rc::clone(&self.alarm)));
+        poll_fn(|context| {
+            self.alarm.listen(context);
+            if self.alarm.take_think() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        let late_us = monotonic_ns().saturating_sub(until_ns) / 1000;
+        let mut tally = self.local.tally.borrow_mut();
+        if let State::Ready(ask) = &self.state {
+            let phase = ask.phase(&tally);
+            tally.of(phase).lateness.record(late_us);
+        }
+    }
+
+    fn is_idle_for_too_long(&mut self) -> bool {
+        let Some((idle_ns, ticket)) = &mut self.idle else { return false };
+        let end_ns = self.used_ns.saturating_add(*idle_ns);
+        if monotonic_ns() >= end_ns {
+            return true;
+        }
+        *ticket = self.local.timer.schedule(end_ns, Due::Idle(Rc::clone(&self.alarm)));
+        false
+    }
+
+    /// Says that nothing more comes, and reads on for a while.
+    async fn linger(&mut self) {
+        if self.stream.shutdown().await.is_err() {
+            return;
+        }
+        self.cancel_idle();
+        self.alarm.take_idle();
+        let ticket = self.local.timer.schedule(monotonic_ns() + LINGER_NS, Due::Idle(Rc::clone(&self.alarm)));
+        self.idle = Some((LINGER_NS, ticket));
+        poll_fn(|context| {
+            self.alarm.listen(context);
+            loop {
+                if self.alarm.take_idle() {
+                    return Poll::Ready(());
+                }
+                let mut input = self.local.input.borrow_mut();
+                let mut buffer = ReadBuf::new(&mut input);
+                let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
+                if read.is_err() || buffer.filled().is_empty() {
+                    return Poll::Ready(());
+                }
+            }
+        })
+        .await;
+    }
+
+    fn cancel_idle(&mut self) {
+        if let Some((_, ticket)) = self.idle.take() {
+            self.local.timer.cancel(ticket);
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.cancel_idle();
+        self.local.open.set(self.local.open.get() - 1);
+        self.local.tally.borrow_mut().here().counts.connections_closed += 1;
+    }
+}

@@ -1,0 +1,299 @@
+//! What does an origin's reply look like?
+//!
+//! A reply is a head in a buffer that the worker keeps, followed by slices of the static pool: [`Outgoing`] gives
+//! the slices that are left to write at any position.
+
+use std::io::IoSlice;
+
+use assay_http::date::DateCache;
+use assay_workload::body::{Body, Pool};
+use assay_workload::model::HttpVersion;
+
+use crate::wire::{HEADER, ReplyMark, write_decimal};
+
+/// Slices given to one write: the head, the stamp, and pool slices of at most 64 KiB.
+pub const SLICES: usize = 18;
+
+/// What keeps a connection alive, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionField {
+    /// The versions of both sides say it.
+    Unsaid,
+    /// `Connection: keep-alive`.
+    KeepAlive,
+    /// `Connection: close`.
+    Close,
+}
+
+/// Dates of a reply about a cachable object, in Unix seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dates {
+    /// `Last-Modified`.
+    pub last_modified_s: Option<u64>,
+    /// `Expires`.
+    pub expires_s: Option<u64>,
+}
+
+/// Head of a reply about an object.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectHead<'a> {
+    /// Version of the origin.
+    pub version: HttpVersion,
+    /// What becomes of the connection.
+    pub connection: ConnectionField,
+    /// `Date`, in Unix seconds.
+    pub now_s: u64,
+    /// May it be cached?
+    pub cachable: bool,
+    /// Dates; sent for cachable objects only.
+    pub dates: Dates,
+    /// `Content-Type`.
+    pub mime_type: Option<&'a str>,
+    /// Size of the object.
+    pub size_bytes: u64,
+    /// Who caused the reply; says whether it is a 200 or a 304.
+    pub mark: ReplyMark,
+}
+
+/// Writers of the dates that replies carry: the current one, and any.
+#[derive(Debug, Default)]
+pub struct DateWriters {
+    now: DateCache,
+    other: DateCache,
+}
+
+impl ObjectHead<'_> {
+    /// Appends the head.
+    pub fn write(&self, out: &mut Vec<u8>, dates: &mut DateWriters) {
+        let status: &[u8] = if self.mark.not_modified { b"304 Not Modified" } else { b"200 OK" };
+        start(out, self.version, status, self.connection);
+        date(out, b"Date: ", dates.now.at(self.now_s));
+        if self.cachable {
+            if let Some(last_modified_s) = self.dates.last_modified_s {
+                date(out, b"Last-Modified: ", dates.other.at(last_modified_s));
+            }
+            if let Some(expires_s) = self.dates.expires_s {
+                date(out, b"Expires: ", dates.other.at(expires_s));
+            }
+            out.extend_from_slice(b"Cache-Control: public\r\n");
+        } else {
+            out.extend_from_slice(b"Cache-Control: private, no-cache, no-store\r\n");
+        }
+        if !self.mark.not_modified {
+            if let Some(mime_type) = self.mime_type {
+                out.extend_from_slice(b"Content-Type: ");
+                out.extend_from_slice(mime_type.as_bytes());
+                out.extend_from_slice(b"\r\n");
+            }
+            out.extend_from_slice(b"Content-Length: ");
+            write_decimal(out, self.size_bytes);
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(HEADER.as_bytes());
+        out.extend_from_slice(b": ");
+        self.mark.write(out);
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+}
+
+/// Appends a whole reply that is about no object: never to be stored, and without our mark, so that a robot takes it for
+/// what it is, somebody else's answer.
+pub fn write_plain(
+    out: &mut Vec<u8>,
+    version: HttpVersion,
+    status: u16,
+    connection: ConnectionField,
+    now_s: u64,
+    with_body: bool,
+    dates: &mut DateWriters,
+) {
+    let (line, body): (&[u8], &[u8]) = match status {
+        200 => (b"200 OK", b"ok\n"),
+        404 => (b"404 Not Found", b"no object of this universe\n"),
+        405 => (b"405 Method Not Allowed", b"only GET, HEAD and POST\n"),
+        431 => (b"431 Request Header Fields Too Large", b"the head is too large\n"),
+        505 => (b"505 HTTP Version Not Supported", b"only HTTP/1.0 and HTTP/1.1\n"),
+        _ => (b"400 Bad Request", b"not a request of HTTP/1.0 or HTTP/1.1\n"),
+    };
+    start(out, version, line, connection);
+    date(out, b"Date: ", dates.now.at(now_s));
+    if status == 405 {
+        out.extend_from_slice(b"Allow: GET, HEAD, POST\r\n");
+    }
+    out.extend_from_slice(b"Cache-Control: no-store\r\nContent-Type: text/plain\r\nContent-Length: ");
+    write_decimal(out, body.len() as u64);
+    out.extend_from_slice(b"\r\n\r\n");
+    if with_body {
+        out.extend_from_slice(body);
+    }
+}
+
+fn start(out: &mut Vec<u8>, version: HttpVersion, status: &[u8], connection: ConnectionField) {
+    out.extend_from_slice(match version {
+        HttpVersion::Http10 => b"HTTP/1.0 ",
+        HttpVersion::Http11 => b"HTTP/1.1 ",
+    });
+    out.extend_from_slice(status);
+    out.extend_from_slice(match connection {
+        ConnectionField::Unsaid => b"\r\n",
+        ConnectionField::KeepAlive => b"\r\nConnection: keep-alive\r\n",
+        ConnectionField::Close => b"\r\nConnection: close\r\n",
+    });
+}
+
+fn date(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A reply on its way out: a head, then (for a 200 to GET or POST) a body.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'a> {
+    /// Head.
+    pub head: &'a [u8],
+    /// Body.
+    pub body: Option<&'a Body>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Bytes of body.
+    pub fn body_bytes(&self) -> u64 {
+        self.body.map_or(0, Body::size)
+    }
+
+    /// Bytes of all.
+    pub fn len(&self) -> u64 {
+        self.head.len() as u64 + self.body_bytes()
+    }
+
+    /// Fills `slices` with what comes from byte `at` on, as far as they reach; gives how many are filled.
+    pub fn slices(&self, pool: &'a Pool, at: u64, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
+        let head_bytes = self.head.len() as u64;
+        let mut filled = 0;
+        if at < head_bytes {
+            slices[0] = IoSlice::new(&self.head[at as usize..]);
+            filled = 1;
+        }
+        let Some(body) = self.body else { return filled };
+        let mut from = at.saturating_sub(head_bytes);
+        while filled < SLICES {
+            let chunk = body.chunk(pool, from, usize::MAX);
+            if chunk.is_empty() {
+                break;
+            }
+            from += chunk.len() as u64;
+            slices[filled] = IoSlice::new(chunk);
+            filled += 1;
+        }
+        filled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::framing::BodyFraming;
+    use assay_http::head::ResponseHead;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wire::XactId;
+
+    const NOW_S: u64 = 784_111_777;
+
+    fn head(cachable: bool, not_modified: bool) -> ObjectHead<'static> {
+        let xact = XactId { robot: 1, number: 2, place: 0 };
+        ObjectHead {
+            version: HttpVersion::Http11,
+            connection: ConnectionField::Unsaid,
+            now_s: NOW_S,
+            cachable,
+            dates: Dates { last_modified_s: Some(NOW_S - 1), expires_s: Some(NOW_S + 60) },
+            mime_type: Some("image/gif"),
+            size_bytes: 4321,
+            mark: ReplyMark { xact, key: 3, version: 4, made_us: 5, not_modified },
+        }
+    }
+
+    fn written(head: &ObjectHead<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        head.write(&mut out, &mut DateWriters::default());
+        out
+    }
+
+    #[test]
+    fn a_cachable_object_carries_its_dates_and_may_be_stored() {
+        let text = written(&head(true, false));
+        let (parsed, length) = ResponseHead::parse(&text).expect("is HTTP").expect("is complete");
+        assert_eq!((parsed.status, length), (200, text.len()));
+        for (name, value) in [
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("last-modified", "Sun, 06 Nov 1994 08:49:36 GMT"),
+            ("expires", "Sun, 06 Nov 1994 08:50:37 GMT"),
+            ("cache-control", "public"),
+            ("content-type", "image/gif"),
+            ("x-assay", "1-2-0-0000000000000003-4-5-200"),
+        ] {
+            assert_eq!(parsed.header(name), Some(value.as_bytes()), "{name}");
+        }
+        assert_eq!(parsed.body("GET"), BodyFraming::Length(4321));
+        assert!(parsed.header("etag").is_none() && parsed.header("age").is_none());
+    }
+
+    #[test]
+    fn an_object_that_may_not_be_stored_shows_no_dates() {
+        let text = written(&head(false, false));
+        let (parsed, _) = ResponseHead::parse(&text).expect("is HTTP").expect("is complete");
+        assert_eq!(parsed.header("cache-control"), Some(&b"private, no-cache, no-store"[..]));
+        assert!(parsed.header("last-modified").is_none() && parsed.header("expires").is_none());
+    }
+
+    #[test]
+    fn a_304_names_no_length_and_no_type() {
+        let text = written(&head(true, true));
+        let (parsed, _) = ResponseHead::parse(&text).expect("is HTTP").expect("is complete");
+        assert_eq!(parsed.status, 304);
+        assert!(parsed.header("content-length").is_none() && parsed.header("content-type").is_none());
+        assert!(parsed.header("expires").is_some());
+        assert_eq!(parsed.header("x-assay"), Some(&b"1-2-0-0000000000000003-4-5-304"[..]));
+    }
+
+    #[test]
+    fn plain_replies_are_never_stored_and_carry_no_mark() {
+        for status in [200, 400, 404, 405, 431, 505] {
+            let mut out = Vec::new();
+            let dates = &mut DateWriters::default();
+            write_plain(&mut out, HttpVersion::Http10, status, ConnectionField::Close, NOW_S, true, dates);
+            let (parsed, length) = ResponseHead::parse(&out).expect("is HTTP").expect("is complete");
+            assert_eq!(parsed.status, status);
+            assert_eq!(parsed.body("GET"), BodyFraming::Length((out.len() - length) as u64));
+            assert_eq!(parsed.header("cache-control"), Some(&b"no-store"[..]));
+            assert!(parsed.header("x-assay").is_none() && !parsed.persists("GET"));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn writing_in_steps_of_any_size_gives_head_and_body(
+            size in 0u64..2_000_000, steps in prop::collection::vec(1u64..900_000, 1..6),
+        ) {
+            let (pool, body) = (Pool::new(1), Body::new(7, 8, size));
+            let reply = Outgoing { head: b"head", body: Some(&body) };
+            let (mut at, mut got, mut step) = (0, Vec::new(), steps.iter().cycle());
+            while at < reply.len() {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                let filled = reply.slices(&pool, at, &mut slices);
+                let bytes = slices[..filled].iter().flat_map(|slice| slice.iter().copied()).collect::<Vec<u8>>();
+                prop_assert!(!bytes.is_empty());
+                let take = (*step.next().unwrap()).min(bytes.len() as u64);
+                got.extend_from_slice(&bytes[..take as usize]);
+                at += take;
+            }
+            prop_assert_eq!(&got[..4], b"head");
+            prop_assert_eq!(got.len() as u64, size + 4);
+            prop_assert_eq!(body.matches(&pool, 0, &got[4..]), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Which origin is it that is asked, and how does it behave?
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use assay_workload::Universe;
+use assay_workload::distribution::Sampler;
+use assay_workload::model::{HttpVersion, OriginIndex, Server, Workload};
+use assay_workload::rng::{Purpose, Rng};
+
+use crate::clock::SECOND_NS;
+use crate::wire::XactId;
+
+/// Draws that follow from an origin are told apart by these.
+const VERSION_DRAW: u64 = 1;
+const USES_DRAW: u64 = 2;
+const THINK_DRAW: u64 = 3;
+
+/// The longest think time: beyond any schedule, and far from where nanoseconds overflow.
+const LONGEST_THINK_S: f64 = 1e6;
+
+/// How one origin behaves.
+#[derive(Debug)]
+pub struct Site {
+    /// Its index in the workload.
+    pub index: OriginIndex,
+    /// `Host` of requests for it.
+    authority: Box<[u8]>,
+    /// Version that it speaks.
+    pub version: HttpVersion,
+    think_s: Option<Sampler>,
+    use_limit: Option<Sampler>,
+    /// Closes a connection idle for this long.
+    pub idle_ns: Option<u64>,
+}
+
+impl Site {
+    fn new(index: OriginIndex, authority: &str, server: &Server) -> Self {
+        let unit = Rng::of(Purpose::Other, &[VERSION_DRAW, u64::from(index)]).unit();
+        Self {
+            index,
+            authority: authority.to_ascii_lowercase().into_bytes().into(),
+            version: server.http_versions.pick(unit).copied().unwrap_or(HttpVersion::Http11),
+            think_s: server.think_s.as_ref().map(Sampler::new),
+            use_limit: server.connection_use_limit.as_ref().map(Sampler::new),
+            idle_ns: server.idle_timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// How many requests the origin's connection number `connection` serves; at least one.
+    pub fn uses(&self, connection: u64) -> u64 {
+        let Some(limit) = &self.use_limit else { return 1 };
+        limit.count(&mut Rng::of(Purpose::Other, &[USES_DRAW, u64::from(self.index), connection])).max(1)
+    }
+
+    /// How long the origin thinks about this xact; it is the same in every run of one seed.
+    #[inline]
+    pub fn think_ns(&self, seed: u64, xact: &XactId) -> Option<u64> {
+        let think_s = self.think_s.as_ref()?;
+        let words = [THINK_DRAW, seed, u64::from(xact.robot), xact.number, u64::from(xact.place)];
+        let seconds = think_s.sample(&mut Rng::of(Purpose::Other, &words)).clamp(0.0, LONGEST_THINK_S);
+        Some((seconds * SECOND_NS as f64) as u64)
+    }
+}
+
+/// All origins of a process.
+#[derive(Debug)]
+pub struct Sites {
+    sites: Vec<Site>,
+    /// Which origin a `Host` means: by the workload's name for it, or by its real address.
+    by_host: HashMap<Box<[u8]>, OriginIndex>,
+}
+
+impl Sites {
+    /// The origins of a workload, which listen on these addresses.
+    pub fn new(workload: &Workload, addresses: &[SocketAddr]) -> Self {
+        let mut by_host = HashMap::new();
+        for (address, index) in addresses.iter().zip(0..) {
+            by_host.insert(address.to_string().into_bytes().into_boxed_slice(), index);
+            if address.port() == 80 {
+                by_host.insert(address.ip().to_string().into_bytes().into_boxed_slice(), index);
+            }
+        }
+        let origins = workload.origins.iter().zip(0..);
+        let sites: Vec<Site> = origins
+            .filter_map(|(origin, index)| {
+                Some(Site::new(index, &origin.authority, workload.servers.get(usize::from(origin.server))?))
+            })
+            .collect();
+        for site in &sites {
+            if let Some(host) = site.authority.strip_suffix(b":80") {
+                by_host.insert(host.into(), site.index);
+            }
+            by_host.insert(site.authority.clone(), site.index);
+        }
+        Self { sites, by_host }
+    }
+
+    /// An origin; none when the workload has no such one.
+    #[inline]
+    pub fn get(&self, index: OriginIndex) -> Option<&Site> {
+        self.sites.get(usize::from(index))
+    }
+
+    /// The origin that a request is for: the one that its `Host` names, else the one whose address it came to.
+    ///
+    /// A reverse proxy may send everything to one address and keep `Host`; a forward proxy uses the real
+    /// addresses. Both end here.
+    #[inline]
+    pub fn asked(&self, at: OriginIndex, host: Option<&[u8]>) -> OriginIndex {
+        let Some(host) = host else { return at };
+        match self.get(at) {
+            Some(site) if host == &*site.authority => at,
+            _ => self.by_host.get(host).copied().or_else(|| self.asked_folded(host)).unwrap_or(at),
+        }
+    }
+
+    fn asked_folded(&self, host: &[u8]) -> Option<OriginIndex> {
+        let has_upper = host.iter().any(u8::is_ascii_uppercase);
+        if has_upper { self.by_host.get(&*host.to_ascii_lowercase()).copied() } else { None }
+    }
+}
+
+/// What all workers of the process share; nothing in it changes.
+#[derive(Debug)]
+pub struct World {
+    /// The universe.
+    pub universe: Universe,
+    /// The origins.
+    pub sites: Sites,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use assay_workload::model::{Distribution, Origin, Schedule, Weighted, WorkingSet};
+
+    use super::*;
+
+    fn workload() -> Workload {
+        let server = Server {
+            kind: "S".into(),
+            contents: Weighted::none(),
+            direct_access: Weighted::none(),
+            think_s: Some(Distribution::Normal { mean: 0.3, deviation: 0.1 }),
+            connection_use_limit: Some(Distribution::Zipf { n: 16.0 }),
+            idle_timeout: Some(Duration::from_secs(15)),
+            http_versions: Weighted::new([(HttpVersion::Http10, 0.5), (HttpVersion::Http11, 0.5)]),
+        };
+        let origin = |i: u8| Origin { authority: format!("192.168.0.{i}:8080"), server: 0 };
+        Workload {
+            name: "t".into(),
+            contents: vec![],
+            servers: vec![server],
+            origins: (0..20)
+                .map(origin)
+                .chain([Origin { authority: "Www.Test:80".into(), server: 0 }])
+                .collect(),
+            robots: vec![],
+            schedule: Schedule { phases: vec![], working_set: WorkingSet::Grows },
+        }
+    }
+
+    fn sites() -> Sites {
+        let addresses: Vec<SocketAddr> = (0..21).map(|i| SocketAddr::from(([127, 0, 0, i], 80))).collect();
+        Sites::new(&workload(), &addresses)
+    }
+
+    #[test]
+    fn host_names_the_origin_and_the_address_stands_in_for_it() {
+        let sites = sites();
+        for (host, origin) in [
+            (&b"192.168.0.7:8080"[..], 7),
+            (b"192.168.0.5:8080", 5),
+            (b"127.0.0.3:80", 3),
+            (b"127.0.0.3", 3),
+            (b"www.test", 20),
+            (b"WWW.Test:80", 20),
+            (b"elsewhere", 5),
+        ] {
+            assert_eq!(sites.asked(5, Some(host)), origin, "{}", String::from_utf8_lossy(host));
+        }
+        assert_eq!(sites.asked(9, None), 9);
+    }
+
+    #[test]
+    fn an_origin_sticks_to_its_version_and_both_versions_occur() {
+        let versions: Vec<_> = (0..20).map(|i| sites().get(i).expect("is there").version).collect();
+        assert_eq!(versions, (0..20).map(|i| sites().get(i).expect("is there").version).collect::<Vec<_>>());
+        assert!(versions.contains(&HttpVersion::Http10) && versions.contains(&HttpVersion::Http11));
+    }
+
+    #[test]
+    fn think_times_follow_from_the_xact_alone() {
+        let (sites, other) = (sites(), sites());
+        let think = |sites: &Sites, number| {
+            let xact = XactId { robot: 1, number, place: 0 };
+            sites.get(0).and_then(|site| site.think_ns(42, &xact)).expect("it thinks")
+        };
+        let all: Vec<u64> = (0..1000).map(|number| think(&sites, number)).collect();
+        assert_eq!(all, (0..1000).map(|number| think(&other, number)).collect::<Vec<_>>());
+        let mean_ms = all.iter().sum::<u64>() / 1000 / 1_000_000;
+        assert!((280..320).contains(&mean_ms), "{mean_ms}");
+    }
+
+    #[test]
+    fn connections_serve_at_least_one_request_and_not_all_the_same_number() {
+        let sites = sites();
+        let uses: Vec<u64> = (0..200).filter_map(|c| sites.get(0).map(|site| site.uses(c))).collect();
+        assert!(uses.iter().all(|u| (1..=16).contains(u)));
+        assert!(uses.contains(&1) && uses.iter().any(|u| *u > 4));
+    }
+}

@@ -1,0 +1,231 @@
+//! What did the origins do? Counts and times of one worker, and their merging into intervals.
+//!
+//! A worker cuts at every full second of the run and hands over what it counted, phase by phase; when all workers have
+//! made a cut, what they handed over adds up to the intervals of that second.
+
+use std::collections::BTreeMap;
+
+use assay_record::counts::OriginCounts;
+use assay_record::histogram::Histogram;
+use assay_record::interval::OriginInterval;
+
+/// Counts and times of one phase since the last cut.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    /// Counts.
+    pub counts: OriginCounts,
+    /// Last byte written − request complete, in microseconds.
+    pub service: Histogram,
+    /// How much later than asked think times ended, in microseconds.
+    pub lateness: Histogram,
+}
+
+/// One worker's counts, by phase.
+#[derive(Debug)]
+pub struct Tally {
+    phases: Vec<Option<Box<Recorder>>>,
+    /// The phase of the latest request that named one: what names none is counted there.
+    current: u16,
+}
+
+impl Tally {
+    /// For a schedule of so many phases.
+    pub fn new(phases: usize) -> Self {
+        Self { phases: (0..phases.max(1)).map(|_| None).collect(), current: 0 }
+    }
+
+    /// True when the schedule has this phase.
+    pub fn has_phase(&self, phase: u16) -> bool {
+        usize::from(phase) < self.phases.len()
+    }
+
+    /// The latest phase.
+    pub fn current(&self) -> u16 {
+        self.current
+    }
+
+    /// Moves on. Requests of an earlier phase that still arrive do not move back.
+    #[inline]
+    pub fn enter(&mut self, phase: u16) {
+        if phase > self.current && self.has_phase(phase) {
+            self.current = phase;
+        }
+    }
+
+    /// Where this phase is counted.
+    #[inline]
+    pub fn of(&mut self, phase: u16) -> &mut Recorder {
+        let last = self.phases.len() - 1;
+        self.phases[usize::from(phase).min(last)].get_or_insert_default()
+    }
+
+    /// Where what belongs to no request is counted.
+    pub fn here(&mut self) -> &mut Recorder {
+        self.of(self.current)
+    }
+
+    /// Takes what was counted since the last cut.
+    pub fn cut(&mut self) -> Vec<(u16, Box<Recorder>)> {
+        let phases = self.phases.iter_mut().zip(0u16..);
+        phases.filter_map(|(recorder, phase)| Some((phase, recorder.take()?))).collect()
+    }
+
+    /// Forgets everything: the run starts now.
+    pub fn reset(&mut self) {
+        self.phases.iter_mut().for_each(|recorder| *recorder = None);
+        self.current = 0;
+    }
+}
+
+/// What one worker has to tell at one cut.
+#[derive(Debug)]
+pub struct Handover {
+    /// Number of the cut, from 0: it ends the second of that number.
+    pub number: u64,
+    /// Where it ends, in milliseconds since the start of the run.
+    pub end_ms: u64,
+    /// What was counted, by phase.
+    pub phases: Vec<(u16, Box<Recorder>)>,
+    /// The worker's latest phase.
+    pub current: u16,
+    /// Open connections.
+    pub connections: u64,
+    /// The worker hands over nothing after this.
+    pub last: bool,
+}
+
+/// A cut that some workers have not made yet.
+#[derive(Debug, Default)]
+struct Pending {
+    end_ms: u64,
+    phases: BTreeMap<u16, Box<Recorder>>,
+    current: u16,
+    connections: u64,
+    handed_over: usize,
+}
+
+/// Adds up the workers' counts.
+#[derive(Debug)]
+pub struct Merger {
+    workers: usize,
+    pending: BTreeMap<u64, Pending>,
+    /// For each worker that is done: the number of its last cut.
+    ended_at: Vec<u64>,
+}
+
+impl Merger {
+    /// For so many workers.
+    pub fn new(workers: usize) -> Self {
+        Self { workers, pending: BTreeMap::new(), ended_at: Vec::new() }
+    }
+
+    /// Takes what a worker hands over; gives the intervals that are complete now.
+    pub fn take(&mut self, handover: Handover) -> Vec<OriginInterval> {
+        if handover.last {
+            self.ended_at.push(handover.number);
+        }
+        let pending = self.pending.entry(handover.number).or_default();
+        pending.end_ms = pending.end_ms.max(handover.end_ms);
+        pending.current = pending.current.max(handover.current);
+        pending.connections += handover.connections;
+        pending.handed_over += 1;
+        for (phase, recorder) in handover.phases {
+            let sum = pending.phases.entry(phase).or_default();
+            sum.counts.merge(&recorder.counts);
+            sum.service.merge(&recorder.service);
+            sum.lateness.merge(&recorder.lateness);
+        }
+        let mut complete = Vec::new();
+        while let Some((&number, pending)) = self.pending.first_key_value() {
+            let ended_before = self.ended_at.iter().filter(|&&last| last < number).count();
+            if pending.handed_over + ended_before < self.workers {
+                break;
+            }
+            let Some(pending) = self.pending.remove(&number) else { break };
+            complete.extend(pending.into_intervals(number));
+        }
+        complete
+    }
+
+    /// True when some worker has handed over for the last time.
+    pub fn has_ended(&self) -> bool {
+        !self.ended_at.is_empty()
+    }
+
+    /// True when every worker has handed over for the last time.
+    pub fn is_done(&self) -> bool {
+        self.ended_at.len() == self.workers && self.pending.is_empty()
+    }
+}
+
+impl Pending {
+    fn into_intervals(mut self, number: u64) -> impl Iterator<Item = OriginInterval> {
+        self.phases.entry(self.current).or_default();
+        let start_ms = number * 1000;
+        self.phases.into_iter().map(move |(phase, recorder)| OriginInterval {
+            start_ms,
+            length_ms: self.end_ms - start_ms,
+            phase,
+            counts: recorder.counts,
+            service: recorder.service.to_sparse(),
+            lateness: recorder.lateness.to_sparse(),
+            // Connections belong to no phase: they stand once.
+            connections: if phase == self.current { self.connections } else { 0 },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handover(number: u64, requests: &[(u16, u64)], last: bool) -> Handover {
+        let mut tally = Tally::new(3);
+        for &(phase, count) in requests {
+            tally.enter(phase);
+            tally.of(phase).counts.requests += count;
+        }
+        let end_ms = if last { number * 1000 + 10 } else { number * 1000 + 1000 };
+        Handover { number, end_ms, current: tally.current(), phases: tally.cut(), connections: 2, last }
+    }
+
+    fn seen(intervals: &[OriginInterval]) -> Vec<(u64, u16, u64, u64)> {
+        intervals.iter().map(|i| (i.start_ms, i.phase, i.counts.requests, i.connections)).collect()
+    }
+
+    #[test]
+    fn an_interval_is_complete_when_all_workers_have_made_the_cut() {
+        let mut merger = Merger::new(2);
+        assert!(merger.take(handover(0, &[(0, 1)], false)).is_empty());
+        assert!(merger.take(handover(1, &[(1, 1)], false)).is_empty());
+        assert_eq!(seen(&merger.take(handover(0, &[(0, 2), (1, 5)], false))), [(0, 0, 3, 0), (0, 1, 5, 4)]);
+        let last = merger.take(handover(1, &[], false));
+        assert_eq!(seen(&last), [(1000, 1, 1, 4)]);
+        assert_eq!(last[0].length_ms, 1000);
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_is_not_waited_for() {
+        let mut merger = Merger::new(2);
+        assert!(merger.take(handover(0, &[], true)).is_empty());
+        assert_eq!(merger.take(handover(0, &[], false)).len(), 1);
+        assert!(!merger.is_done());
+        let last = merger.take(handover(1, &[(0, 1)], true));
+        assert_eq!((seen(&last), last[0].length_ms), (vec![(1000, 0, 1, 2)], 10));
+        assert!(merger.is_done());
+    }
+
+    #[test]
+    fn late_requests_of_an_earlier_phase_do_not_move_back() {
+        let mut tally = Tally::new(2);
+        tally.enter(1);
+        tally.enter(0);
+        tally.enter(7);
+        assert_eq!(tally.current(), 1);
+        tally.here().counts.refused += 1;
+        tally.of(9).counts.refused += 1;
+        let cut = tally.cut();
+        assert_eq!((cut.len(), cut[0].0, cut[0].1.counts.refused), (1, 1, 2));
+        assert!(tally.cut().is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! A small universe for the tests of this room.
+
+use std::sync::Arc;
+
+use assay_workload::model::{
+    ClientBehaviour, Content, Distribution, Expiry, ExpiryBase, Goal, HttpVersion, LifeCycle, Method, Origin,
+    Pace, Phase, Popularity, PopularityLaw, Ramp, RequestType, RobotAddress, RobotGroup, Schedule, Server,
+    Weighted, WorkingSet, Workload,
+};
+use assay_workload::object::{ObjectId, Space};
+use assay_workload::{Universe, UniverseOptions};
+
+use super::site::{Sites, World};
+
+const fn flat(value: f64) -> Ramp {
+    Ramp { begin: value, end: value }
+}
+
+fn content(kind: &str, cachable: f64) -> Content {
+    let expires = Expiry { base: ExpiryBase::Now, after_s: Distribution::Constant(60.0) };
+    Content {
+        kind: kind.into(),
+        mime_type: Some("image/gif".into()),
+        extensions: Weighted::one(".gif".into()),
+        prefixes: Weighted::none(),
+        size_bytes: Distribution::Exponential { mean: 10_000.0 },
+        life_cycle: Some(LifeCycle {
+            length_s: Distribution::Constant(1e6),
+            variance: 0.0,
+            with_last_modified: 1.0,
+            expires: Weighted::one(Some(expires)),
+        }),
+        cachable,
+        checksum: 0.0,
+        embedded: None,
+        behaviour: ClientBehaviour::default(),
+    }
+}
+
+fn robots() -> RobotGroup {
+    RobotGroup {
+        kind: "R".into(),
+        addresses: vec![RobotAddress { host: "127.0.0.1".into(), count: 3 }],
+        origins: Weighted::new([(0, 1.0), (1, 1.0)]),
+        proxies: vec![],
+        pace: Pace::Rate { per_second: 1.0 },
+        recurrence: 0.5,
+        embedded_recurrence: 1.0,
+        popularity: Some(Popularity {
+            law: PopularityLaw::Uniform,
+            hot_set_fraction: 0.0,
+            hot_set_probability: 0.0,
+        }),
+        private_share: 0.0,
+        request_types: Weighted::one(RequestType::Basic),
+        methods: Weighted::one(Method::Get),
+        post_contents: Weighted::none(),
+        connection_use_limit: None,
+        idle_timeout: None,
+        open_connection_limit: None,
+        waiting_limit: None,
+        pipeline_depth: None,
+        http_versions: Weighted::one(HttpVersion::Http11),
+    }
+}
+
+/// Two origins (`a.test`, `b.test`), objects of type 0 are cachable and those of type 1 are not; two phases.
+pub fn workload() -> Workload {
+    let server = Server {
+        kind: "S".into(),
+        contents: Weighted::new([(0, 1.0), (1, 1.0)]),
+        direct_access: Weighted::new([(0, 1.0), (1, 1.0)]),
+        think_s: None,
+        connection_use_limit: Some(Distribution::Constant(3.0)),
+        idle_timeout: None,
+        http_versions: Weighted::one(HttpVersion::Http11),
+    };
+    let phase = |name: &str| Phase {
+        name: name.into(),
+        goal: Goal { duration: Some(std::time::Duration::from_secs(10)), ..Goal::default() },
+        load: flat(1.0),
+        recurrence: flat(1.0),
+        population: flat(1.0),
+        special: flat(1.0),
+        log_stats: true,
+        primary: true,
+        wait_for_freeze: false,
+    };
+    Workload {
+        name: "test".into(),
+        contents: vec![content("good", 1.0), content("bad", 0.0)],
+        servers: vec![server],
+        origins: ["a.test:80", "b.test:80"].map(|a| Origin { authority: a.into(), server: 0 }).into(),
+        robots: vec![robots()],
+        schedule: Schedule { phases: vec![phase("one"), phase("two")], working_set: WorkingSet::Grows },
+    }
+}
+
+/// The universe of [`workload`].
+pub fn world() -> World {
+    world_of(workload())
+}
+
+/// The universe of some workload.
+pub fn world_of(workload: Workload) -> World {
+    let universe = Universe::new(Arc::new(workload), 42, 7, UniverseOptions::default()).expect("can be run");
+    World { sites: Sites::new(universe.workload(), &[]), universe }
+}
+
+/// The path of a public object of type `content` at origin `a.test`.
+pub fn path_of(world: &World, content: u16, serial: u64) -> String {
+    let id = ObjectId { origin: 0, content, space: Space::Public, serial };
+    world.universe.path(&world.universe.object(id))
+}
+
+/// The path of a cachable public object at origin `a.test`.
+pub fn path(world: &World, serial: u64) -> String {
+    path_of(world, 0, serial)
+}
