@@ -18,6 +18,7 @@ use std::fmt;
 
 use assay_record::error_kind::ErrorKind;
 use assay_record::outcome::Outcome;
+use assay_workload::Life;
 use assay_workload::model::Method;
 
 use crate::wire::{ReplyMark, XactId};
@@ -36,7 +37,7 @@ pub struct Asked {
     pub id: XactId,
     /// Method.
     pub method: Method,
-    /// Date of `If-Modified-Since`, in Unix seconds; none: the request was not conditional.
+    /// Date of `If-Modified-Since`, in seconds since the start of the run; none: the request was not conditional.
     pub since_s: Option<i64>,
     /// The request said `no-cache`.
     pub reload: bool,
@@ -59,19 +60,8 @@ pub struct Reply {
     pub mark: Option<ReplyMark>,
     /// `Content-Length`.
     pub content_length: Option<u64>,
-    /// `Last-Modified` in Unix seconds; only asked for in a 304.
+    /// `Last-Modified` in seconds since the start of the run; only asked for in a 304.
     pub last_modified_s: Option<i64>,
-}
-
-/// The part of an object's life that an answer made at one instant shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LifeAt {
-    /// Version.
-    pub version: u64,
-    /// Last modification in Unix seconds; none: not shown.
-    pub last_modified_s: Option<i64>,
-    /// `Expires` in Unix seconds; none: not sent.
-    pub expires_s: Option<i64>,
 }
 
 /// What is known after the head: how the answer came about, and which body must follow.
@@ -113,8 +103,8 @@ pub enum Wrong {
     Length { seen: u64, wanted: u64 },
     /// More body than the object has.
     Longer { wanted: u64 },
-    /// Wrong bytes somewhere in the slice that begins here.
-    Bytes { from: u64, to: u64 },
+    /// A byte that is not the object's, here first.
+    Bytes { at: u64 },
     /// The connection ended before the body.
     Truncated { seen: u64, wanted: u64 },
 }
@@ -147,11 +137,11 @@ impl fmt::Display for Wrong {
             Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
                 write!(
                     f,
-                    "304 for a version modified at {modified_s}; asked was for one newer than {since_s} (Unix s)"
+                    "304 for a version modified at {modified_s}; asked was for one newer than {since_s} (seconds of the run)"
                 )
             }
             Wrong::NotModifiedSince { modified_s: None, since_s } => {
-                write!(f, "304, but no version of the object is as old as {since_s} (Unix s)")
+                write!(f, "304, but no version of the object is as old as {since_s} (seconds of the run)")
             }
             Wrong::NoMark => write!(f, "no X-Assay of our origins in the answer"),
             Wrong::Object { seen, wanted } => write!(f, "object {seen:016x} instead of {wanted:016x}"),
@@ -178,12 +168,12 @@ impl fmt::Display for Wrong {
             Wrong::Expired { expires_s, sent_s } => {
                 write!(
                     f,
-                    "served from the store to a request sent at {sent_s}, but it expired at {expires_s} (Unix s)"
+                    "served from the store to a request sent at {sent_s}, but it expired at {expires_s} (seconds of the run)"
                 )
             }
             Wrong::Length { seen, wanted } => write!(f, "{seen} bytes instead of {wanted}"),
             Wrong::Longer { wanted } => write!(f, "more bytes than the object's {wanted}"),
-            Wrong::Bytes { from, to } => write!(f, "wrong bytes between {from} and {to}"),
+            Wrong::Bytes { at } => write!(f, "body byte {at} is not the object's"),
             Wrong::Truncated { seen, wanted } => {
                 write!(f, "the connection was closed after {seen} of {wanted} body bytes")
             }
@@ -193,15 +183,13 @@ impl fmt::Display for Wrong {
 
 /// Judges the head of an answer that arrived at `now_us`.
 ///
-/// `epoch_s` is the start of the run in Unix seconds; `life_at` gives the object's life at a Unix second.
+/// `life_at` gives the object's life at a second of the run.
 pub fn judge_head(
     asked: &Asked,
     reply: &Reply,
     now_us: u64,
-    epoch_s: i64,
-    life_at: impl Fn(i64) -> LifeAt,
+    life_at: impl Fn(i64) -> Life,
 ) -> Result<Verdict, Wrong> {
-    let unix_s = |us: u64| epoch_s + (us / 1_000_000) as i64;
     let not_modified = match (reply.status, asked.since_s) {
         (200, _) => None,
         (304, Some(since_s)) => Some(since_s),
@@ -211,7 +199,7 @@ pub fn judge_head(
     let mark = match (reply.mark, not_modified) {
         (Some(mark), _) => mark,
         (None, None) => return Err(Wrong::NoMark),
-        (None, Some(since_s)) => return judge_bare_304(reply, since_s, &life_at(epoch_s)),
+        (None, Some(since_s)) => return judge_bare_304(reply, since_s, &life_at(0)),
     };
     if mark.key != asked.key {
         return Err(Wrong::Object { seen: mark.key, wanted: asked.key });
@@ -219,7 +207,7 @@ pub fn judge_head(
     if mark.made_us > now_us {
         return Err(Wrong::MadeLater { made_us: mark.made_us, now_us });
     }
-    let life = life_at(unix_s(mark.made_us));
+    let life = life_at(second(mark.made_us));
     if mark.version != life.version {
         return Err(Wrong::Version { seen: mark.version, wanted: life.version });
     }
@@ -229,7 +217,7 @@ pub fn judge_head(
         return Err(Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s });
     }
     let outcome = outcome(asked, &mark);
-    judge_serving(asked, &mark, outcome, life.expires_s, unix_s(asked.sent_us))?;
+    judge_serving(asked, &mark, outcome, life.expires_s, second(asked.sent_us))?;
     let body_bytes = (not_modified.is_none() && asked.method != Method::Head).then_some(asked.size);
     if not_modified.is_none()
         && let Some(seen) = reply.content_length
@@ -238,6 +226,10 @@ pub fn judge_head(
         return Err(Wrong::Length { seen, wanted: asked.size });
     }
     Ok(Verdict { outcome: Some(outcome), version: mark.version, body_bytes })
+}
+
+fn second(us: u64) -> i64 {
+    (us / 1_000_000) as i64
 }
 
 /// How the answer came about, by the ids (see docs/architecture.md).
@@ -282,7 +274,7 @@ fn judge_serving(
 
 /// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.
 /// `first` is the object's life at the start of the run: no cache of ours has an older version.
-fn judge_bare_304(reply: &Reply, since_s: i64, first: &LifeAt) -> Result<Verdict, Wrong> {
+fn judge_bare_304(reply: &Reply, since_s: i64, first: &Life) -> Result<Verdict, Wrong> {
     let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
     match (reply.last_modified_s, first.last_modified_s) {
         (Some(shown_s), _) if shown_s > since_s => {
@@ -313,17 +305,18 @@ impl BodyCheck {
         self.seen
     }
 
-    /// Takes the next bytes; `matches` says whether they are the object's at an offset.
+    /// Takes the next bytes; `compare` gives the position of the first that is not the object's.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], matches: impl FnOnce(u64, &[u8]) -> bool) -> Result<(), Wrong> {
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        compare: impl FnOnce(u64, &[u8]) -> Result<(), u64>,
+    ) -> Result<(), Wrong> {
         let from = self.seen;
-        let to = from + bytes.len() as u64;
-        self.seen = to;
-        let inside = (self.wanted.saturating_sub(from)).min(bytes.len() as u64) as usize;
-        if inside > 0 && !matches(from, &bytes[..inside]) {
-            return Err(Wrong::Bytes { from, to: from + inside as u64 });
-        }
-        if to > self.wanted {
+        self.seen += bytes.len() as u64;
+        let inside = self.wanted.saturating_sub(from).min(bytes.len() as u64) as usize;
+        compare(from, &bytes[..inside]).map_err(|at| Wrong::Bytes { at })?;
+        if self.seen > self.wanted {
             return Err(Wrong::Longer { wanted: self.wanted });
         }
         Ok(())

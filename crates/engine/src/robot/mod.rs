@@ -1,1 +1,75 @@
-//! The robots: who sends what, when, and is the answer right?
+//! The robots: who asks for the objects, and checks what comes back?
+//!
+//! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
+//! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
+//! stream ([`launching`]), each goes to a connection of its robot or waits for one ([`connection`]), what passes
+//! over it is written and judged as it comes ([`exchange`], [`request`], [`answer`]), and however it ends it is counted
+//! ([`ending`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
+//!
+//! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
+//! requests that never got a connection (a full queue, no descriptor, no port), and sent = completed + errors of
+//! those that were sent, once nothing is under way.
+
+mod answer;
+mod conductor;
+mod connection;
+mod control;
+mod crew;
+mod ending;
+mod exchange;
+mod goal;
+mod launching;
+mod log;
+mod request;
+mod setup;
+mod xact;
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use self::conductor::Ensemble;
+pub use self::log::LogError;
+use self::setup::Setup;
+pub use self::setup::SetupError;
+use crate::spec::RobotsSpec;
+use crate::stdio::{Commands, StdioError, emit};
+use crate::worker::{WorkerError, pin, raise_descriptor_limit};
+
+/// Why the robots cannot start, or cannot go on.
+#[derive(Debug, Error)]
+pub enum RobotsError {
+    /// The spec or the workload cannot be used.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// There is no xact log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A thread failed.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The runtime of the main thread, or of a worker, failed.
+    #[error("the robots' runtime failed: {0}")]
+    Runtime(std::io::Error),
+    /// The parent cannot be understood or reached.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// A worker ended though it had not handed over everything.
+    #[error("a worker of the robots ended early: this is a bug of Assay")]
+    EndedEarly,
+}
+
+/// The whole `assay role robots`: obeys standard input, reports on standard output. Ends after the schedule, after a
+/// stop, or at end of input.
+pub fn run(spec: RobotsSpec) -> Result<(), RobotsError> {
+    pin(&spec.cpus)?;
+    raise_descriptor_limit();
+    let setup = Arc::new(Setup::read(&spec)?);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RobotsError::Runtime)?;
+    runtime.block_on(async {
+        let ensemble = Ensemble::gather(&spec, setup).await?;
+        let mut commands = Commands::from_stdin().map_err(RobotsError::Runtime)?;
+        ensemble.play(&mut commands, &mut |event| emit(event)).await
+    })
+}

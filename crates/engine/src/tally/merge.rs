@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_record::interval::{RobotInterval, RobotLevels};
+use assay_workload::model::RobotIndex;
 
 use super::Recorder;
 use super::ideal::{IdealFeed, IdealNote};
@@ -16,6 +17,8 @@ pub struct Cut {
     pub to_us: u64,
     /// The phase that it lies in.
     pub phase: u16,
+    /// The phase ends here.
+    pub ends_phase: bool,
 }
 
 /// What one worker has to tell at one cut.
@@ -31,6 +34,8 @@ pub struct Handover {
     pub levels: RobotLevels,
     /// Notes for the ideal cache, up to the cut or a little beyond.
     pub notes: Vec<IdealNote>,
+    /// Requests that each best-effort robot launched in a phase that ends here.
+    pub launched: Vec<(RobotIndex, u32)>,
     /// The worker has nothing under way any more and hands over nothing after this.
     pub last: bool,
 }
@@ -41,7 +46,19 @@ struct Pending {
     cut: Cut,
     phases: BTreeMap<u16, Box<Recorder>>,
     levels: RobotLevels,
+    launched: Vec<(RobotIndex, u32)>,
     handed_over: usize,
+}
+
+/// A cut that all workers have made.
+#[derive(Debug)]
+pub struct Complete {
+    /// The cut.
+    pub cut: Cut,
+    /// Its intervals, one for each phase that had something to count.
+    pub intervals: Vec<RobotInterval>,
+    /// Requests that each best-effort robot launched in a phase that ends here, in the order of robots.
+    pub launched: Vec<u32>,
 }
 
 /// Adds up the workers' counts.
@@ -60,8 +77,8 @@ impl Merger {
         Self { workers, pending: BTreeMap::new(), ideal, ended_at: Vec::new() }
     }
 
-    /// Takes what a worker hands over; gives the intervals that are complete now.
-    pub fn take(&mut self, mut handover: Handover) -> Vec<RobotInterval> {
+    /// Takes what a worker hands over; gives the cuts that are complete now.
+    pub fn take(&mut self, mut handover: Handover) -> Vec<Complete> {
         self.ideal.take(&mut handover.notes);
         if handover.last {
             self.ended_at.push(handover.number);
@@ -70,9 +87,13 @@ impl Merger {
             cut: handover.cut,
             phases: BTreeMap::new(),
             levels: RobotLevels::default(),
+            launched: Vec::new(),
             handed_over: 0,
         });
         pending.handed_over += 1;
+        // Only a worker's last cut is its own; the others' may go on.
+        pending.cut.to_us = pending.cut.to_us.max(handover.cut.to_us);
+        pending.launched.append(&mut handover.launched);
         pending.levels.waiting += handover.levels.waiting;
         pending.levels.in_flight += handover.levels.in_flight;
         pending.levels.connections += handover.levels.connections;
@@ -87,7 +108,7 @@ impl Merger {
             && pending.handed_over == self.workers - self.ended_before(number)
         {
             let Some(pending) = self.pending.remove(&number) else { break };
-            self.finish(pending, &mut complete);
+            complete.push(self.finish(pending));
         }
         complete
     }
@@ -97,17 +118,22 @@ impl Merger {
         self.ended_at.len() == self.workers && self.pending.is_empty()
     }
 
+    /// How many workers have handed over for the last time.
+    pub fn ended(&self) -> usize {
+        self.ended_at.len()
+    }
+
     fn ended_before(&self, number: u64) -> usize {
         self.ended_at.iter().filter(|&&last| last < number).count()
     }
 
-    fn finish(&mut self, pending: Pending, complete: &mut Vec<RobotInterval>) {
-        let Pending { cut, mut phases, levels, .. } = pending;
+    fn finish(&mut self, pending: Pending) -> Complete {
+        let Pending { cut, mut phases, levels, mut launched, .. } = pending;
         phases.entry(cut.phase).or_default();
         self.ideal.feed(cut.to_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
         // Rounded once, so that intervals neither overlap nor leave gaps.
         let (start_ms, end_ms) = (cut.from_us / 1_000, cut.to_us / 1_000);
-        complete.extend(phases.into_iter().map(|(phase, recorder)| RobotInterval {
+        let interval = |(phase, recorder): (u16, Box<Recorder>)| RobotInterval {
             start_ms,
             length_ms: end_ms - start_ms,
             phase,
@@ -118,7 +144,10 @@ impl Merger {
             unsent_wait: recorder.unsent_wait.to_sparse(),
             // Levels are of all robots, whatever phase their xacts belong to: they stand once.
             levels: if phase == cut.phase { levels } else { RobotLevels::default() },
-        }));
+        };
+        let intervals = phases.into_iter().map(interval).collect();
+        launched.sort_unstable();
+        Complete { cut, intervals, launched: launched.into_iter().map(|(_, number)| number).collect() }
     }
 }
 
@@ -130,10 +159,17 @@ mod tests {
 
     use super::*;
 
-    const CUT: Cut = Cut { from_us: 0, to_us: 1_000_000, phase: 1 };
+    const CUT: Cut = Cut { from_us: 0, to_us: 1_000_000, phase: 1, ends_phase: false };
 
     fn merger(workers: usize) -> Merger {
         Merger::new(workers, IdealFeed::new(CacheBehaviour::default()))
+    }
+
+    /// The intervals of the one cut that this handover completes.
+    fn intervals(merger: &mut Merger, handover: Handover) -> Vec<RobotInterval> {
+        let mut complete = merger.take(handover);
+        assert_eq!(complete.len(), 1);
+        complete.remove(0).intervals
     }
 
     fn handover(number: u64, due_by_phase: &[(u16, u64)]) -> Handover {
@@ -144,7 +180,15 @@ mod tests {
             (phase, recorder)
         });
         let levels = RobotLevels { waiting: 1, in_flight: 2, connections: 3 };
-        Handover { number, cut, phases: phases.collect(), levels, notes: Vec::new(), last: false }
+        Handover {
+            number,
+            cut,
+            phases: phases.collect(),
+            levels,
+            notes: Vec::new(),
+            launched: Vec::new(),
+            last: false,
+        }
     }
 
     #[test]
@@ -152,22 +196,21 @@ mod tests {
         let mut merger = merger(2);
         assert!(merger.take(handover(0, &[(1, 5)])).is_empty());
         assert!(merger.take(handover(1, &[(1, 7)])).is_empty(), "the first worker may run ahead");
-        let first = merger.take(handover(0, &[(1, 6)]));
-        assert_eq!(first.len(), 1);
+        let first = intervals(&mut merger, handover(0, &[(1, 6)]));
         assert_eq!((first[0].start_ms, first[0].length_ms, first[0].counts.due), (0, 1_000, 11));
         assert_eq!(first[0].levels, RobotLevels { waiting: 2, in_flight: 4, connections: 6 });
     }
 
     #[test]
     fn stragglers_stay_in_intervals_of_their_own_phase() {
-        let intervals = merger(1).take(handover(0, &[(0, 2), (1, 5)]));
+        let intervals = intervals(&mut merger(1), handover(0, &[(0, 2), (1, 5)]));
         let seen: Vec<_> = intervals.iter().map(|i| (i.phase, i.counts.due, i.levels.connections)).collect();
         assert_eq!(seen, [(0, 2, 0), (1, 5, 3)]);
     }
 
     #[test]
     fn an_idle_phase_has_an_interval_all_the_same() {
-        let intervals = merger(1).take(handover(0, &[]));
+        let intervals = intervals(&mut merger(1), handover(0, &[]));
         assert_eq!(intervals.iter().map(|i| i.phase).collect::<Vec<_>>(), [1]);
     }
 
@@ -188,7 +231,8 @@ mod tests {
         };
         let mut merger = merger(2);
         merger.take(Handover { notes: vec![note(500, 1)], ..handover(0, &[]) });
-        let intervals = merger.take(Handover { notes: vec![note(400, 0)], ..handover(0, &[]) });
+        let last = Handover { notes: vec![note(400, 0)], ..handover(0, &[]) };
+        let intervals = intervals(&mut merger, last);
         let seen: Vec<_> =
             intervals.iter().map(|i| (i.phase, i.counts.ideal_basic, i.counts.ideal_hits)).collect();
         assert_eq!(seen, [(0, 1, 0), (1, 1, 1)]);

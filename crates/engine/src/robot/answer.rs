@@ -1,0 +1,378 @@
+//! How far has an answer come? Reads one from the bytes of its connection, and checks it on the way.
+//!
+//! Bytes are looked at where they were received. Only a head that arrives in pieces is put together elsewhere, and
+//! no head grows beyond what the parser accepts.
+
+use assay_http::chunked::{ChunkError, Decoder, Piece};
+use assay_http::framing::BodyFraming;
+use assay_http::head::{HeadError, ResponseHead};
+use assay_record::error_kind::ErrorKind;
+use assay_workload::body::{Body, Pool};
+use thiserror::Error;
+
+use crate::check::{BodyCheck, Verdict, Wrong};
+
+/// Why an answer is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Flaw {
+    /// Not HTTP.
+    #[error("{0}")]
+    Head(HeadError),
+    /// A chunked body that is none.
+    #[error("{0}")]
+    Chunk(ChunkError),
+    /// A change of protocol that nobody asked for.
+    #[error("status 101, but no upgrade was asked for")]
+    Upgrade,
+    /// The connection ended in the middle of the head.
+    #[error("the connection was closed after {0} bytes of the head")]
+    HeadCutOff(usize),
+    /// HTTP, but not the answer that it must be.
+    #[error("{0}")]
+    Wrong(Wrong),
+}
+
+impl Flaw {
+    /// The class it is counted under.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Flaw::Head(_) | Flaw::Chunk(_) | Flaw::Upgrade => ErrorKind::Malformed,
+            Flaw::HeadCutOff(_) => ErrorKind::TruncatedBody,
+            Flaw::Wrong(wrong) => wrong.kind(),
+        }
+    }
+}
+
+impl From<Wrong> for Flaw {
+    fn from(wrong: Wrong) -> Self {
+        Flaw::Wrong(wrong)
+    }
+}
+
+/// Where an answer stands.
+#[derive(Debug)]
+enum Stage {
+    Head,
+    Counted { left: u64 },
+    Chunked(Decoder),
+    UntilClose,
+    Complete,
+}
+
+/// What is known once the head was judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// Status code.
+    pub status: u16,
+    /// What the checker says.
+    pub verdict: Verdict,
+    /// The target lets the connection live on.
+    pub persists: bool,
+    body: Body,
+}
+
+/// An answer that is being received.
+#[derive(Debug)]
+pub struct Answer {
+    stage: Stage,
+    /// The beginning of a head that has not arrived in full; nothing is allocated otherwise.
+    pieces: Vec<u8>,
+    opening: Option<Opening>,
+    check: BodyCheck,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Self { stage: Stage::Head, pieces: Vec::new(), opening: None, check: BodyCheck::new(0) }
+    }
+}
+
+impl Answer {
+    /// Takes bytes that were received; gives how many of them belong to this answer. `judge` is asked once, when
+    /// the final head is complete: what must follow, and the body to compare with.
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+        method: &str,
+        pool: &Pool,
+        judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Body), Wrong>,
+    ) -> Result<usize, Flaw> {
+        let used = match self.stage {
+            Stage::Head => self.feed_head(bytes, method, judge)?,
+            _ => 0,
+        };
+        Ok(used + self.feed_body(&bytes[used..], pool)?)
+    }
+
+    /// The connection has ended.
+    pub fn end(&mut self) -> Result<(), Flaw> {
+        match self.stage {
+            Stage::Complete => Ok(()),
+            Stage::Head => Err(Flaw::HeadCutOff(self.pieces.len())),
+            Stage::Counted { .. } | Stage::Chunked(_) => Err(self.check.cut_off().into()),
+            Stage::UntilClose => {
+                self.check.end().map_err(|_| self.check.cut_off())?;
+                self.stage = Stage::Complete;
+                Ok(())
+            }
+        }
+    }
+
+    /// All of it has arrived.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.stage, Stage::Complete)
+    }
+
+    /// What the head says; none before it is complete.
+    pub fn opening(&self) -> Option<&Opening> {
+        self.opening.as_ref()
+    }
+
+    /// Body bytes so far.
+    pub fn body_bytes(&self) -> u64 {
+        self.check.seen()
+    }
+
+    fn feed_head(
+        &mut self,
+        bytes: &[u8],
+        method: &str,
+        mut judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Body), Wrong>,
+    ) -> Result<usize, Flaw> {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let before = pieces.len();
+        let head_bytes = if before == 0 {
+            bytes
+        } else {
+            pieces.extend_from_slice(bytes);
+            // A head that trickles in is parsed once a line, not once a byte.
+            if !bytes.contains(&b'\n') && pieces.len() < assay_http::head::MAX_HEAD_BYTES {
+                self.pieces = pieces;
+                return Ok(bytes.len());
+            }
+            &pieces
+        };
+        let mut from = 0;
+        loop {
+            let Some((head, length)) = ResponseHead::parse(&head_bytes[from..]).map_err(Flaw::Head)? else {
+                self.pieces = head_bytes[from..].to_vec();
+                return Ok(bytes.len());
+            };
+            from += length;
+            match head.status {
+                101 => return Err(Flaw::Upgrade),
+                100..=199 => continue,
+                _ => {}
+            }
+            let (verdict, body) = judge(&head)?;
+            let persists = head.persists(method);
+            self.opening = Some(Opening { status: head.status, verdict, persists, body });
+            self.check = BodyCheck::new(verdict.body_bytes.unwrap_or(0));
+            self.stage = match head.body(method) {
+                BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
+                BodyFraming::Length(left) => Stage::Counted { left },
+                BodyFraming::Chunked => Stage::Chunked(Decoder::new()),
+                BodyFraming::UntilClose => Stage::UntilClose,
+            };
+            // Earlier pieces were counted as used when they came.
+            return Ok(from - before);
+        }
+    }
+
+    fn feed_body(&mut self, bytes: &[u8], pool: &Pool) -> Result<usize, Flaw> {
+        let Some(Opening { body, .. }) = self.opening else { return Ok(0) };
+        let compare = |from: u64, slice: &[u8]| body.matches(pool, from, slice);
+        match &mut self.stage {
+            Stage::Head | Stage::Complete => Ok(0),
+            Stage::Counted { left } => {
+                let used = (*left).min(bytes.len() as u64) as usize;
+                self.check.feed(&bytes[..used], compare)?;
+                *left -= used as u64;
+                if *left == 0 {
+                    self.stage = Stage::Complete;
+                }
+                Ok(used)
+            }
+            Stage::UntilClose => {
+                self.check.feed(bytes, compare)?;
+                Ok(bytes.len())
+            }
+            Stage::Chunked(decoder) => {
+                let mut used = 0;
+                loop {
+                    let (piece, length) = decoder.next(&bytes[used..]).map_err(Flaw::Chunk)?;
+                    used += length;
+                    match piece {
+                        Piece::Data(slice) => self.check.feed(slice, compare)?,
+                        Piece::NeedMore => return Ok(used),
+                        Piece::End => {
+                            self.check.end()?;
+                            self.stage = Stage::Complete;
+                            return Ok(used);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::head::MAX_HEAD_BYTES;
+    use assay_record::outcome::Outcome;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SIZE: u64 = 40;
+
+    fn body() -> Body {
+        Body::new(7, 1, SIZE)
+    }
+
+    fn pool() -> &'static Pool {
+        static POOL: std::sync::OnceLock<Pool> = std::sync::OnceLock::new();
+        POOL.get_or_init(|| Pool::new(1))
+    }
+
+    fn body_bytes() -> Vec<u8> {
+        let (body, mut bytes) = (body(), Vec::new());
+        while (bytes.len() as u64) < SIZE {
+            bytes.extend_from_slice(body.chunk(pool(), bytes.len() as u64, usize::MAX));
+        }
+        bytes
+    }
+
+    fn judge(head: &ResponseHead<'_>) -> Result<(Verdict, Body), Wrong> {
+        if head.status != 200 {
+            return Err(Wrong::Status { seen: head.status, conditional: false });
+        }
+        let verdict = Verdict { outcome: Some(Outcome::Miss), version: 1, body_bytes: Some(SIZE) };
+        Ok((verdict, body()))
+    }
+
+    /// Feeds `bytes` in slices until all are used; gives what was left over once the answer was complete.
+    fn feed(answer: &mut Answer, bytes: &[u8], slice: usize) -> Result<usize, Flaw> {
+        let mut at = 0;
+        while at < bytes.len() && !answer.is_complete() {
+            let end = bytes.len().min(at + slice);
+            at += answer.feed(&bytes[at..end], "GET", pool(), judge)?;
+        }
+        Ok(bytes.len() - at)
+    }
+
+    fn message(head: &str, body: &[u8]) -> Vec<u8> {
+        [head.as_bytes(), b"\r\n\r\n", body].concat()
+    }
+
+    fn chunked() -> Vec<u8> {
+        let body = body_bytes();
+        let mut coded = Vec::new();
+        for part in body.chunks(13) {
+            coded.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+            coded.extend_from_slice(part);
+            coded.extend_from_slice(b"\r\n");
+        }
+        coded.extend_from_slice(b"0\r\n\r\n");
+        message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", &coded)
+    }
+
+    fn counted() -> Vec<u8> {
+        message("HTTP/1.1 200 OK\r\nContent-Length: 40", &body_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_is_the_same_however_it_is_cut(slice in 1usize..200, extra in 0usize..5) {
+            for mut bytes in [counted(), chunked()] {
+                bytes.extend(std::iter::repeat_n(b'x', extra));
+                let mut answer = Answer::default();
+                let left = feed(&mut answer, &bytes, slice).expect("is right");
+                prop_assert!(answer.is_complete());
+                prop_assert!(answer.opening().is_some_and(|opening| opening.persists));
+                prop_assert_eq!((left, answer.body_bytes()), (extra, SIZE));
+            }
+        }
+
+        #[test]
+        fn any_bytes_give_a_verdict_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut answer = Answer::default();
+            let _ = feed(&mut answer, &bytes, 7);
+            let _ = answer.end();
+        }
+    }
+
+    #[test]
+    fn a_body_without_length_ends_with_the_connection() {
+        let mut answer = Answer::default();
+        feed(&mut answer, &message("HTTP/1.1 200 OK", &body_bytes()), 1000).expect("is right");
+        assert!(!answer.is_complete());
+        assert_eq!(answer.end(), Ok(()));
+        assert!(answer.is_complete());
+    }
+
+    #[test]
+    fn a_body_that_is_cut_off_is_truncated_however_it_is_framed() {
+        let until_close = message("HTTP/1.1 200 OK", &body_bytes());
+        for bytes in [counted(), chunked(), until_close] {
+            let mut answer = Answer::default();
+            feed(&mut answer, &bytes[..bytes.len() - 10], 1000).expect("is right so far");
+            assert_eq!(answer.end().map_err(|flaw| flaw.kind()), Err(ErrorKind::TruncatedBody));
+        }
+    }
+
+    #[test]
+    fn interim_answers_are_passed_over() {
+        let bytes =
+            [&b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"[..], &counted()]
+                .concat();
+        for slice in [1, 30, 1000] {
+            let mut answer = Answer::default();
+            assert_eq!(feed(&mut answer, &bytes, slice), Ok(0), "{slice}");
+            assert!(answer.is_complete());
+        }
+        let upgrade = feed(&mut Answer::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
+        assert_eq!(upgrade, Err(Flaw::Upgrade));
+    }
+
+    #[test]
+    fn a_head_without_end_is_malformed_before_it_fills_the_memory() {
+        let mut answer = Answer::default();
+        answer.feed(b"HTTP/1.1 200 OK\r\nX: ", "GET", pool(), judge).expect("may go on");
+        let mut fed = 0;
+        let flaw = loop {
+            match answer.feed(&[b'x'; 1000], "GET", pool(), judge) {
+                Ok(_) => fed += 1000,
+                Err(flaw) => break flaw,
+            }
+        };
+        assert_eq!((flaw, flaw.kind()), (Flaw::Head(HeadError::TooLong), ErrorKind::Malformed));
+        assert!(fed <= MAX_HEAD_BYTES);
+    }
+
+    #[test]
+    fn what_is_not_http_is_malformed() {
+        for bytes in [&b"SSH-2.0-OpenSSH\r\n"[..], b"HTTP/1.1 abc\r\n\r\n", b"\0\0\0\0"] {
+            let flaw = feed(&mut Answer::default(), bytes, 100).expect_err("is not HTTP");
+            assert_eq!(flaw.kind(), ErrorKind::Malformed);
+        }
+        let bad_chunk = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"zz\r\n");
+        let flaw = feed(&mut Answer::default(), &bad_chunk, 100).expect_err("is no chunk");
+        assert_eq!(flaw.kind(), ErrorKind::Malformed);
+    }
+
+    #[test]
+    fn a_chunked_body_must_have_the_objects_length() {
+        let short = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"0\r\n\r\n");
+        let flaw = feed(&mut Answer::default(), &short, 100).expect_err("is short");
+        assert_eq!(flaw.kind(), ErrorKind::WrongLength);
+    }
+
+    #[test]
+    fn a_head_that_is_cut_off_is_truncated() {
+        let mut answer = Answer::default();
+        feed(&mut answer, b"HTTP/1.1 200 OK\r\nConte", 100).expect("is right so far");
+        assert_eq!(answer.end(), Err(Flaw::HeadCutOff(22)));
+    }
+}

@@ -1,0 +1,328 @@
+//! Who starts the workers, ends the phases and tells the parent? The main thread of the robots.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::interval::RobotInterval;
+use assay_record::role::{Command, Event};
+use assay_workload::{Freeze, Slice, Stream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::MissedTickBehavior;
+
+use super::RobotsError;
+use super::control::{Control, LEAD_NS};
+use super::crew::{Crew, EXAMPLES, Report};
+use super::goal;
+use super::log::{LogQueue, LogWriter};
+use super::setup::Setup;
+use crate::clock::{RunClock, SECOND_NS, monotonic_ns};
+use crate::spec::RobotsSpec;
+use crate::stdio::{Commands, StdioError};
+use crate::tally::ideal::IdealFeed;
+use crate::tally::merge::{Complete, Merger};
+use crate::timer::Timer;
+use crate::worker::{Worker, cpu_of};
+
+/// How often goals are looked at.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Where events go.
+pub type Emit<'a> = &'a mut dyn FnMut(&Event) -> Result<(), StdioError>;
+
+/// The workers, before they know when the run starts.
+#[derive(Debug)]
+pub struct Ensemble {
+    setup: Arc<Setup>,
+    workers: Vec<Worker<Result<(), RobotsError>>>,
+    starts: Vec<oneshot::Sender<Arc<Control>>>,
+    reports: UnboundedReceiver<Report>,
+    log: Option<LogWriter>,
+    ideal: IdealFeed,
+}
+
+/// A run, from its start on.
+struct Performance {
+    setup: Arc<Setup>,
+    control: Arc<Control>,
+    merger: Merger,
+    /// The phase that is on by the conductor's clock, and when it began.
+    phase: u16,
+    phase_start_ns: u64,
+    begun: bool,
+    /// Xacts and errors of that phase, for its error goal.
+    ended: u64,
+    errors: u64,
+    examples: [u8; ErrorKind::ALL.len()],
+    next_progress_ns: u64,
+}
+
+impl Ensemble {
+    /// Starts the workers; they make ready and wait.
+    pub async fn gather(spec: &RobotsSpec, setup: Arc<Setup>) -> Result<Self, RobotsError> {
+        // A worker without robots would be of no use.
+        let robots = setup.universe.robot_count().max(1);
+        let count = spec.threads.clamp(1, robots);
+        let (log, mut queues) = match &spec.xact_log {
+            Some(path) => {
+                let (writer, queues) = LogWriter::start(path, count as usize)?;
+                (Some(writer), queues)
+            }
+            None => (None, Vec::new()),
+        };
+        let (report, reports) = unbounded_channel();
+        let (ready, mut all_ready) = unbounded_channel();
+        let (mut workers, mut starts) = (Vec::new(), Vec::new());
+        for index in 0..count {
+            let (start, started) = oneshot::channel();
+            let duty = Duty {
+                setup: setup.clone(),
+                slice: Slice { index, count },
+                log: queues.pop(),
+                ready: ready.clone(),
+                started,
+                reports: report.clone(),
+            };
+            let cpu = cpu_of(&spec.cpus, index as usize);
+            workers.push(Worker::start(format!("robots-{index}"), cpu, move || duty.perform())?);
+            starts.push(start);
+        }
+        drop(ready);
+        let ideal = IdealFeed::new(spec.behaviour);
+        let ensemble = Self { setup, workers, starts, reports, log, ideal };
+        for _ in 0..count {
+            if all_ready.recv().await.is_none() {
+                ensemble.join()?;
+                return Err(RobotsError::EndedEarly);
+            }
+        }
+        Ok(ensemble)
+    }
+
+    /// Obeys until the schedule is over, a stop was obeyed, or the parent is gone.
+    pub async fn play(mut self, commands: &mut Commands, emit: Emit<'_>) -> Result<(), RobotsError> {
+        emit(&Event::Ready { listening: Vec::new() })?;
+        let clock = match commands.next().await? {
+            None => return Ok(()),
+            Some(command) => RunClock::from_command(&command),
+        };
+        let Some(clock) = clock else {
+            self.starts.clear();
+            self.finish(emit)?;
+            return Ok(emit(&Event::Done)?);
+        };
+        let control = Arc::new(Control::new(clock, &self.setup.timeline, self.workers.len()));
+        for start in self.starts.drain(..) {
+            // A worker that is gone is found below.
+            let _ = start.send(control.clone());
+        }
+        let ideal = std::mem::replace(&mut self.ideal, IdealFeed::new(Default::default()));
+        let mut performance =
+            Performance::new(self.setup.clone(), control, Merger::new(self.workers.len(), ideal));
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !performance.merger.is_done() {
+            tokio::select! {
+                command = commands.next() => match command? {
+                    Some(Command::Stop) => performance.control.stop(monotonic_ns() + LEAD_NS),
+                    Some(Command::Start { .. }) => {}
+                    // The parent is gone, and with it any reason to go on.
+                    None => return Ok(()),
+                },
+                report = self.reports.recv() => match report {
+                    Some(report) => performance.take(report, emit)?,
+                    None => return self.join().and(Err(RobotsError::EndedEarly)),
+                },
+                _ = ticks.tick() => {
+                    performance.tick(emit)?;
+                    let finished = self.workers.iter().filter(|worker| worker.is_finished()).count();
+                    if finished > performance.merger.ended() && self.reports.is_empty() {
+                        return self.join().and(Err(RobotsError::EndedEarly));
+                    }
+                }
+            }
+        }
+        self.finish(emit)?;
+        Ok(emit(&Event::Done)?)
+    }
+
+    /// Ends the workers, and the log.
+    fn finish(mut self, emit: Emit<'_>) -> Result<(), RobotsError> {
+        let log = self.log.take();
+        self.join()?;
+        if let Some(Err(error)) = log.map(LogWriter::finish) {
+            emit(&Event::Fault { blame: "assay".to_owned(), message: error.to_string() })?;
+        }
+        Ok(())
+    }
+
+    fn join(self) -> Result<(), RobotsError> {
+        drop(self.starts);
+        self.workers.into_iter().try_for_each(|worker| worker.join()?)
+    }
+}
+
+impl Performance {
+    fn new(setup: Arc<Setup>, control: Arc<Control>, merger: Merger) -> Self {
+        let start_ns = control.clock.start_ns;
+        Self {
+            setup,
+            control,
+            merger,
+            phase: 0,
+            phase_start_ns: start_ns,
+            begun: false,
+            ended: 0,
+            errors: 0,
+            examples: [0; ErrorKind::ALL.len()],
+            next_progress_ns: start_ns + SECOND_NS,
+        }
+    }
+
+    /// Tells the parent what a worker has to say.
+    fn take(&mut self, report: Report, emit: Emit<'_>) -> Result<(), RobotsError> {
+        match report {
+            Report::Example(example) => self.show(example, emit)?,
+            Report::Handover(handover) => {
+                for complete in self.merger.take(*handover) {
+                    self.publish(complete, emit)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, example: ErrorExample, emit: Emit<'_>) -> Result<(), StdioError> {
+        let seen = &mut self.examples[example.kind as usize];
+        *seen = seen.saturating_add(1);
+        if *seen > EXAMPLES {
+            return Ok(());
+        }
+        if *seen == 1 && example.kind.is_own() {
+            let message = format!("{} (first seen at xact {})", example.detail, example.xact);
+            emit(&Event::Fault { blame: "assay".to_owned(), message })?;
+        }
+        emit(&Event::Example(example))
+    }
+
+    fn publish(&mut self, complete: Complete, emit: Emit<'_>) -> Result<(), StdioError> {
+        let Complete { cut, intervals, launched } = complete;
+        for interval in intervals {
+            self.watch_errors(&interval);
+            emit(&Event::Robots(Box::new(interval)))?;
+        }
+        if cut.ends_phase {
+            let at_ms = cut.to_us / 1_000;
+            emit(&Event::PhaseEnded { phase: cut.phase, at_ms, launched })?;
+            if !self.control.is_over(cut.phase, self.control.end_ns(cut.phase)) {
+                emit(&Event::PhaseBegan { phase: cut.phase + 1, at_ms })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops the run once a phase has had as many errors as its goal allows.
+    fn watch_errors(&mut self, interval: &RobotInterval) {
+        if interval.phase != self.phase {
+            return;
+        }
+        let errors = interval.counts.error_total();
+        self.errors += errors;
+        self.ended += interval.counts.completed + errors;
+        let goal = &self.setup.universe.workload().schedule.phases[usize::from(self.phase)].goal;
+        if goal::too_many_errors(goal, self.errors, self.ended) {
+            self.control.stop(monotonic_ns() + LEAD_NS);
+        }
+    }
+
+    /// Looks where the run is, and ends what has reached its goal.
+    fn tick(&mut self, emit: Emit<'_>) -> Result<(), StdioError> {
+        let now_ns = monotonic_ns();
+        if now_ns < self.control.clock.start_ns {
+            return Ok(());
+        }
+        if !self.begun {
+            self.begun = true;
+            emit(&Event::PhaseBegan { phase: 0, at_ms: 0 })?;
+        }
+        self.follow(now_ns);
+        self.watch_freeze(now_ns);
+        self.watch_goal(now_ns, emit)
+    }
+
+    /// Goes on to the phase that is on now.
+    fn follow(&mut self, now_ns: u64) {
+        let end_ns = self.control.end_ns(self.phase);
+        if now_ns >= end_ns && !self.control.is_over(self.phase, end_ns) {
+            self.phase += 1;
+            self.phase_start_ns = end_ns;
+            (self.ended, self.errors) = (0, 0);
+        }
+    }
+
+    fn watch_freeze(&mut self, now_ns: u64) {
+        let elapsed_ns = now_ns - self.control.clock.start_ns;
+        let frozen = match self.setup.timeline.freeze() {
+            Freeze::Never => false,
+            Freeze::At(at) => elapsed_ns >= at.as_nanos() as u64,
+            Freeze::Live { fill_objects } => self.control.totals(self.phase).fill_objects >= fill_objects,
+        };
+        if frozen {
+            self.control.freeze();
+        }
+    }
+
+    /// Ends a phase that ends at a count, once that is reached.
+    fn watch_goal(&mut self, now_ns: u64, emit: Emit<'_>) -> Result<(), StdioError> {
+        if !self.control.is_open(self.phase) || self.control.is_stopping() || now_ns < self.phase_start_ns {
+            return Ok(());
+        }
+        let phase = &self.setup.universe.workload().schedule.phases[usize::from(self.phase)];
+        // A decision takes effect a moment from now; time is looked at as it will be then.
+        let elapsed = Duration::from_nanos(now_ns + LEAD_NS - self.phase_start_ns);
+        let mut done = goal::done(&phase.goal, &self.control.totals(self.phase), elapsed);
+        if phase.wait_for_freeze && !self.control.is_frozen() {
+            done = done.min(0.99);
+        }
+        if done >= 1.0 {
+            self.control.end_phase(self.phase, now_ns + LEAD_NS);
+        }
+        if now_ns >= self.next_progress_ns {
+            self.next_progress_ns = now_ns + SECOND_NS;
+            emit(&Event::Progress { phase: self.phase, done })?;
+        }
+        Ok(())
+    }
+}
+
+/// What a worker needs.
+struct Duty {
+    setup: Arc<Setup>,
+    slice: Slice,
+    log: Option<LogQueue>,
+    ready: UnboundedSender<()>,
+    started: oneshot::Receiver<Arc<Control>>,
+    reports: UnboundedSender<Report>,
+}
+
+impl Duty {
+    /// A worker from its beginning to its end.
+    async fn perform(self) -> Result<(), RobotsError> {
+        let timer = std::rc::Rc::new(Timer::new().map_err(RobotsError::Runtime)?);
+        let mut stream =
+            Stream::new(self.setup.universe.clone(), self.setup.timeline.clone(), self.slice).peekable();
+        // The first launch costs more than the others: have it done before the start.
+        stream.peek();
+        let _ = self.ready.send(());
+        let Ok(control) = self.started.await else { return Ok(()) };
+        let crew =
+            Crew::new(self.setup, control, (self.slice, stream), self.log, self.reports, timer.clone());
+        let (done, finished) = oneshot::channel();
+        crew.borrow_mut().wind_up(done);
+        tokio::select! {
+            result = timer.dispatch(|_, alarm| crew.borrow_mut().ring(alarm)) => result.map_err(RobotsError::Runtime),
+            _ = finished => Ok(()),
+        }
+    }
+}

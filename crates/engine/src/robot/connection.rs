@@ -1,0 +1,546 @@
+//! What does a connection go through? Opened for a request, used, idle, used again, closed; and the requests that
+//! wait for one.
+//!
+//! A task per connection waits for its socket; the writing half lies with the [`Crew`], so that whoever has a request
+//! writes it at once. No connection has a buffer of its own: all of a thread read into one.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use assay_record::error_kind::ErrorKind;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::task::AbortHandle;
+
+use super::answer::Answer;
+use super::crew::Crew;
+use super::xact::NONE;
+use crate::clock::monotonic_ns;
+
+/// One connection of a robot.
+#[derive(Debug)]
+pub struct Connection {
+    /// Tells it from another that has taken its place in the slab.
+    pub id: u64,
+    /// Place of its robot.
+    pub robot: u32,
+    /// Which connection of the robot it is, from 0.
+    pub serial: u32,
+    /// Where it goes.
+    pub destination: u16,
+    /// How many more requests it may carry.
+    pub uses_left: u32,
+    /// The request it carries; [`NONE`]: it is idle.
+    pub xact: u32,
+    /// The answer to it.
+    pub answer: Answer,
+    /// It has not carried a request to its end yet.
+    pub is_fresh: bool,
+    /// Its TCP handshake is done.
+    pub is_established: bool,
+    /// When it was left idle.
+    pub idle_since_ns: u64,
+    idle_next: u32,
+    idle_previous: u32,
+    writer: OwnedWriteHalf,
+    /// What the socket would not take yet.
+    unsent: Vec<u8>,
+    waker: Option<Waker>,
+    task: AbortHandle,
+}
+
+impl Connection {
+    /// The whole request has been written.
+    pub fn is_through(&self) -> bool {
+        self.unsent.is_empty()
+    }
+}
+
+/// Waits for a connection's socket until the connection is over.
+async fn serve(crew: Rc<RefCell<Crew>>, place: u32, id: u64, mut reader: OwnedReadHalf) {
+    poll_fn(|cx| crew.borrow_mut().poll_connection((place, id), &mut reader, cx)).await;
+}
+
+impl Crew {
+    /// A request is ready to go: finds a connection, opens one, or lets it wait.
+    pub fn submit(&mut self, place: u32) {
+        let xact = &self.xacts[place as usize];
+        let destination = self.setup.route(xact.object.id.origin).destination;
+        let robot = &self.robots[xact.robot as usize];
+        let rules = &self.setup.groups[usize::from(robot.group)];
+        if robot.waiting > 0 {
+            return self.wait(place);
+        }
+        if let Some(connection) = self.idle_connection_to(xact.robot, destination) {
+            self.unlink_idle(connection);
+            return self.send_on(connection, place);
+        }
+        if robot.open < rules.open_limit {
+            return self.open(place);
+        }
+        // All slots are taken, but one of them may be idle, to another destination.
+        match robot.idle_last {
+            NONE => self.wait(place),
+            oldest => {
+                self.close(oldest);
+                self.open(place);
+            }
+        }
+    }
+
+    /// Puts an xact at the end of its robot's queue.
+    fn wait(&mut self, place: u32) {
+        let xact = &self.xacts[place as usize];
+        let robot = &mut self.robots[xact.robot as usize];
+        if robot.waiting >= self.setup.groups[usize::from(robot.group)].waiting_limit {
+            let detail = format_args!("{} requests were waiting for a connection already", robot.waiting);
+            let detail = detail.to_string();
+            return self.fail(place, ErrorKind::QueueOverflow, &detail, (0, None), monotonic_ns());
+        }
+        match std::mem::replace(&mut robot.waiting_last, place) {
+            NONE => robot.waiting_first = place,
+            last => self.xacts[last as usize].next = place,
+        }
+        robot.waiting += 1;
+        self.levels.waiting += 1;
+    }
+
+    /// Takes the first xact out of a robot's queue.
+    pub fn pop_waiting(&mut self, robot: u32) -> Option<u32> {
+        let robot = &mut self.robots[robot as usize];
+        let place = robot.waiting_first;
+        if place == NONE {
+            return None;
+        }
+        let xact = &mut self.xacts[place as usize];
+        robot.waiting_first = std::mem::replace(&mut xact.next, NONE);
+        if robot.waiting_first == NONE {
+            robot.waiting_last = NONE;
+        }
+        robot.waiting -= 1;
+        self.levels.waiting -= 1;
+        Some(place)
+    }
+
+    /// Slots of a robot are free: lets its queue have them.
+    pub fn fill_slots(&mut self, robot: u32) {
+        loop {
+            let state = &self.robots[robot as usize];
+            if state.waiting == 0 || state.open >= self.setup.groups[usize::from(state.group)].open_limit {
+                return;
+            }
+            let Some(place) = self.pop_waiting(robot) else { return };
+            self.xacts[place as usize].ready_ns = monotonic_ns();
+            self.open(place);
+        }
+    }
+
+    /// Begins a connection for an xact.
+    fn open(&mut self, place: u32) {
+        let xact = &self.xacts[place as usize];
+        let (robot, origin) = (xact.robot, xact.object.id.origin);
+        let route = self.setup.route(origin);
+        let (address, destination) = (route.address, route.destination);
+        let source = self.setup.source_of(self.robots[robot as usize].index);
+        let begun_ns = monotonic_ns();
+        let stream = match begin_connect(address, source) {
+            Ok(stream) => stream,
+            Err(error) => return self.fail_to_open(place, &error, address),
+        };
+        self.mark_sent(place, begun_ns);
+        let (reader, writer) = stream.into_split();
+        let state = &mut self.robots[robot as usize];
+        let serial = state.connections;
+        state.connections += 1;
+        state.open += 1;
+        let uses_left = self.setup.uses_of(state.index, state.group, serial);
+        self.xacts[place as usize].connection = Some(serial);
+        let Some(crew) = self.this.upgrade() else { return };
+        self.connection_serial += 1;
+        let id = self.connection_serial;
+        let entry = self.connections.vacant_entry();
+        let slot = entry.key() as u32;
+        let task = tokio::task::spawn_local(serve(crew, slot, id, reader)).abort_handle();
+        entry.insert(Connection {
+            id,
+            robot,
+            serial,
+            destination,
+            uses_left,
+            xact: place,
+            answer: Answer::default(),
+            is_fresh: true,
+            is_established: false,
+            idle_since_ns: 0,
+            idle_next: NONE,
+            idle_previous: NONE,
+            writer,
+            unsent: Vec::new(),
+            waker: None,
+            task,
+        });
+    }
+
+    fn fail_to_open(&mut self, place: u32, error: &io::Error, address: SocketAddr) {
+        let kind = kind_of(error);
+        let detail = match kind {
+            ErrorKind::PortsExhausted => format!(
+                "no source port is left for connections to {address} ({error}); widen \
+                 net.ipv4.ip_local_port_range, or give robots more addresses"
+            ),
+            ErrorKind::DescriptorsExhausted => {
+                format!(
+                    "no file descriptor is left for a connection to {address} ({error}); raise the limit (ulimit -n)"
+                )
+            }
+            _ => format!("cannot connect to {address}: {error}"),
+        };
+        let robot = self.xacts[place as usize].robot;
+        self.fail(place, kind, &detail, (0, None), monotonic_ns());
+        self.fill_slots(robot);
+    }
+
+    /// Sends an xact on a connection that was idle, or has just become so.
+    fn send_on(&mut self, slot: u32, place: u32) {
+        self.mark_sent(place, monotonic_ns());
+        let connection = &mut self.connections[slot as usize];
+        connection.xact = place;
+        connection.answer = Answer::default();
+        self.xacts[place as usize].connection = Some(connection.serial);
+        self.write_request(slot);
+    }
+
+    /// Writes the request of a connection's xact, as far as the socket takes it.
+    fn write_request(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.uses_left = connection.uses_left.saturating_sub(1);
+        let (place, last_use) = (connection.xact, connection.uses_left == 0);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        self.put_request(place, last_use, &mut scratch);
+        let connection = &mut self.connections[slot as usize];
+        let written = match connection.writer.try_write(&scratch) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            other => other,
+        };
+        if let Ok(written) = written
+            && written < scratch.len()
+        {
+            connection.unsent = scratch[written..].to_vec();
+            // Its task waits for bytes to come; now it must also wait for room.
+            if let Some(waker) = &connection.waker {
+                waker.wake_by_ref();
+            }
+        }
+        self.scratch = scratch;
+        let phase = self.xacts[place as usize].phase;
+        match written {
+            Ok(written) => self.recorder(phase).counts.wire_bytes_out += written as u64,
+            Err(error) => self.lose(slot, &error),
+        }
+    }
+
+    /// The connection of `id` is still there.
+    fn is_open(&self, (slot, id): (u32, u64)) -> bool {
+        self.connections.get(slot as usize).is_some_and(|connection| connection.id == id)
+    }
+
+    /// Does all that a connection's socket is ready for.
+    fn poll_connection(
+        &mut self,
+        (slot, id): (u32, u64),
+        reader: &mut OwnedReadHalf,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        if !self.is_open((slot, id)) {
+            return Poll::Ready(());
+        }
+        let connection = &mut self.connections[slot as usize];
+        if connection.waker.is_none() {
+            connection.waker = Some(cx.waker().clone());
+        }
+        if !connection.is_established {
+            let established = ready!(poll_connect(reader, cx));
+            self.finish_connect(slot, established);
+        }
+        loop {
+            if !self.is_open((slot, id)) {
+                return Poll::Ready(());
+            }
+            self.poll_unsent(slot, cx);
+            if !self.is_open((slot, id)) {
+                return Poll::Ready(());
+            }
+            let mut bytes = std::mem::take(&mut self.buffer);
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = Pin::new(&mut *reader).poll_read(cx, &mut buffer);
+            let filled = buffer.filled().len();
+            match read {
+                Poll::Pending => {
+                    self.buffer = bytes;
+                    return Poll::Pending;
+                }
+                Poll::Ready(Ok(())) if filled > 0 => self.receive(slot, &bytes[..filled]),
+                Poll::Ready(Ok(())) => self.receive_end(slot, None),
+                Poll::Ready(Err(error)) => self.receive_end(slot, Some(&error)),
+            }
+            self.buffer = bytes;
+        }
+    }
+
+    fn finish_connect(&mut self, slot: u32, established: io::Result<()>) {
+        let connection = &mut self.connections[slot as usize];
+        let place = connection.xact;
+        match established {
+            Ok(()) => {
+                connection.is_established = true;
+                self.levels.connections += 1;
+                let xact = &mut self.xacts[place as usize];
+                xact.connected_ns = monotonic_ns();
+                let phase = xact.phase;
+                self.recorder(phase).counts.connections_opened += 1;
+                self.write_request(slot);
+            }
+            Err(error) => {
+                let address = self.setup.route(self.xacts[place as usize].object.id.origin).address;
+                self.close(slot);
+                self.fail_to_open(place, &error, address);
+            }
+        }
+    }
+
+    /// Writes what is left of a request.
+    fn poll_unsent(&mut self, slot: u32, cx: &mut Context<'_>) {
+        loop {
+            let connection = &mut self.connections[slot as usize];
+            if connection.unsent.is_empty() {
+                return;
+            }
+            let Connection { writer, unsent, xact, .. } = connection;
+            match Pin::new(writer).poll_write(cx, unsent) {
+                Poll::Pending => return,
+                Poll::Ready(Ok(written)) => {
+                    unsent.drain(..written);
+                    let phase = self.xacts[*xact as usize].phase;
+                    self.recorder(phase).counts.wire_bytes_out += written as u64;
+                }
+                Poll::Ready(Err(error)) => return self.lose(slot, &error),
+            }
+        }
+    }
+
+    /// The connection of an xact is gone before an answer began. A reused one may have been closed by the target
+    /// while the request was on its way: that is nobody's fault, and the request is sent once more.
+    pub fn lose(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
+        let connection = &self.connections[slot as usize];
+        let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);
+        self.close(slot);
+        let xact = &mut self.xacts[place as usize];
+        if is_fresh || xact.retried {
+            self.fail(place, ErrorKind::ConnectionLost, reason, (0, None), monotonic_ns());
+        } else {
+            xact.retried = true;
+            let phase = xact.phase;
+            self.recorder(phase).counts.retries += 1;
+            self.open(place);
+        }
+        self.fill_slots(robot);
+    }
+
+    /// An xact is through with its connection, which can be used again.
+    pub fn reuse(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.xact = NONE;
+        connection.is_fresh = false;
+        let (robot, destination) = (connection.robot, connection.destination);
+        let Some(place) = self.pop_waiting(robot) else { return self.link_idle(slot) };
+        let xact = &mut self.xacts[place as usize];
+        xact.ready_ns = monotonic_ns();
+        if self.setup.route(xact.object.id.origin).destination == destination {
+            self.send_on(slot, place);
+        } else {
+            self.close(slot);
+            self.open(place);
+        }
+    }
+
+    /// An xact is through with its connection, which cannot be used again.
+    pub fn discard(&mut self, slot: u32) {
+        let robot = self.connections[slot as usize].robot;
+        self.close(slot);
+        self.fill_slots(robot);
+    }
+
+    /// Closes a connection. What it carried is for the caller.
+    pub fn close(&mut self, slot: u32) {
+        if self.connections[slot as usize].xact == NONE {
+            self.unlink_idle(slot);
+        }
+        let Some(connection) = self.connections.try_remove(slot as usize) else { return };
+        self.robots[connection.robot as usize].open -= 1;
+        if connection.is_established {
+            self.levels.connections -= 1;
+            let phase = self.phase();
+            self.recorder(phase).counts.connections_closed += 1;
+        }
+        // The reading half goes with the task, and with both halves the socket; no need to shut it down first.
+        connection.writer.forget();
+        connection.task.abort();
+    }
+
+    fn idle_connection_to(&self, robot: u32, destination: u16) -> Option<u32> {
+        let mut slot = self.robots[robot as usize].idle_first;
+        while slot != NONE {
+            let connection = &self.connections[slot as usize];
+            if connection.destination == destination {
+                return Some(slot);
+            }
+            slot = connection.idle_next;
+        }
+        None
+    }
+
+    fn link_idle(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let robot = &mut self.robots[connection.robot as usize];
+        connection.idle_since_ns = monotonic_ns();
+        connection.idle_previous = NONE;
+        connection.idle_next = std::mem::replace(&mut robot.idle_first, slot);
+        match connection.idle_next {
+            NONE => robot.idle_last = slot,
+            next => self.connections[next as usize].idle_previous = slot,
+        }
+    }
+
+    fn unlink_idle(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let robot = &mut self.robots[connection.robot as usize];
+        let next = std::mem::replace(&mut connection.idle_next, NONE);
+        let previous = std::mem::replace(&mut connection.idle_previous, NONE);
+        match previous {
+            NONE => robot.idle_first = next,
+            previous => self.connections[previous as usize].idle_next = next,
+        }
+        match next {
+            NONE => robot.idle_last = previous,
+            next => self.connections[next as usize].idle_previous = previous,
+        }
+    }
+
+    /// Looks through all connections for answers that take too long, and for those that were idle for too long.
+    pub fn scan(&mut self, now_ns: u64) {
+        let timeout_ns = self.setup.timeout.as_nanos() as u64;
+        let (mut late, mut tired) = (Vec::new(), Vec::new());
+        for (slot, connection) in &self.connections {
+            if connection.xact != NONE {
+                if now_ns > self.xacts[connection.xact as usize].sent_ns + timeout_ns {
+                    late.push(slot as u32);
+                }
+                continue;
+            }
+            let group = usize::from(self.robots[connection.robot as usize].group);
+            let patience = self.setup.groups[group].idle_timeout;
+            if patience.is_some_and(|patience| now_ns > connection.idle_since_ns + patience.as_nanos() as u64)
+            {
+                tired.push(slot as u32);
+            }
+        }
+        for slot in tired {
+            self.close(slot);
+        }
+        for slot in late {
+            let robot = self.connections[slot as usize].robot;
+            self.time_out(slot, now_ns);
+            self.fill_slots(robot);
+        }
+    }
+
+    /// Gives up all xacts that are under way.
+    pub fn time_out_all(&mut self, now_ns: u64) {
+        let busy = self.connections.iter().filter(|(_, connection)| connection.xact != NONE);
+        let busy: Vec<u32> = busy.map(|(slot, _)| slot as u32).collect();
+        for slot in busy {
+            self.time_out(slot, now_ns);
+        }
+    }
+
+    /// Closes all connections.
+    pub fn close_all(&mut self) {
+        let all: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
+        for slot in all {
+            self.close(slot);
+        }
+    }
+
+    fn time_out(&mut self, slot: u32, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, body_bytes) = (connection.xact, connection.answer.body_bytes());
+        let status = connection.answer.opening().map(|opening| opening.status);
+        let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
+        let detail = match (connection.is_established, status) {
+            (false, _) => format!("no connection after {waited_ms} ms"),
+            (true, None) => format!("no answer after {waited_ms} ms"),
+            (true, Some(_)) => format!("{body_bytes} body bytes after {waited_ms} ms"),
+        };
+        self.close(slot);
+        self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
+    }
+}
+
+/// Makes a socket and begins to connect it, without waiting.
+fn begin_connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(source) = source {
+        bind_late(&socket)?;
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+    }
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        _ => {}
+    }
+    TcpStream::from_std(socket.into())
+}
+
+/// The port is chosen when the connection is made, so that one port can serve several destinations.
+fn bind_late(socket: &Socket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open, and the option is an int that lives as long as the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits for a handshake to end.
+fn poll_connect(reader: &OwnedReadHalf, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    let stream: &TcpStream = reader.as_ref();
+    ready!(stream.poll_write_ready(cx))?;
+    Poll::Ready(match stream.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(()),
+    })
+}
+
+/// The class of an error before a connection is made.
+fn kind_of(error: &io::Error) -> ErrorKind {
+    match error.raw_os_error() {
+        Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => ErrorKind::PortsExhausted,
+        Some(libc::EMFILE | libc::ENFILE) => ErrorKind::DescriptorsExhausted,
+        _ => ErrorKind::ConnectFailed,
+    }
+}

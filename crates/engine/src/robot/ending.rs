@@ -1,0 +1,221 @@
+//! How does an xact end? Completed, failed, or cancelled before it was sent; and what follows for its page and
+//! its robot.
+
+use std::fmt::Display;
+
+use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::outcome::Outcome;
+use assay_record::xact::XactRow;
+
+use super::answer::Opening;
+use super::crew::{Crew, EXAMPLES, Report};
+use super::setup::Setup;
+use super::xact::{NONE, Xact};
+use crate::tally::ideal::IdealNote;
+use crate::tally::{self, Completed, Instants};
+
+/// What the log keeps of an xact beyond the xact itself.
+#[derive(Debug, Clone, Copy, Default)]
+struct End {
+    last_byte_ns: u64,
+    outcome: Option<Outcome>,
+    error: Option<ErrorKind>,
+    status: Option<u16>,
+    body_bytes: u64,
+}
+
+impl Crew {
+    /// An xact was answered without error. Its connection has been let go already.
+    pub fn complete(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+        let Some(xact) = self.xacts.try_remove(place as usize) else { return };
+        self.levels.in_flight -= 1;
+        let outcome = opening.verdict.outcome;
+        let at = Instants {
+            due: xact.due_ns,
+            sent: xact.sent_ns,
+            first_byte: xact.first_byte_ns,
+            last_byte: now_ns,
+        };
+        self.recorder(xact.phase).completed(&Completed {
+            method: xact.method,
+            request_type: xact.request_type,
+            status: opening.status,
+            outcome,
+            body_bytes,
+            at,
+        });
+        let status = Some(opening.status);
+        self.log(&xact, End { last_byte_ns: now_ns, outcome, error: None, status, body_bytes });
+        self.count_ended(xact.phase);
+        if let Some(robot) = self.leave_page(&xact, false) {
+            self.set_free(robot);
+        }
+    }
+
+    /// An xact ended in an error. Its connection, if it had one, has been closed already.
+    pub fn fail(
+        &mut self,
+        place: u32,
+        kind: ErrorKind,
+        detail: &dyn Display,
+        received: (u64, Option<u16>),
+        now_ns: u64,
+    ) {
+        let Some(xact) = self.xacts.try_remove(place as usize) else { return };
+        if xact.sent_ns != 0 {
+            self.levels.in_flight -= 1;
+        }
+        self.recorder(xact.phase).error(kind);
+        self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
+        if xact.noted {
+            let clock = self.control.clock;
+            let (sent_us, at_us) = (clock.since_start_us(xact.sent_ns), clock.since_start_us(now_ns));
+            self.notes.push(IdealNote::Failed { key: xact.object.key, sent_us, at_us });
+        }
+        let (body_bytes, status) = received;
+        self.log(&xact, End { error: Some(kind), body_bytes, status, ..End::default() });
+        self.count_ended(xact.phase);
+        if xact.is_page() {
+            self.give_up_children(xact.page);
+        }
+        if let Some(robot) = self.leave_page(&xact, true) {
+            self.set_free_after(robot, kind);
+        }
+    }
+
+    /// The phase of an xact that has not been sent is over.
+    pub fn cancel(&mut self, place: u32, phase_end_ns: u64) {
+        let Some(xact) = self.xacts.try_remove(place as usize) else { return };
+        let recorder = self.recorder(xact.phase);
+        recorder.counts.unsent += 1;
+        recorder.unsent_wait.record(tally::micros(xact.due_ns, phase_end_ns));
+        self.log(&xact, End::default());
+        if xact.is_page() {
+            self.give_up_children(xact.page);
+        }
+        // The next phase, if there is one, launches those that have nothing to do.
+        if let Some(robot) = self.leave_page(&xact, true)
+            && let Some(closed) = &mut self.robots[robot as usize].closed
+        {
+            closed.busy = false;
+        }
+    }
+
+    /// Cancels everything of a phase that has not been sent.
+    pub fn cancel_phase(&mut self, phase: u16, end_ns: u64) {
+        let over: Vec<u32> = self
+            .pages
+            .iter()
+            .filter(|(_, page)| page.phase == phase)
+            .map(|(place, _)| place as u32)
+            .collect();
+        for page in over {
+            self.give_up_children(page);
+        }
+        for robot in 0..self.robots.len() as u32 {
+            while let Some(place) = self.pop_waiting(robot) {
+                self.cancel(place, end_ns);
+            }
+        }
+    }
+
+    /// Takes an xact out of its page; gives the robot once nothing of the launch is under way any more.
+    fn leave_page(&mut self, xact: &Xact, incomplete: bool) -> Option<u32> {
+        if xact.page == NONE {
+            return Some(xact.robot);
+        }
+        let page = self.pages.get_mut(xact.page as usize)?;
+        page.open -= 1;
+        page.incomplete |= incomplete;
+        if page.open > 0 {
+            return None;
+        }
+        let mut page = self.pages.remove(xact.page as usize);
+        page.children.clear();
+        self.spare_children.push(page.children);
+        if !page.incomplete {
+            self.recorder(page.phase).counts.pages += 1;
+        }
+        Some(page.robot)
+    }
+
+    /// Bytes came on a connection on which nothing was asked for.
+    pub fn count_unasked(&mut self, bytes: usize, robot: u32, now_ns: u64) {
+        let (phase, index) = (self.phase(), self.robots[robot as usize].index);
+        self.recorder(phase).error(ErrorKind::ExtraBytes);
+        let detail = format_args!("{bytes} bytes on an idle connection");
+        self.keep_example(ErrorKind::ExtraBytes, phase, &detail, now_ns, |_| {
+            (format!("{index}.-.-"), "none".to_owned())
+        });
+    }
+
+    /// Keeps the first errors of each kind; `name` gives the xact and its request in words.
+    fn keep_example(
+        &mut self,
+        kind: ErrorKind,
+        phase: u16,
+        detail: &dyn Display,
+        now_ns: u64,
+        name: impl FnOnce(&Setup) -> (String, String),
+    ) {
+        if self.examples[kind as usize] >= EXAMPLES {
+            return;
+        }
+        self.examples[kind as usize] += 1;
+        let (xact, request) = name(&self.setup);
+        let example = ErrorExample {
+            kind,
+            at_ms: self.control.clock.since_start_us(now_ns) / 1_000,
+            phase: self.setup.timeline.phases()[usize::from(phase)].name.clone(),
+            xact,
+            request,
+            detail: detail.to_string(),
+        };
+        self.report(Report::Example(example));
+    }
+
+    fn log(&mut self, xact: &Xact, end: End) {
+        let Some(log) = &mut self.log else { return };
+        let clock = self.control.clock;
+        let instant = |ns: u64| (ns != 0).then(|| clock.offset_us(ns));
+        let dropped = log.push(XactRow {
+            robot: xact.id.robot,
+            number: xact.id.number,
+            place: xact.id.place,
+            phase: xact.phase,
+            method: tally::method_name(xact.method),
+            request_type: tally::type_name(xact.request_type),
+            object: xact.object.key,
+            content: xact.object.id.content,
+            cachable: xact.object.cachable,
+            revisit: xact.revisit,
+            due_us: clock.offset_us(xact.due_ns),
+            ready_us: instant(if xact.sent_ns != 0 { xact.ready_ns } else { 0 }),
+            sent_us: instant(xact.sent_ns),
+            connected_us: instant(xact.connected_ns),
+            first_byte_us: instant(xact.first_byte_ns),
+            last_byte_us: instant(end.last_byte_ns),
+            outcome: end.outcome,
+            error: end.error,
+            status: end.status,
+            body_bytes: end.body_bytes,
+            connection: xact.connection,
+        });
+        if dropped > 0 {
+            self.recorder(xact.phase).counts.dropped_samples += dropped;
+        }
+    }
+}
+
+/// An xact and its request in words.
+fn name(setup: &Setup, xact: &Xact) -> (String, String) {
+    let route = setup.route(xact.object.id.origin);
+    let request = format!(
+        "{} http://{}{} ({})",
+        tally::method_name(xact.method),
+        String::from_utf8_lossy(&route.authority),
+        setup.universe.path(&xact.object),
+        tally::type_name(xact.request_type),
+    );
+    (format!("{}.{}.{}", xact.id.robot, xact.id.number, xact.id.place), request)
+}

@@ -1,0 +1,231 @@
+//! What passes between a robot and the target? A request is put together, bytes of the answer are judged.
+
+use std::io;
+
+use assay_cache::ideal::{Ask, FOREVER, Request as Asking};
+use assay_http::date::parse_date;
+use assay_http::head::ResponseHead;
+use assay_record::error_kind::ErrorKind;
+use assay_workload::model::{Method, RequestType};
+
+use super::connection::Connection;
+use super::crew::Crew;
+use super::request::Request;
+use super::xact::{NONE, Xact};
+use crate::check::{Reply, judge_head};
+use crate::clock::{RunClock, monotonic_ns};
+use crate::tally::ideal::IdealNote;
+use crate::tally::{method_name, micros};
+use crate::wire::{self, ReplyMark, RequestMark};
+
+/// What servers send on an idle connection before they close it.
+const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
+
+impl Crew {
+    /// The xact is on its way from this instant on: its date is chosen, and it is counted as sent. Repeating it, when
+    /// it is sent once more, changes nothing.
+    pub fn mark_sent(&mut self, place: u32, now_ns: u64) {
+        let xact = &mut self.xacts[place as usize];
+        if xact.sent_ns != 0 {
+            return;
+        }
+        xact.sent_ns = now_ns;
+        self.levels.in_flight += 1;
+        let (phase, is_basic) = (xact.phase, xact.is_basic());
+        let late_us = micros(xact.due_ns.max(xact.ready_ns), now_ns);
+        let bytes = xact.object.size_bytes;
+        let clock = self.control.clock;
+        let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
+        let mut fresh_until_s = FOREVER;
+        if self.setup.caches || is_conditional {
+            let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
+            let expires_s = life.expires_s.map(|at_s| u32::try_from(at_s.max(0)).unwrap_or(FOREVER - 1));
+            fresh_until_s = expires_s.unwrap_or(FOREVER);
+            xact.since_s = match (xact.method, xact.request_type, life.last_modified_s) {
+                // The date is shown for cachable objects only.
+                (Method::Get, RequestType::Ims200, Some(at_s)) if xact.object.cachable => Some(at_s - 1),
+                (Method::Get, RequestType::Ims304, Some(at_s)) if xact.object.cachable => Some(at_s + 1),
+                _ => None,
+            };
+        }
+        let note = self.setup.caches.then(|| {
+            xact.noted = true;
+            let ask = Ask {
+                key: xact.object.key,
+                request: asking(xact),
+                cachable: xact.object.cachable,
+                at_us: clock.since_start_us(now_ns),
+                fresh_until_s,
+            };
+            IdealNote::Sent { ask, phase, basic: is_basic, bytes }
+        });
+        let without_note = note.is_none();
+        self.notes.extend(note);
+        let recorder = self.recorder(phase);
+        recorder.counts.sent += 1;
+        recorder.lateness.record(late_us);
+        if is_basic && without_note {
+            // A target that stores nothing: the ideal cache would say no to every one.
+            recorder.counts.ideal_basic += 1;
+            recorder.counts.ideal_basic_bytes += bytes;
+        }
+    }
+
+    /// Writes the request of an xact into `out`.
+    pub fn put_request(&mut self, place: u32, last_use: bool, out: &mut Vec<u8>) {
+        let xact = &self.xacts[place as usize];
+        let setup = &self.setup;
+        let start_unix_s = self.control.clock.start_unix_s;
+        let since = |since_s: i64| start_unix_s.saturating_add_signed(since_s);
+        let post_body = xact.post_body.map(|id| setup.universe.object(id));
+        let request = Request {
+            mark: RequestMark { xact: xact.id, phase: xact.phase, kind: xact.kind() },
+            method: xact.method,
+            version: self.robots[xact.robot as usize].version,
+            object: &xact.object,
+            route: setup.route(xact.object.id.origin),
+            absolute: setup.absolute,
+            since_unix_s: xact.since_s.map(since),
+            reload: xact.is_reload(),
+            last_use,
+            post_body: post_body.as_ref(),
+        };
+        request.write(&setup.universe, &mut self.dates, out);
+    }
+
+    /// Bytes have come on a connection.
+    pub fn receive(&mut self, slot: u32, bytes: &[u8]) {
+        let now_ns = monotonic_ns();
+        let Self { connections, xacts, setup, control, .. } = self;
+        let Connection { xact: place, answer, robot, .. } = &mut connections[slot as usize];
+        let (place, robot) = (*place, *robot);
+        if place == NONE {
+            if !bytes.starts_with(REQUEST_TIMEOUT) {
+                self.count_unasked(bytes.len(), robot, now_ns);
+            }
+            return self.discard(slot);
+        }
+        let xact = &mut xacts[place as usize];
+        if xact.first_byte_ns == 0 {
+            xact.first_byte_ns = now_ns;
+        }
+        let (phase, page, number) =
+            (xact.phase, if xact.is_page() { xact.page } else { NONE }, xact.id.number);
+        let universe = &setup.universe;
+        let clock = control.clock;
+        let judge = |head: &ResponseHead<'_>| {
+            let asked = xact.asked(clock.since_start_us(xact.sent_ns));
+            let life_at = |at_s: i64| universe.life(&xact.object, at_s);
+            let verdict =
+                judge_head(&asked, &read_head(head, &clock), clock.since_start_us(now_ns), life_at)?;
+            Ok((verdict, universe.body(&xact.object, verdict.version)))
+        };
+        let before = answer.body_bytes();
+        let fed = answer.feed(bytes, method_name(xact.method), universe.pool(), judge);
+        let body_bytes = answer.body_bytes();
+        let is_complete = answer.is_complete();
+        let counts = &mut self.recorder(phase).counts;
+        counts.wire_bytes_in += bytes.len() as u64;
+        counts.body_bytes_in += body_bytes - before;
+        match fed {
+            Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
+            Ok(used) if is_complete && used < bytes.len() => {
+                let detail = Extra(bytes.len() - used);
+                self.spoil(slot, ErrorKind::ExtraBytes, &detail, now_ns);
+            }
+            Ok(_) if is_complete => self.finish(slot, now_ns),
+            Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
+            Ok(_) => {}
+        }
+    }
+
+    /// A connection was closed by the other side, or broke.
+    pub fn receive_end(&mut self, slot: u32, broken: Option<&io::Error>) {
+        let now_ns = monotonic_ns();
+        let connection = &mut self.connections[slot as usize];
+        let place = connection.xact;
+        if place == NONE {
+            return self.discard(slot);
+        }
+        if self.xacts[place as usize].first_byte_ns == 0 {
+            return match broken {
+                Some(error) => self.lose(slot, error),
+                None => self.lose(slot, &"the target closed the connection without an answer"),
+            };
+        }
+        match connection.answer.end() {
+            Ok(()) => self.finish(slot, now_ns),
+            Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
+        }
+    }
+
+    /// The answer of a connection's xact is complete and right.
+    fn finish(&mut self, slot: u32, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, body_bytes) = (connection.xact, connection.answer.body_bytes());
+        let Some(&opening) = connection.answer.opening() else { return };
+        // Whoever comes next should find the connection free: it is let go before anything follows.
+        if opening.persists && connection.uses_left > 0 && connection.is_through() {
+            self.reuse(slot);
+        } else {
+            self.discard(slot);
+        }
+        let xact = &self.xacts[place as usize];
+        if xact.is_page() {
+            self.see_links(xact.page, xact.id.number, u64::MAX, now_ns);
+        }
+        self.complete(place, &opening, body_bytes, now_ns);
+    }
+
+    /// The answer of a connection's xact is wrong: the connection cannot be trusted any more.
+    fn spoil(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, robot, body_bytes) = (connection.xact, connection.robot, connection.answer.body_bytes());
+        let status = connection.answer.opening().map(|opening| opening.status);
+        self.close(slot);
+        self.fail(place, kind, detail, (body_bytes, status), now_ns);
+        self.fill_slots(robot);
+    }
+}
+
+/// Bytes after the end of an answer, in words.
+struct Extra(usize);
+
+impl std::fmt::Display for Extra {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes after the end of the answer", self.0)
+    }
+}
+
+/// What a request asks of a cache.
+fn asking(xact: &Xact) -> Asking {
+    match (xact.method, xact.request_type) {
+        (Method::Post, _) => Asking::Post,
+        (Method::Head, _) => Asking::Head,
+        (Method::Get, RequestType::Reload) => Asking::Reload,
+        (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => Asking::ConditionalChanged,
+        (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => Asking::ConditionalUnchanged,
+        (Method::Get, _) => Asking::Get,
+    }
+}
+
+fn second(clock: &RunClock, at_ns: u64) -> i64 {
+    (clock.since_start_us(at_ns) / 1_000_000) as i64
+}
+
+/// What the checker has to know of a head.
+fn read_head(head: &ResponseHead<'_>, clock: &RunClock) -> Reply {
+    let last_modified_s = match head.status {
+        304 => head
+            .header("Last-Modified")
+            .and_then(parse_date)
+            .map(|at_s| at_s as i64 - clock.start_unix_s as i64),
+        _ => None,
+    };
+    Reply {
+        status: head.status,
+        mark: head.header(wire::HEADER).and_then(ReplyMark::parse),
+        content_length: head.facts.content_length,
+        last_modified_s,
+    }
+}

@@ -1,0 +1,231 @@
+//! What happens when a request comes due? Launches of the stream, of best-effort robots, and of pages.
+
+use assay_record::error_kind::ErrorKind;
+use assay_workload::digest::launch_digest;
+use assay_workload::model::Method;
+use assay_workload::{Child, Launch, Object, Offered};
+
+use super::crew::{Alarm, Crew};
+use super::xact::{NONE, Page, Xact};
+use crate::clock::monotonic_ns;
+use crate::tally::Recorder;
+use crate::wire::XactId;
+
+/// How long a best-effort robot pauses after a request that did not get through: a target that refuses
+/// connections is not to be hammered.
+const PAUSE_NS: u64 = 100_000_000;
+/// How often a best-effort robot that is not alive looks whether it is.
+const SLEEP_NS: u64 = 200_000_000;
+
+impl Crew {
+    /// A request of the stream (or of a best-effort robot) has come due.
+    pub fn launch(&mut self, launch: &Launch, due_ns: u64) {
+        let setup = self.setup.clone();
+        let universe = &setup.universe;
+        let object = universe.object(launch.object);
+        let offered = launch.offered(&object);
+        let digest = launch_digest(launch, universe);
+        let recorder = self.recorder(launch.phase);
+        count_due(recorder, &offered, &object);
+        recorder.counts.due_digest = recorder.counts.due_digest.wrapping_add(digest);
+        let robot = self.place_of(launch.robot);
+        let best_effort = self.robots[robot as usize].closed.is_some();
+        if best_effort && offered.fill() {
+            self.count_fill(launch.phase, object.size_bytes);
+        }
+        let page = self.open_page(launch, robot, best_effort);
+        let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
+        let place = self.xacts.insert(Xact {
+            id,
+            robot,
+            phase: launch.phase,
+            method: launch.method,
+            request_type: launch.request_type,
+            object,
+            revisit: launch.revisit,
+            post_body: launch.post_body.filter(|_| launch.method == Method::Post),
+            since_s: None,
+            due_ns,
+            ready_ns: due_ns,
+            sent_ns: 0,
+            connected_ns: 0,
+            first_byte_ns: 0,
+            retried: false,
+            noted: false,
+            page,
+            connection: None,
+            next: NONE,
+        });
+        // A worker that is late finds launches of a phase that is over by now.
+        let end_ns = self.control.end_ns(launch.phase);
+        if monotonic_ns() >= end_ns {
+            self.cancel(place as u32, end_ns.max(due_ns));
+        } else {
+            self.submit(place as u32);
+        }
+    }
+
+    /// Makes a page of a launch that brings embedded objects, and counts those as due.
+    fn open_page(&mut self, launch: &Launch, robot: u32, best_effort: bool) -> u32 {
+        let setup = self.setup.clone();
+        let universe = &setup.universe;
+        let content = &universe.workload().contents[usize::from(launch.object.content)];
+        if content.embedded.is_none() || !launch.carries_body() {
+            return NONE;
+        }
+        let mut children = self.spare_children.pop().unwrap_or_default();
+        children.extend(universe.children(launch));
+        for child in &children {
+            let object = universe.object(child.object);
+            let offered = child.offered(&object);
+            count_due(self.recorder(launch.phase), &offered, &object);
+            if best_effort && offered.fill() {
+                self.count_fill(launch.phase, object.size_bytes);
+            }
+        }
+        let page = Page { robot, phase: launch.phase, children, seen: 0, open: 1, incomplete: false };
+        self.pages.insert(page) as u32
+    }
+
+    /// So many bytes of a page's body have arrived: launches the embedded objects whose links are in them.
+    pub fn see_links(&mut self, page: u32, number: u64, body_bytes: u64, now_ns: u64) {
+        loop {
+            let Some(state) = self.pages.get_mut(page as usize) else { return };
+            let Some(&child) = state.children.get(state.seen).filter(|child| child.link_end <= body_bytes)
+            else {
+                return;
+            };
+            state.seen += 1;
+            state.open += 1;
+            let (robot, phase) = (state.robot, state.phase);
+            let place = self.launch_child(&child, (robot, phase, page, number), now_ns);
+            self.submit(place);
+        }
+    }
+
+    fn launch_child(&mut self, child: &Child, of: (u32, u16, u32, u64), due_ns: u64) -> u32 {
+        let (robot, phase, page, number) = of;
+        let id = XactId { robot: self.robots[robot as usize].index, number, place: child.place };
+        self.xacts.insert(Xact {
+            id,
+            robot,
+            phase,
+            method: Method::Get,
+            request_type: child.request_type,
+            object: self.setup.universe.object(child.object),
+            revisit: child.revisit,
+            post_body: None,
+            since_s: None,
+            due_ns,
+            ready_ns: due_ns,
+            sent_ns: 0,
+            connected_ns: 0,
+            first_byte_ns: 0,
+            retried: false,
+            noted: false,
+            page,
+            connection: None,
+            next: NONE,
+        }) as u32
+    }
+
+    /// Gives up the embedded objects of a page that have not been launched.
+    pub fn give_up_children(&mut self, page: u32) {
+        let Some(state) = self.pages.get_mut(page as usize) else { return };
+        let left = (state.children.len() - state.seen) as u64;
+        state.seen = state.children.len();
+        state.incomplete |= left > 0;
+        let phase = state.phase;
+        if left > 0 {
+            self.recorder(phase).counts.not_reached += left;
+        }
+    }
+
+    /// All best-effort robots that have nothing to do ask for something.
+    pub fn launch_all_closed(&mut self) {
+        for place in 0..self.robots.len() as u32 {
+            if self.robots[place as usize].closed.as_ref().is_some_and(|closed| !closed.busy) {
+                self.launch_closed(place);
+            }
+        }
+    }
+
+    /// A best-effort robot asks for the next object, if it is alive.
+    pub fn launch_closed(&mut self, place: u32) {
+        let draining = self.is_draining();
+        let phase = self.phase();
+        let population = self.population();
+        let Some(closed) = self.robots[place as usize].closed.as_mut() else { return };
+        closed.busy = false;
+        if draining {
+            return;
+        }
+        closed.busy = true;
+        let robot = self.robots[place as usize].index;
+        let now_ns = monotonic_ns();
+        // A phase without load is a pause for them too.
+        let silent = {
+            let load = self.setup.universe.workload().schedule.phases[usize::from(phase)].load;
+            load.begin <= 0.0 && load.end <= 0.0
+        };
+        if silent || !self.setup.universe.is_alive(robot, population) {
+            self.timer.schedule(now_ns + SLEEP_NS, Alarm::Robot(place));
+            return;
+        }
+        let universe = self.setup.universe.clone();
+        let Some(closed) = self.robots[place as usize].closed.as_mut() else { return };
+        let launch = closed.stream.next(&universe);
+        closed.launched += 1;
+        self.launch(&launch, now_ns);
+    }
+
+    /// Share of robots that are alive now. Where it moves, it moves with the time of the phase; in a phase whose
+    /// end is not known it stays where it began.
+    fn population(&self) -> f64 {
+        let phase = usize::from(self.phase());
+        let ramp = self.setup.universe.workload().schedule.phases[phase].population;
+        let span = &self.setup.timeline.phases()[phase];
+        let (Some(start), Some(end)) = (span.start, span.end) else { return ramp.begin };
+        let now = self.control.clock.since_start_ns(monotonic_ns()) as f64;
+        let (start, end) = (start.as_nanos() as f64, end.as_nanos() as f64);
+        let done = if end > start { ((now - start) / (end - start)).clamp(0.0, 1.0) } else { 1.0 };
+        ramp.begin + (ramp.end - ramp.begin) * done
+    }
+
+    /// Nothing of a robot's last launch is under way any more.
+    pub fn set_free(&mut self, place: u32) {
+        if self.robots[place as usize].closed.is_some() {
+            self.launch_closed(place);
+        }
+    }
+
+    /// The same after an error.
+    pub fn set_free_after(&mut self, place: u32, kind: ErrorKind) {
+        if self.robots[place as usize].closed.is_none() {
+            return;
+        }
+        match kind {
+            ErrorKind::ConnectFailed
+            | ErrorKind::ConnectionLost
+            | ErrorKind::QueueOverflow
+            | ErrorKind::PortsExhausted
+            | ErrorKind::DescriptorsExhausted => {
+                self.timer.schedule(monotonic_ns() + PAUSE_NS, Alarm::Robot(place));
+            }
+            _ => self.launch_closed(place),
+        }
+    }
+}
+
+fn count_due(recorder: &mut Recorder, offered: &Offered, object: &Object) {
+    let counts = &mut recorder.counts;
+    counts.due += 1;
+    if offered.basic {
+        counts.due_basic += 1;
+        counts.due_basic_bytes += object.size_bytes;
+    }
+    if offered.hit() {
+        counts.offered_hits += 1;
+        counts.offered_hit_bytes += object.size_bytes;
+    }
+}

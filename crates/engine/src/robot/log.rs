@@ -1,0 +1,105 @@
+//! Where do the rows of the xact log go? To a thread of its own, over a bounded queue; workers never wait for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use assay_record::dir::RunDirError;
+use assay_record::xact::XactRow;
+use assay_record::xact_log::XactLog;
+use thiserror::Error;
+
+/// Rows in one parcel; a worker sends what it has at every cut, or when a parcel is full.
+const ROWS_PER_PARCEL: usize = 8_192;
+/// Parcels that may wait: at 20,000 xacts a second, more than ten seconds of them.
+const PARCELS: usize = 32;
+
+/// Why there is no xact log.
+#[derive(Debug, Error)]
+pub enum LogError {
+    /// It cannot be created.
+    #[error("cannot create the xact log {path}: {source}")]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What the record said.
+        source: RunDirError,
+    },
+    /// It cannot be written to its end.
+    #[error("cannot write the xact log {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the record said.
+        source: RunDirError,
+    },
+    /// No thread for it.
+    #[error("cannot start the thread that writes the xact log: {0}")]
+    Thread(std::io::Error),
+    /// Its thread panicked.
+    #[error("the thread that writes the xact log panicked: this is a bug of Assay")]
+    Panicked,
+}
+
+/// The thread that writes the log.
+#[derive(Debug)]
+pub struct LogWriter {
+    thread: JoinHandle<Result<(), LogError>>,
+}
+
+/// A worker's way to it.
+#[derive(Debug)]
+pub struct LogQueue {
+    parcel: Vec<XactRow>,
+    parcels: SyncSender<Vec<XactRow>>,
+}
+
+impl LogWriter {
+    /// Creates the log; gives a queue for each worker.
+    pub fn start(path: &Path, workers: usize) -> Result<(Self, Vec<LogQueue>), LogError> {
+        let log =
+            XactLog::create(path).map_err(|source| LogError::Create { path: path.to_owned(), source })?;
+        let (sender, receiver) = sync_channel(PARCELS);
+        let path = path.to_owned();
+        let thread = std::thread::Builder::new()
+            .name("xact-log".to_owned())
+            .spawn(move || write(log, &receiver).map_err(|source| LogError::Write { path, source }))
+            .map_err(LogError::Thread)?;
+        let queue = || LogQueue { parcel: Vec::new(), parcels: sender.clone() };
+        let queues = (0..workers).map(|_| queue()).collect();
+        Ok((Self { thread }, queues))
+    }
+
+    /// Waits until all rows are written. All queues must have been dropped.
+    pub fn finish(self) -> Result<(), LogError> {
+        self.thread.join().map_err(|_| LogError::Panicked)?
+    }
+}
+
+fn write(mut log: XactLog, parcels: &Receiver<Vec<XactRow>>) -> Result<(), RunDirError> {
+    for parcel in parcels {
+        for row in &parcel {
+            log.push(row)?;
+        }
+    }
+    log.finish()
+}
+
+impl LogQueue {
+    /// Adds a row; gives how many rows had to be dropped.
+    pub fn push(&mut self, row: XactRow) -> u64 {
+        self.parcel.push(row);
+        if self.parcel.len() < ROWS_PER_PARCEL { 0 } else { self.flush() }
+    }
+
+    /// Sends what it has; gives how many rows had to be dropped.
+    pub fn flush(&mut self) -> u64 {
+        if self.parcel.is_empty() {
+            return 0;
+        }
+        match self.parcels.try_send(std::mem::take(&mut self.parcel)) {
+            Ok(()) => 0,
+            Err(TrySendError::Full(parcel) | TrySendError::Disconnected(parcel)) => parcel.len() as u64,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What does a request look like on the wire?
+
+use assay_http::date::DateCache;
+use assay_workload::model::{HttpVersion, Method};
+use assay_workload::{Object, Universe};
+
+use super::setup::Route;
+use crate::tally::method_name;
+use crate::wire::{self, RequestMark};
+
+/// Everything that a request says.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Who asks.
+    pub mark: RequestMark,
+    /// Method.
+    pub method: Method,
+    /// Version of HTTP.
+    pub version: HttpVersion,
+    /// The object.
+    pub object: &'a Object,
+    /// The way to its origin.
+    pub route: &'a Route,
+    /// Absolute-form target.
+    pub absolute: bool,
+    /// Date of `If-Modified-Since`, in Unix seconds.
+    pub since_unix_s: Option<u64>,
+    /// `no-cache`.
+    pub reload: bool,
+    /// The connection will not be used again.
+    pub last_use: bool,
+    /// Body of a POST; none: empty.
+    pub post_body: Option<&'a Object>,
+}
+
+impl Request<'_> {
+    /// Appends the request, with its body.
+    pub fn write(&self, universe: &Universe, dates: &mut DateCache, out: &mut Vec<u8>) {
+        out.extend_from_slice(method_name(self.method).as_bytes());
+        out.push(b' ');
+        if self.absolute {
+            out.extend_from_slice(b"http://");
+            out.extend_from_slice(&self.route.authority);
+        }
+        universe.write_path(self.object, out);
+        out.extend_from_slice(match self.version {
+            HttpVersion::Http11 => b" HTTP/1.1\r\nHost: ",
+            HttpVersion::Http10 => b" HTTP/1.0\r\nHost: ",
+        });
+        out.extend_from_slice(&self.route.authority);
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(wire::HEADER.as_bytes());
+        out.extend_from_slice(b": ");
+        self.mark.write(out);
+        out.extend_from_slice(b"\r\nAccept: */*\r\n");
+        if let Some(since_unix_s) = self.since_unix_s {
+            out.extend_from_slice(b"If-Modified-Since: ");
+            out.extend_from_slice(dates.at(since_unix_s));
+            out.extend_from_slice(b"\r\n");
+        }
+        if self.reload {
+            out.extend_from_slice(b"Cache-Control: no-cache\r\nPragma: no-cache\r\n");
+        }
+        match (self.version, self.last_use) {
+            (HttpVersion::Http11, true) => out.extend_from_slice(b"Connection: close\r\n"),
+            (HttpVersion::Http10, false) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+            (HttpVersion::Http11, false) | (HttpVersion::Http10, true) => {}
+        }
+        if self.method == Method::Post {
+            self.write_body(universe, out);
+        } else {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// The fields that describe the body of a POST, the end of the head, and the body.
+    fn write_body(&self, universe: &Universe, out: &mut Vec<u8>) {
+        let mime = self.post_body.and_then(|object| {
+            universe.workload().contents[usize::from(object.id.content)].mime_type.as_deref()
+        });
+        if let Some(mime) = mime {
+            out.extend_from_slice(b"Content-Type: ");
+            out.extend_from_slice(mime.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        let size = self.post_body.map_or(0, |object| object.size_bytes);
+        out.extend_from_slice(b"Content-Length: ");
+        wire::write_decimal(out, size);
+        out.extend_from_slice(b"\r\n\r\n");
+        let Some(object) = self.post_body else { return };
+        let body = universe.body(object, 0);
+        let mut at = 0;
+        while at < size {
+            let chunk = body.chunk(universe.pool(), at, usize::MAX);
+            out.extend_from_slice(chunk);
+            at += chunk.len() as u64;
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What do robots need to know before they start? Made once from the spec, and shared by all workers.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_workload::distribution::Sampler;
+use assay_workload::model::{HttpVersion, OriginIndex, Pace, RobotGroup, RobotIndex, Workload};
+use assay_workload::rng::{Purpose, Rng};
+use assay_workload::{ScheduleError, Timeline, Universe, UniverseError, UniverseOptions};
+use thiserror::Error;
+
+use crate::spec::{RobotsSpec, Target};
+
+/// Why the robots' spec cannot be used.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    /// The workload cannot be read.
+    #[error("cannot read the workload {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not a workload.
+    #[error("{path} is not a compiled workload: {source}")]
+    NotAWorkload {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The workload describes no universe.
+    #[error("the workload cannot be run: {0}")]
+    Universe(#[from] UniverseError),
+    /// The schedule cannot be run.
+    #[error("the workload cannot be run: {0}")]
+    Schedule(#[from] ScheduleError),
+    /// Fewer addresses than origins.
+    #[error("the workload has {origins} origins, but the spec has addresses for {given}; give one for each")]
+    TooFewOrigins {
+        /// Origins of the workload.
+        origins: usize,
+        /// Addresses in the spec.
+        given: usize,
+    },
+}
+
+/// Everything about the robots that does not change.
+#[derive(Debug)]
+pub struct Setup {
+    /// The universe.
+    pub universe: Arc<Universe>,
+    /// The schedule in time.
+    pub timeline: Arc<Timeline>,
+    /// Rules of each group of the workload, in its order.
+    pub groups: Vec<GroupRules>,
+    /// Where requests for each origin go, and what they call it.
+    pub routes: Vec<Route>,
+    /// Absolute-form request targets.
+    pub absolute: bool,
+    /// Longest time for an answer.
+    pub timeout: Duration,
+    /// The target stores answers at all.
+    pub caches: bool,
+    /// Source address of each distinct robot address, in order of first appearance.
+    sources: Vec<Option<IpAddr>>,
+    /// First robot of each run of robots with one address, and the index of that address.
+    address_runs: Vec<(RobotIndex, usize)>,
+}
+
+/// What all robots of a group keep to.
+#[derive(Debug)]
+pub struct GroupRules {
+    /// Requests per connection; none: one.
+    pub use_limit: Option<Sampler>,
+    /// Closes a connection idle for this long.
+    pub idle_timeout: Option<Duration>,
+    /// Connections per robot.
+    pub open_limit: u32,
+    /// Requests that may wait for a connection, per robot.
+    pub waiting_limit: u32,
+    /// Closed loop.
+    pub best_effort: bool,
+}
+
+/// The way to one origin.
+#[derive(Debug)]
+pub struct Route {
+    /// Where to connect.
+    pub address: SocketAddr,
+    /// Connections to equal destinations can be used for each other's requests.
+    pub destination: u16,
+    /// Value of `Host`, and authority in absolute-form targets.
+    pub authority: Vec<u8>,
+}
+
+impl Setup {
+    /// Reads the workload that the spec names, and makes everything else from it.
+    pub fn read(spec: &RobotsSpec) -> Result<Self, SetupError> {
+        Self::new(spec, Arc::new(read_workload(&spec.universe.workload)?))
+    }
+
+    /// Makes everything from a workload.
+    pub fn new(spec: &RobotsSpec, workload: Arc<Workload>) -> Result<Self, SetupError> {
+        let options = UniverseOptions { private_as_public: spec.universe.private_as_public };
+        let universe = Universe::new(workload.clone(), spec.universe.seed, spec.universe.world, options)?;
+        let timeline = Timeline::new(&workload)?;
+        let (hosts, address_runs) = robot_addresses(&workload);
+        let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
+        Ok(Self {
+            groups: workload.robots.iter().map(GroupRules::new).collect(),
+            routes: routes(&workload, &spec.target)?,
+            absolute: matches!(spec.target, Target::Forward { .. }),
+            timeout: Duration::from_millis(spec.timeout_ms.max(1)),
+            caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
+            sources: (0..hosts).map(source).collect(),
+            address_runs,
+            universe: Arc::new(universe),
+            timeline: Arc::new(timeline),
+        })
+    }
+
+    /// The source address of a robot; none: the system chooses.
+    pub fn source_of(&self, robot: RobotIndex) -> Option<IpAddr> {
+        let run = self.address_runs.partition_point(|&(first, _)| first <= robot).checked_sub(1)?;
+        self.sources[self.address_runs[run].1]
+    }
+
+    /// The version of HTTP that a robot speaks.
+    pub fn version_of(&self, robot: RobotIndex, group: &RobotGroup) -> HttpVersion {
+        let unit = Rng::of(Purpose::Other, &[self.universe.seed(), u64::from(robot), 0]).unit();
+        group.http_versions.pick(unit).copied().unwrap_or(HttpVersion::Http11)
+    }
+
+    /// How many requests a robot's connection serves, at least one; `serial` counts its connections.
+    pub fn uses_of(&self, robot: RobotIndex, group: u16, serial: u32) -> u32 {
+        let Some(limit) = &self.groups[usize::from(group)].use_limit else { return 1 };
+        let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial)];
+        let uses = limit.count(&mut Rng::of(Purpose::Other, &words));
+        u32::try_from(uses).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// The way to an origin.
+    pub fn route(&self, origin: OriginIndex) -> &Route {
+        &self.routes[usize::from(origin)]
+    }
+}
+
+impl GroupRules {
+    fn new(group: &RobotGroup) -> Self {
+        Self {
+            use_limit: group.connection_use_limit.as_ref().map(|limit| limit.sampler()),
+            idle_timeout: group.idle_timeout,
+            open_limit: group.open_connection_limit.unwrap_or(u32::MAX).max(1),
+            waiting_limit: group.waiting_limit.unwrap_or(u32::MAX),
+            best_effort: matches!(group.pace, Pace::BestEffort),
+        }
+    }
+}
+
+fn read_workload(path: &Path) -> Result<Workload, SetupError> {
+    let text = fs::read(path).map_err(|source| SetupError::Read { path: path.to_owned(), source })?;
+    serde_json::from_slice(&text).map_err(|source| SetupError::NotAWorkload { path: path.to_owned(), source })
+}
+
+/// Number of distinct robot addresses, and where in the row of robots each begins.
+fn robot_addresses(workload: &Workload) -> (usize, Vec<(RobotIndex, usize)>) {
+    let mut hosts: Vec<&str> = Vec::new();
+    let mut runs = Vec::new();
+    let mut first = 0;
+    for run in workload.robots.iter().flat_map(|group| &group.addresses) {
+        let index = hosts.iter().position(|host| *host == run.host).unwrap_or_else(|| {
+            hosts.push(&run.host);
+            hosts.len() - 1
+        });
+        runs.push((first, index));
+        first += run.count;
+    }
+    (hosts.len(), runs)
+}
+
+fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError> {
+    let check = |given: &[SocketAddr]| match given.len() < workload.origins.len() {
+        true => Err(SetupError::TooFewOrigins { origins: workload.origins.len(), given: given.len() }),
+        false => Ok(()),
+    };
+    match target {
+        Target::Direct { origins } | Target::Forward { origins, .. } => check(origins)?,
+        Target::Reverse { .. } => {}
+    }
+    let route = |(index, origin): (usize, &assay_workload::model::Origin)| {
+        let named = origin.authority.clone().into_bytes();
+        match target {
+            Target::Direct { origins } => {
+                Route { address: origins[index], destination: index as u16, authority: named }
+            }
+            Target::Reverse { proxy } => Route { address: *proxy, destination: 0, authority: named },
+            Target::Forward { proxy, origins } => {
+                Route { address: *proxy, destination: 0, authority: origins[index].to_string().into_bytes() }
+            }
+        }
+    };
+    Ok(workload.origins.iter().enumerate().map(route).collect())
+}

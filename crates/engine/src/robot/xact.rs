@@ -1,0 +1,115 @@
+//! What is known about one request, and about one page, while it is under way.
+
+use assay_workload::model::{Method, RequestType};
+use assay_workload::object::ObjectId;
+use assay_workload::{Child, Object};
+
+use crate::check::Asked;
+use crate::tally;
+use crate::wire::{Kind, XactId};
+
+/// No place in a slab.
+pub const NONE: u32 = u32::MAX;
+
+/// One request with its answer. Instants are nanoseconds of `CLOCK_MONOTONIC`; 0: not yet.
+#[derive(Debug)]
+pub struct Xact {
+    /// Who it is.
+    pub id: XactId,
+    /// Place of its robot in this worker.
+    pub robot: u32,
+    /// Phase it was due in.
+    pub phase: u16,
+    /// Method.
+    pub method: Method,
+    /// Request type, as the stream says.
+    pub request_type: RequestType,
+    /// What is asked for.
+    pub object: Object,
+    /// The stream says that it was asked for before.
+    pub revisit: bool,
+    /// Body of a POST.
+    pub post_body: Option<ObjectId>,
+    /// Date of `If-Modified-Since`, in seconds of the run.
+    pub since_s: Option<i64>,
+    /// When the schedule wanted it.
+    pub due_ns: u64,
+    /// When it had a connection slot.
+    pub ready_ns: u64,
+    /// Connect begun, or first byte written on a reused connection.
+    pub sent_ns: u64,
+    /// Connection established (new connections only).
+    pub connected_ns: u64,
+    /// First byte of the answer.
+    pub first_byte_ns: u64,
+    /// Sent once more, on a fresh connection.
+    pub retried: bool,
+    /// The ideal cache was told of it.
+    pub noted: bool,
+    /// The page it belongs to or is; [`NONE`]: it has to do with no page.
+    pub page: u32,
+    /// Which connection of the robot carries it.
+    pub connection: Option<u32>,
+    /// The next one that waits for a connection of the same robot.
+    pub next: u32,
+}
+
+impl Xact {
+    /// It is basic: a GET of type Basic.
+    pub fn is_basic(&self) -> bool {
+        tally::is_basic(self.method, self.request_type)
+    }
+
+    /// It is the page itself, not part of it.
+    pub fn is_page(&self) -> bool {
+        self.page != NONE && self.id.place == 0
+    }
+
+    /// What kind of request the origin is told it is.
+    pub fn kind(&self) -> Kind {
+        match (self.method, self.request_type) {
+            (Method::Head | Method::Post, _) => Kind::Other,
+            (Method::Get, RequestType::Reload) => Kind::Reload,
+            _ if self.since_s.is_some() => Kind::Conditional,
+            (Method::Get, RequestType::Basic) => Kind::Basic,
+            // It would have been conditional if the object had a date.
+            (Method::Get, RequestType::Ims200 | RequestType::Ims304) => Kind::Other,
+        }
+    }
+
+    /// It must reach the origin.
+    pub fn is_reload(&self) -> bool {
+        self.request_type == RequestType::Reload
+    }
+
+    /// What its answer is judged by.
+    pub fn asked(&self, sent_us: u64) -> Asked {
+        Asked {
+            id: self.id,
+            method: self.method,
+            since_s: self.since_s,
+            reload: self.is_reload(),
+            sent_us,
+            key: self.object.key,
+            cachable: self.object.cachable,
+            size: self.object.size_bytes,
+        }
+    }
+}
+
+/// A page and its embedded objects.
+#[derive(Debug)]
+pub struct Page {
+    /// Place of its robot in this worker.
+    pub robot: u32,
+    /// Phase it was due in.
+    pub phase: u16,
+    /// The embedded objects that the robot fetches, in page order.
+    pub children: Vec<Child>,
+    /// How many of them have been launched or given up.
+    pub seen: usize,
+    /// Xacts of it that have not ended.
+    pub open: u32,
+    /// Something of it failed or was never asked for.
+    pub incomplete: bool,
+}
