@@ -1,6 +1,5 @@
 //! What the machine is, and what processes and the machine used in each interval.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -219,12 +218,6 @@ fn count_descriptors(dir: &Path) -> u64 {
         Ok(count) => count,
         Err(_) => 0,
     }
-}
-
-/// Facts for `run.json` that only the plan knows, beside those of the machine.
-pub fn with_settings(mut facts: HostInfo, more: BTreeMap<String, String>) -> HostInfo {
-    facts.settings.extend(more);
-    facts
 }
 
 #[cfg(test)]

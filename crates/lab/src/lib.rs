@@ -8,23 +8,27 @@
 //! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
-pub mod address;
-pub mod checks;
-pub mod counters;
+mod address;
+mod checks;
+mod counters;
 pub mod description;
 pub mod error;
 pub mod event;
-pub mod host;
-pub mod placement;
+mod host;
+mod inform;
+mod placement;
 pub mod plan;
-pub mod probe;
+mod prepare;
+mod probe;
 pub mod process;
 pub mod real;
-pub mod roles;
+mod roles;
 mod run;
+mod start;
 #[cfg(test)]
 mod testing;
-pub mod work;
+mod verdict;
+mod work;
 
 pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;

@@ -292,8 +292,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     // Debian keeps proxies in sbin, which is not in everybody's PATH.
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).chain(system).map(|dir| dir.join(name)).find(|path| runs(path));
-    found
+    std::env::split_paths(&path).chain(system).map(|dir| dir.join(name)).find(|path| runs(path))
 }
 
 fn pid_of(pid: u32) -> Option<Pid> {

@@ -1,18 +1,406 @@
-//! A run from start to end.
+//! A run from start to end: who is started when, what is done with what they say, how all of it ends.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_record::role::{Command, Event};
+use assay_record::run::{PlacementInfo, RunInfo};
+use assay_record::series::SeriesWriter;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
+use crate::counters::by_name;
 use crate::error::LabError;
-use crate::event::LabEvent;
-use crate::plan::{RunOutcome, RunPlan};
+use crate::event::{LabEvent, Stage};
+use crate::host::Meter;
+use crate::inform;
+use crate::plan::{RunOutcome, RunPlan, TargetChoice};
+use crate::prepare::{Prepared, prepare};
+use crate::roles::{RoleKind, Said};
+use crate::start::{Cast, StartInstant};
+use crate::verdict::{CacheSize, Tally};
+
+/// How long a role may take to be ready.
+pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);
+/// How long origins and the built-in proxy may take for their last report.
+const LAST_REPORT_PATIENCE: Duration = Duration::from_secs(5);
+/// Robots that say nothing for so long are taken for dead (they report every second).
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Runs a plan. `stop` turning true drains the run and ends it early, marked partial; dropping the future kills
-/// everything that was started.
+/// everything that was started. Call it on a runtime whose threads outlive the run.
 pub async fn run(
     plan: RunPlan,
     events: mpsc::UnboundedSender<LabEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<RunOutcome, LabError> {
-    let _ = (plan, events, stop);
-    Err(LabError::run("not there yet"))
+    let prepared = prepare(&plan)?;
+    let mut session = Session::new(plan, prepared, events, stop)?;
+    session.tell(LabEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));
+    let mut cast = Cast::default();
+    let result = session.drive(&mut cast).await;
+    session.finish(cast, result).await
+}
+
+/// What came from outside while the run goes on.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A role said something.
+    Role(RoleKind, Said),
+    /// The user wants it to end.
+    Stop,
+}
+
+/// A run that goes on.
+pub(crate) struct Session {
+    pub(crate) plan: RunPlan,
+    pub(crate) prepared: Prepared,
+    pub(crate) info: RunInfo,
+    pub(crate) tally: Tally,
+    writer: SeriesWriter,
+    events: mpsc::UnboundedSender<LabEvent>,
+    stop: watch::Receiver<bool>,
+    pub(crate) said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
+    started: Option<StartInstant>,
+    /// Roles that have said everything.
+    done: Vec<RoleKind>,
+    partial: bool,
+    /// Nobody is left who could stop it.
+    unstoppable: bool,
+}
+
+impl Session {
+    fn new(
+        plan: RunPlan,
+        prepared: Prepared,
+        events: mpsc::UnboundedSender<LabEvent>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, LabError> {
+        let info = inform::head(&plan, &prepared);
+        let dir = &prepared.dir;
+        let cannot = |e: &dyn std::fmt::Display| LabError::plan(e.to_string());
+        let workload = serde_json::to_vec_pretty(&plan.workload).map_err(|e| cannot(&e))?;
+        dir.write_whole(&dir.workload_path(), &workload).map_err(|e| cannot(&e))?;
+        dir.write_info(&info).map_err(|e| cannot(&e))?;
+        inform::keep_sources(&plan, &dir.path().join("sources")).map_err(|e| cannot(&e))?;
+        std::fs::create_dir(dir.path().join("roles")).map_err(|e| cannot(&e))?;
+        let writer = SeriesWriter::create(dir).map_err(|e| cannot(&e))?;
+        let (said, heard) = mpsc::unbounded_channel();
+        Ok(Self {
+            plan,
+            prepared,
+            info,
+            tally: Tally::default(),
+            writer,
+            events,
+            stop,
+            said,
+            heard,
+            started: None,
+            done: Vec::new(),
+            partial: false,
+            unstoppable: false,
+        })
+    }
+
+    /// The run directory, absolute: roles have another working directory.
+    pub(crate) fn run_dir(&self) -> PathBuf {
+        let path = self.prepared.dir.path();
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    }
+
+    pub(crate) fn tell(&self, event: LabEvent) {
+        // Nobody looks: the record is what counts.
+        let _ = self.events.send(event);
+    }
+
+    pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
+    }
+
+    /// Waits for the next thing from outside. A stop is heard once.
+    pub(crate) async fn hear(&mut self) -> Heard {
+        loop {
+            let stop_matters = !self.partial && !self.unstoppable;
+            tokio::select! {
+                Some((kind, said)) = self.heard.recv() => return Heard::Role(kind, said),
+                changed = self.stop.changed(), if stop_matters => match changed {
+                    Ok(()) if *self.stop.borrow() => {
+                        self.partial = true;
+                        return Heard::Stop;
+                    }
+                    Ok(()) => {}
+                    // Whoever could have stopped the run is gone; it goes on to its end.
+                    Err(_) => self.unstoppable = true,
+                },
+            }
+        }
+    }
+
+    async fn drive(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        if *self.stop.borrow() {
+            return Err(LabError::Interrupted);
+        }
+        self.start_everybody(cast).await?;
+        let started = StartInstant::soon();
+        self.started = Some(started);
+        self.info.started_unix_ms = started.unix_s * 1000;
+        self.info.started_monotonic_ns = started.monotonic_ns;
+        self.write_info()?;
+        cast.tell_all(started.command()).await?;
+        self.tell(LabEvent::Started {
+            phases: self.info.phases.clone(),
+            target: self.info.target.clone(),
+            started_unix_ms: self.info.started_unix_ms,
+        });
+        self.watch(cast).await?;
+        self.last_reports(cast).await
+    }
+
+    /// The schedule: keeps what is reported until robots have said everything.
+    async fn watch(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        let begin = Instant::now() + Duration::from_millis(self.until_start_ms());
+        let mut ticker = tokio::time::interval_at(begin, Duration::from_secs(1));
+        let mut meter: Option<Meter> = None;
+        let mut last_word = begin;
+        while !self.done.contains(&RoleKind::Robots) {
+            let silent = tokio::time::sleep_until(last_word + SILENCE);
+            tokio::select! {
+                heard = self.hear() => match heard {
+                    Heard::Role(kind, said) => {
+                        if kind == RoleKind::Robots {
+                            last_word = Instant::now();
+                        }
+                        self.take(cast, kind, said).await?;
+                    }
+                    Heard::Stop => {
+                        self.tell(LabEvent::Stage(Stage::Draining));
+                        cast.tell(RoleKind::Robots, Command::Stop).await?;
+                    }
+                },
+                Some((at_ms, counters)) = cast.counters() => self.take_counters(at_ms, counters)?,
+                _ = ticker.tick() => match &mut meter {
+                    None => meter = Some(Meter::new(cast.accounts())),
+                    Some(meter) => {
+                        self.keep_host(meter)?;
+                        if let Some(words) = cast.proxy_died() {
+                            return Err(LabError::run(format!(
+                                "{words}\nWhat was measured until then is in {}.",
+                                self.run_dir().display()
+                            )));
+                        }
+                    }
+                },
+                () = silent => return Err(LabError::run(format!(
+                    "robots have reported nothing for {SILENCE:?}; they are stopped. Their own words are in {}",
+                    self.run_dir().join("roles/robots.log").display()
+                ))),
+            }
+        }
+        if let Some(meter) = &mut meter {
+            self.keep_host(meter)?;
+        }
+        Ok(())
+    }
+
+    /// Origins and the built-in proxy still have their last interval to tell.
+    async fn last_reports(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        let waiting: Vec<RoleKind> =
+            [RoleKind::Origins, RoleKind::Proxy].into_iter().filter(|kind| cast.has(*kind)).collect();
+        for kind in &waiting {
+            cast.tell(*kind, Command::Stop).await?;
+        }
+        let deadline = Instant::now() + LAST_REPORT_PATIENCE;
+        while !waiting.iter().all(|kind| self.done.contains(kind)) {
+            match tokio::time::timeout_at(deadline, self.hear()).await {
+                Ok(Heard::Role(kind, said)) => self.take(cast, kind, said).await?,
+                Ok(Heard::Stop) => {}
+                Err(_) => {
+                    let missing = waiting.iter().filter(|kind| !self.done.contains(kind));
+                    let missing: Vec<&str> = missing.map(|kind| kind.name()).collect();
+                    let message =
+                        format!("the last report of {} did not come in time", missing.join(" and "));
+                    self.fault("assay", &message);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, cast: &mut Cast, kind: RoleKind, said: Said) -> Result<(), LabError> {
+        match said {
+            Said::Event(event) => self.take_event(kind, *event),
+            Said::Nonsense(words) => {
+                self.fault("assay", &format!("{} said something that is no event: {words}", kind.name()));
+                Ok(())
+            }
+            Said::Ended if self.done.contains(&kind) => Ok(()),
+            Said::Ended => Err(LabError::run(format!(
+                "{}\nWhat was measured until then is in {}.",
+                cast.obituary(kind).await,
+                self.run_dir().display()
+            ))),
+        }
+    }
+
+    fn take_event(&mut self, kind: RoleKind, event: Event) -> Result<(), LabError> {
+        match event {
+            Event::Robots(interval) => {
+                self.writer.robots(&interval).map_err(cannot_write)?;
+                self.tally.robots(&interval);
+                self.tell(LabEvent::Robots(interval));
+            }
+            Event::Origins(interval) => {
+                self.writer.origins(&interval).map_err(cannot_write)?;
+                self.tally.origins(&interval);
+                self.tell(LabEvent::Origins(interval));
+            }
+            Event::Proxy(counters) => return self.take_counters(self.now_ms(), Ok(counters)),
+            Event::PhaseBegan { phase, at_ms } => {
+                if let Some(info) = self.info.phases.get_mut(usize::from(phase)) {
+                    info.start_ms = Some(at_ms);
+                }
+                self.tell(LabEvent::PhaseBegan { phase, at_ms });
+            }
+            Event::PhaseEnded { phase, at_ms, launched } => {
+                if let Some(info) = self.info.phases.get_mut(usize::from(phase)) {
+                    info.end_ms = Some(at_ms);
+                }
+                self.keep_boundaries(phase, launched);
+                self.write_info()?;
+                self.tell(LabEvent::PhaseEnded { phase, at_ms });
+            }
+            Event::Progress { phase, done } => self.tell(LabEvent::Progress { phase, done }),
+            Event::Example(example) => {
+                self.writer.example(&example).map_err(cannot_write)?;
+                self.tell(LabEvent::Example(example));
+            }
+            Event::Fault { blame, message } => self.fault(&blame, &message),
+            Event::Done => self.done.push(kind),
+            // A second one says nothing new.
+            Event::Ready { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn take_counters(
+        &mut self,
+        at_ms: u64,
+        read: Result<assay_record::role::ProxyCounters, String>,
+    ) -> Result<(), LabError> {
+        match read {
+            Ok(counters) => {
+                self.writer.proxy_counters(at_ms, &by_name(&counters)).map_err(cannot_write)?;
+                self.tally.proxy(&counters);
+                self.tell(LabEvent::Proxy { at_ms, counters });
+            }
+            Err(e) => self.tally.warn(format!("the proxy's own counters could not be read: {e}")),
+        }
+        Ok(())
+    }
+
+    fn keep_boundaries(&mut self, phase: u16, launched: Vec<u32>) {
+        if launched.is_empty() {
+            return;
+        }
+        let phase = usize::from(phase);
+        if self.info.boundaries.len() <= phase {
+            self.info.boundaries.resize(phase + 1, Vec::new());
+        }
+        self.info.boundaries[phase] = launched;
+    }
+
+    fn keep_host(&mut self, meter: &mut Meter) -> Result<(), LabError> {
+        for interval in meter.sample(self.now_ms()) {
+            self.writer.host(&interval).map_err(cannot_write)?;
+            self.tally.host(&interval);
+            self.tell(LabEvent::Host(Box::new(interval)));
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, blame: &str, message: &str) {
+        self.tally.fault(blame, message);
+        self.tell(LabEvent::Fault { blame: blame.into(), message: message.into() });
+    }
+
+    pub(crate) fn place(&mut self, placed: PlacementInfo) {
+        self.info.placement.push(placed);
+    }
+
+    pub(crate) fn write_info(&self) -> Result<(), LabError> {
+        self.prepared.dir.write_info(&self.info).map_err(cannot_write)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.started.map_or(0, |started| started.elapsed_ms())
+    }
+
+    fn until_start_ms(&self) -> u64 {
+        self.started.map_or(0, |started| started.remaining_ms())
+    }
+
+    /// Stops everything, writes everything, judges.
+    async fn finish(mut self, cast: Cast, result: Result<(), LabError>) -> Result<RunOutcome, LabError> {
+        self.tell(LabEvent::Stage(Stage::Collecting));
+        let keep = self.prepared.dir.proxy_dir();
+        let farewell = cast.stop_all(&keep).await;
+        farewell.warnings.into_iter().for_each(|warning| self.tally.warn(warning));
+        if let Some(counters) = farewell.counters {
+            // The result of the run is not lost for a last counter that cannot be written.
+            let kept = self.take_counters(self.now_ms(), Ok(counters));
+            kept.err().into_iter().for_each(|e| self.tally.warn(e.to_string()));
+        }
+        if let Err(error) = &result {
+            let blame = if matches!(error, LabError::Interrupted) { "user" } else { "lab" };
+            self.partial = true;
+            self.fault(blame, &error.to_string());
+        }
+        for phase in self.info.phases.iter_mut().filter(|phase| phase.start_ms.is_some()) {
+            // A phase that the end of the run cut off ends there.
+            phase.end_ms = phase.end_ms.or(self.started.map(|started| started.elapsed_ms()));
+        }
+        let plan_warnings = std::mem::take(&mut self.plan.warnings);
+        self.warn_of_placement();
+        plan_warnings.into_iter().for_each(|warning| self.tally.warn(warning));
+        let shared = self.prepared.placement.robots.len();
+        let cpus = if shared == 0 { self.prepared.cpus.len() } else { shared };
+        let cache = CacheSize { bytes: self.capacity_bytes() };
+        let tally = std::mem::take(&mut self.tally);
+        self.info.verdict = tally.verdict(self.partial, &cache, cpus, self.prepared.cpus.len());
+        let written = self.writer.finish().map_err(cannot_write);
+        self.info.finished = written.is_ok();
+        let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);
+        // The receiver may be gone; that is no failure of the run.
+        let _ = self.events.send(LabEvent::Finished);
+        result?;
+        written?;
+        informed?;
+        Ok(RunOutcome { run_dir: self.prepared.dir.path().to_owned(), verdict: self.info.verdict })
+    }
+
+    fn warn_of_placement(&mut self) {
+        let starts_proxy = matches!(self.plan.target, TargetChoice::Builtin | TargetChoice::Described(..));
+        if starts_proxy && self.prepared.placement.proxy.is_empty() {
+            self.tally.warn(
+                "the proxy shares its processors with robots and origins: what it could do is this machine's limit, \
+                 not the proxy's",
+            );
+        }
+    }
+
+    fn capacity_bytes(&self) -> Option<u64> {
+        let (memory, disk) = (self.plan.memory_bytes, self.plan.disk_bytes);
+        match &self.plan.target {
+            TargetChoice::Builtin => Some(memory),
+            TargetChoice::Described(description, _) => Some(description.capacity_bytes(memory, disk)),
+            TargetChoice::Direct | TargetChoice::Running { .. } => None,
+        }
+    }
+}
+
+fn cannot_write(error: assay_record::dir::RunDirError) -> LabError {
+    LabError::run(error.to_string())
 }

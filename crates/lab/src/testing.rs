@@ -1,5 +1,6 @@
 //! Small workloads for the tests of this crate.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use assay_workload::model::{
@@ -7,6 +8,8 @@ use assay_workload::model::{
     PopularityLaw, Ramp, RequestType, RobotAddress, RobotGroup, Schedule, Server, Weighted, WorkingSet,
     Workload,
 };
+
+use crate::plan::{RunPlan, TargetChoice};
 
 /// One origin, one robot, one phase of two seconds.
 pub fn workload() -> Workload {
@@ -84,3 +87,37 @@ pub fn robots(host: &str, count: u32, pace: Pace) -> RobotGroup {
         http_versions: Weighted::one(HttpVersion::Http11),
     }
 }
+
+/// A plan for [`workload`] through the built-in proxy, in a run directory that is not there yet.
+pub fn plan() -> RunPlan {
+    let name = format!("assay-lab-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    RunPlan {
+        exe: "/bin/false".into(),
+        assay_version: "test".into(),
+        command: vec!["assay".into(), "run".into()],
+        workload: workload(),
+        sources: vec![("small.pg".into(), "text".into())],
+        scale: None,
+        explained: Vec::new(),
+        stream_digest: "0".into(),
+        stream_digest_requests: 1,
+        seed: 1,
+        world: 1,
+        private_as_public: false,
+        run_dir: std::env::temp_dir().join(name),
+        target: TargetChoice::Builtin,
+        own_target: false,
+        memory_bytes: 64 << 20,
+        disk_bytes: 64 << 20,
+        threads: 0,
+        timeout: Duration::from_secs(10),
+        xact_log: false,
+        robot_sources: Vec::new(),
+        origin_listen: None,
+        pin: true,
+        temp_dir: None,
+        warnings: Vec::new(),
+    }
+}
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -262,7 +262,7 @@ pub(crate) fn check_capacity(
                 capacity.disk_floor_bytes
             ));
         }
-        if disk_bytes % capacity.disk_step_bytes != 0 {
+        if !disk_bytes.is_multiple_of(capacity.disk_step_bytes) {
             return Err(format!(
                 "{title} takes disk in multiples of {} bytes and --disk is {disk_bytes} bytes; give it {} bytes",
                 capacity.disk_step_bytes,

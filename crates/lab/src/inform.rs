@@ -1,0 +1,152 @@
+//! The head of the record: what a run is, before its first request.
+
+use std::path::Path;
+use std::time::Duration;
+
+use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
+use assay_workload::model::{Goal, Phase};
+
+use crate::checks::size;
+use crate::description::Store;
+use crate::host;
+use crate::plan::{RunPlan, TargetChoice};
+use crate::prepare::Prepared;
+
+/// Everything about a run that is known before it starts.
+pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
+    RunInfo {
+        schema: RUN_SCHEMA.into(),
+        assay_version: plan.assay_version.clone(),
+        command: plan.command.clone(),
+        workload: WorkloadInfo {
+            name: plan.workload.name.clone(),
+            sources: plan.sources.iter().map(|(name, text)| (name.clone(), digest(text))).collect(),
+            robots: plan.workload.robot_count(),
+            origins: u32::try_from(plan.workload.origins.len()).unwrap_or(u32::MAX),
+            scale: plan.scale,
+            private_as_public: plan.private_as_public,
+            explained: plan.explained.clone(),
+        },
+        seed: plan.seed,
+        world: plan.world,
+        stream_digest: plan.stream_digest.clone(),
+        stream_digest_requests: plan.stream_digest_requests,
+        target: target(plan, prepared),
+        host: host::facts(prepared.descriptors),
+        phases: phases(plan, prepared),
+        ..RunInfo::default()
+    }
+}
+
+fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
+    let mut info = TargetInfo {
+        name: plan.target.name(),
+        mode: plan.target.mode_name().into(),
+        address: prepared.target.map(|address| address.to_string()).unwrap_or_default(),
+        ..TargetInfo::default()
+    };
+    match &plan.target {
+        TargetChoice::Builtin => {
+            info.version.clone_from(&plan.assay_version);
+            info.memory_bytes = Some(plan.memory_bytes);
+        }
+        TargetChoice::Described(description, _) => {
+            info.memory_bytes = Some(plan.memory_bytes);
+            let has_disk = description.capacity.stores.contains(&Store::Disk);
+            info.disk_bytes = has_disk.then_some(plan.disk_bytes);
+            info.notes.clone_from(&description.notes);
+        }
+        TargetChoice::Direct | TargetChoice::Running { .. } => {}
+    }
+    info
+}
+
+fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {
+    let spans = prepared.timeline.phases().iter();
+    let ms = |at: Option<Duration>| at.map(|at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
+    let both = plan.workload.schedule.phases.iter().zip(spans);
+    both.map(|(phase, span)| PhaseInfo {
+        name: phase.name.clone(),
+        planned_start_ms: ms(span.start),
+        planned_end_ms: ms(span.end),
+        start_ms: None,
+        end_ms: None,
+        goal: goal(phase),
+        load: (phase.load.begin, phase.load.end),
+        recurrence: (phase.recurrence.begin, phase.recurrence.end),
+        log_stats: phase.log_stats,
+    })
+    .collect()
+}
+
+/// A phase's goal in words.
+fn goal(phase: &Phase) -> String {
+    let Goal { duration, transactions, fill_bytes, errors } = &phase.goal;
+    let mut words = Vec::new();
+    words.extend(duration.map(|duration| format!("{:.1} s", duration.as_secs_f64())));
+    words.extend(transactions.map(|count| format!("{count} xacts")));
+    words.extend(fill_bytes.map(|bytes| format!("{} of fill", size(bytes))));
+    words.extend(errors.map(|errors| {
+        if errors < 1.0 {
+            format!("{:.1} % of errors", errors * 100.0)
+        } else {
+            format!("{errors:.0} errors")
+        }
+    }));
+    if phase.wait_for_freeze {
+        words.push("not before the working set is frozen".into());
+    }
+    words.join(", or ")
+}
+
+/// FNV-1a of a source text: tells two versions of a file apart, no more.
+fn digest(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Keeps the source texts below `dir`, numbered, so that names need not be different.
+pub fn keep_sources(plan: &RunPlan, dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    for (index, (name, text)) in plan.sources.iter().enumerate() {
+        let name = Path::new(name).file_name().map_or_else(|| "source".into(), |name| name.to_string_lossy());
+        std::fs::write(dir.join(format!("{:02}-{name}", index + 1)), text)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn goals_are_told_in_words() {
+        let mut phase = testing::phase("fill", 300);
+        assert_eq!(goal(&phase), "300.0 s");
+        phase.goal = Goal { fill_bytes: Some(2 << 30), errors: Some(0.03), ..Goal::default() };
+        phase.wait_for_freeze = true;
+        assert_eq!(
+            goal(&phase),
+            "2.0 GiB of fill, or 3.0 % of errors, or not before the working set is frozen"
+        );
+    }
+
+    #[test]
+    fn digests_differ_where_texts_do() {
+        assert_eq!(digest("").len(), 16);
+        assert_ne!(digest("a"), digest("b"));
+    }
+
+    #[test]
+    fn sources_of_one_name_are_kept_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut plan = testing::plan();
+        plan.sources = vec![("a/x.pg".into(), "one".into()), ("b/x.pg".into(), "two".into())];
+        keep_sources(&plan, &dir.path().join("sources")).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.path().join("sources/01-x.pg")).unwrap(), "one");
+        assert_eq!(std::fs::read_to_string(dir.path().join("sources/02-x.pg")).unwrap(), "two");
+    }
+}

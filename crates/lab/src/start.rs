@@ -1,0 +1,527 @@
+//! Who takes part in a run: starts origins, the target and robots in turn, and stops them again.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, UniverseSpec};
+use assay_proxy::spec::{OriginRoute, ProxySpec};
+use assay_record::role::{Command, Event, ProxyCounters};
+use assay_record::run::PlacementInfo;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::description::{Description, Origin};
+use crate::error::LabError;
+use crate::event::{LabEvent, Stage};
+use crate::placement;
+use crate::plan::{Mode, TargetChoice};
+use crate::prepare::reachable;
+use crate::real::{self, Choice, CounterReader, RealProxy};
+use crate::roles::{Role, RoleKind, Said};
+use crate::run::{Heard, READY_PATIENCE, Session};
+
+/// The least time between the start command and the start.
+const LEAD: Duration = Duration::from_millis(300);
+/// How long a target that already runs (and origins, directly) may take to answer a first request.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
+/// The instant at which everybody begins: a whole second, so that what is dated in whole seconds is exact.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StartInstant {
+    pub(crate) monotonic_ns: u64,
+    pub(crate) unix_s: u64,
+}
+
+impl StartInstant {
+    /// The first whole second that leaves everybody time to hear of it.
+    pub(crate) fn soon() -> Self {
+        Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic))
+    }
+
+    fn after(realtime_ns: u64, monotonic_ns: u64) -> Self {
+        let lead_ns = u64::try_from(LEAD.as_nanos()).unwrap_or(0);
+        let unix_s = (realtime_ns + lead_ns).div_ceil(1_000_000_000);
+        Self { monotonic_ns: monotonic_ns + (unix_s * 1_000_000_000 - realtime_ns), unix_s }
+    }
+
+    pub(crate) fn command(self) -> Command {
+        Command::Start { at_monotonic_ns: self.monotonic_ns, at_unix_s: self.unix_s }
+    }
+
+    pub(crate) fn elapsed_ms(self) -> u64 {
+        now_ns(ClockId::Monotonic).saturating_sub(self.monotonic_ns) / 1_000_000
+    }
+
+    pub(crate) fn remaining_ms(self) -> u64 {
+        self.monotonic_ns.saturating_sub(now_ns(ClockId::Monotonic)) / 1_000_000
+    }
+}
+
+fn now_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Everybody who takes part. Dropped, all of them are killed.
+#[derive(Default)]
+pub(crate) struct Cast {
+    robots: Option<Role>,
+    origins: Option<Role>,
+    builtin: Option<Role>,
+    real: Option<RealProxy>,
+    counters: Option<CounterTask>,
+}
+
+/// Reads a real proxy's counters once a second, beside everything else.
+struct CounterTask {
+    read: mpsc::UnboundedReceiver<(u64, Result<ProxyCounters, String>)>,
+    start: watch::Sender<Option<StartInstant>>,
+    handle: JoinHandle<CounterReader>,
+}
+
+/// What is known once everybody is stopped.
+#[derive(Default)]
+pub(crate) struct Farewell {
+    pub(crate) warnings: Vec<String>,
+    pub(crate) counters: Option<ProxyCounters>,
+}
+
+impl Cast {
+    fn role(&mut self, kind: RoleKind) -> Option<&mut Role> {
+        match kind {
+            RoleKind::Robots => self.robots.as_mut(),
+            RoleKind::Origins => self.origins.as_mut(),
+            RoleKind::Proxy => self.builtin.as_mut(),
+        }
+    }
+
+    pub(crate) fn has(&mut self, kind: RoleKind) -> bool {
+        self.role(kind).is_some()
+    }
+
+    pub(crate) async fn tell(&mut self, kind: RoleKind, command: Command) -> Result<(), LabError> {
+        match self.role(kind) {
+            Some(role) => role.tell(command).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Tells everybody when to begin; robots last.
+    pub(crate) async fn tell_all(&mut self, command: Command) -> Result<(), LabError> {
+        if let (Some(task), Command::Start { at_monotonic_ns, at_unix_s }) = (&self.counters, &command) {
+            let start = StartInstant { monotonic_ns: *at_monotonic_ns, unix_s: *at_unix_s };
+            // A reader that has ended reads nothing, and says so by its silence.
+            let _ = task.start.send(Some(start));
+        }
+        for kind in [RoleKind::Origins, RoleKind::Proxy, RoleKind::Robots] {
+            self.tell(kind, command.clone()).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn obituary(&mut self, kind: RoleKind) -> String {
+        match self.role(kind) {
+            Some(role) => role.obituary().await,
+            None => format!("{} ended", kind.name()),
+        }
+    }
+
+    /// The next reading of a real proxy's counters; waits forever when there are none.
+    pub(crate) async fn counters(&mut self) -> Option<(u64, Result<ProxyCounters, String>)> {
+        match &mut self.counters {
+            Some(task) => match task.read.recv().await {
+                Some(read) => Some(read),
+                None => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// First processes of each role, for their accounts.
+    pub(crate) fn accounts(&self) -> Vec<(String, Vec<u32>)> {
+        let role = |role: &Option<Role>| role.as_ref().map(|role| vec![role.process.pid]);
+        let proxy = role(&self.builtin).or(self.real.as_ref().map(RealProxy::pids));
+        let named = [("robots", role(&self.robots)), ("origins", role(&self.origins)), ("proxy", proxy)];
+        named.into_iter().filter_map(|(name, pids)| Some((name.to_owned(), pids?))).collect()
+    }
+
+    /// Why the real proxy does not run any more; none while it does.
+    pub(crate) fn proxy_died(&mut self) -> Option<String> {
+        self.real.as_mut().and_then(RealProxy::died)
+    }
+
+    /// Stops everybody: robots first, then the target, origins last.
+    pub(crate) async fn stop_all(mut self, keep: &Path) -> Farewell {
+        let mut farewell = Farewell::default();
+        if let Some(mut robots) = self.robots.take() {
+            robots.end().await;
+        }
+        if let Some(mut builtin) = self.builtin.take() {
+            builtin.end().await;
+        }
+        let mut reader = match self.counters.take() {
+            Some(task) => {
+                drop(task.start);
+                task.handle.await.ok()
+            }
+            None => None,
+        };
+        if let Some(real) = self.real.take() {
+            if let Some(reader) = &mut reader {
+                farewell.counters = reader.read().await.ok();
+                for (name, text) in reader.raw() {
+                    let kept = crate::work::keep_text(keep, name, text);
+                    farewell.warnings.extend(kept.err().map(|e| format!("{name} could not be kept: {e}")));
+                }
+            }
+            let (stopped, counters) = real.stop(reader.as_mut()).await;
+            farewell.counters = counters.or(farewell.counters);
+            if stopped.killed {
+                let took = stopped.took;
+                farewell
+                    .warnings
+                    .push(format!("the proxy did not end when asked to and was killed after {took:.1?}"));
+            }
+        }
+        if let Some(mut origins) = self.origins.take() {
+            origins.end().await;
+        }
+        farewell
+    }
+}
+
+impl Session {
+    /// Starts origins, the target and robots, each when the one before is ready.
+    pub(crate) async fn start_everybody(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        self.tell(LabEvent::Stage(Stage::StartingOrigins));
+        let origins = self.start_origins(cast).await?;
+        self.start_target(cast, &origins).await?;
+        self.tell(LabEvent::Stage(Stage::StartingRobots));
+        self.start_robots(cast, &origins).await
+    }
+
+    async fn start_origins(&mut self, cast: &mut Cast) -> Result<Vec<SocketAddr>, LabError> {
+        let cpus = self.prepared.placement.origins.clone();
+        let threads = placement::threads(0, &cpus, &self.prepared.cpus);
+        let spec = OriginsSpec {
+            universe: self.universe(),
+            threads,
+            cpus: cpus.clone(),
+            listen: self.prepared.origin_listen.clone(),
+        };
+        cast.origins = Some(self.start_role(RoleKind::Origins, &spec, &cpus)?);
+        let listening = self.ready(cast, RoleKind::Origins, cpus, threads).await?;
+        if listening.len() != self.plan.workload.origins.len() {
+            let (seen, wanted) = (listening.len(), self.plan.workload.origins.len());
+            return Err(LabError::run(format!("origins listen on {seen} addresses instead of {wanted}")));
+        }
+        Ok(listening.into_iter().map(reachable).collect())
+    }
+
+    async fn start_target(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
+        match self.plan.target.clone() {
+            TargetChoice::Direct => self.first_answers(origins, None).await,
+            TargetChoice::Running { address, mode } => {
+                self.first_answers(origins, Some((address, mode))).await
+            }
+            TargetChoice::Builtin => {
+                self.tell(LabEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
+                let address = self.start_builtin(cast, origins).await?;
+                self.first_answers(origins, Some((address, Mode::Reverse))).await
+            }
+            TargetChoice::Described(description, mode) => {
+                self.start_described(cast, *description, mode, origins).await
+            }
+        }
+    }
+
+    async fn start_builtin(
+        &mut self,
+        cast: &mut Cast,
+        origins: &[SocketAddr],
+    ) -> Result<SocketAddr, LabError> {
+        let cpus = self.prepared.placement.proxy.clone();
+        let listen = self.target_address()?;
+        let routes = self.plan.workload.origins.iter().zip(origins);
+        let spec = ProxySpec {
+            listen,
+            threads: 1,
+            cpus: cpus.clone(),
+            memory_bytes: self.plan.memory_bytes,
+            origins: routes
+                .map(|(origin, address)| OriginRoute {
+                    authority: origin.authority.clone(),
+                    address: *address,
+                })
+                .collect(),
+        };
+        cast.builtin = Some(self.start_role(RoleKind::Proxy, &spec, &cpus)?);
+        let listening = self.ready(cast, RoleKind::Proxy, cpus, 1).await?;
+        Ok(listening.first().copied().unwrap_or(listen))
+    }
+
+    async fn start_described(
+        &mut self,
+        cast: &mut Cast,
+        description: Description,
+        mode: Mode,
+        origins: &[SocketAddr],
+    ) -> Result<(), LabError> {
+        let version = real::version(&description).await.map_err(LabError::run)?;
+        let name = format!("{} {version}", description.title);
+        self.info.target.version = version;
+        self.tell(LabEvent::Stage(Stage::StartingTarget { name }));
+        let cpus = self.prepared.placement.proxy.clone();
+        let cpu_count = placement::threads(0, &cpus, &self.prepared.cpus);
+        let listen = self.target_address()?;
+        let choice = Choice {
+            description,
+            mode,
+            listen,
+            origins: self.named_origins(origins),
+            memory_bytes: self.plan.memory_bytes,
+            disk_bytes: self.plan.disk_bytes,
+            cpus: cpus.clone(),
+            cpu_count,
+            helper_cpus: self.prepared.placement.robots.clone(),
+            descriptors: self.prepared.descriptors,
+            connections: self.prepared.connections,
+            keep: self.run_dir().join("proxy"),
+            temp: self.plan.temp_dir.clone(),
+        };
+        let proxy = self.unless_stopped(RealProxy::start(choice)).await?;
+        let proxy = cast.real.insert(proxy);
+        self.unless_stopped(proxy.wait_ready()).await?;
+        let pid = proxy.pids().first().copied().unwrap_or(0);
+        let reader = proxy.counter_reader();
+        let listening = vec![listen.to_string()];
+        self.place(PlacementInfo { role: "proxy".into(), pid, cpus, threads: 0, listening });
+        self.tell(LabEvent::Stage(Stage::TargetReady { address: listen }));
+        if reader.has_sources() {
+            cast.counters = Some(CounterTask::spawn(reader));
+        }
+        Ok(())
+    }
+
+    async fn start_robots(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
+        let cpus = self.prepared.placement.robots.clone();
+        let threads = placement::threads(self.plan.threads, &cpus, &self.prepared.cpus);
+        let origins = origins.to_vec();
+        let target = match (&self.plan.target, self.prepared.target) {
+            (TargetChoice::Described(_, Mode::Forward), Some(proxy))
+            | (TargetChoice::Running { mode: Mode::Forward, .. }, Some(proxy)) => {
+                Target::Forward { proxy, origins }
+            }
+            (_, Some(proxy)) => Target::Reverse { proxy },
+            (_, None) => Target::Direct { origins },
+        };
+        let spec = RobotsSpec {
+            universe: self.universe(),
+            threads,
+            cpus: cpus.clone(),
+            target,
+            sources: self.prepared.sources.clone(),
+            behaviour: self.prepared.behaviour,
+            timeout_ms: u64::try_from(self.plan.timeout.as_millis()).unwrap_or(u64::MAX),
+            xact_log: self.plan.xact_log.then(|| self.run_dir().join("xacts.parquet")),
+        };
+        cast.robots = Some(self.start_role(RoleKind::Robots, &spec, &cpus)?);
+        self.ready(cast, RoleKind::Robots, cpus, threads).await.map(drop)
+    }
+
+    fn universe(&self) -> UniverseSpec {
+        UniverseSpec {
+            workload: self.run_dir().join("workload.json"),
+            seed: self.plan.seed,
+            world: self.plan.world,
+            private_as_public: self.plan.private_as_public,
+        }
+    }
+
+    fn named_origins(&self, addresses: &[SocketAddr]) -> Vec<Origin> {
+        let origins = self.plan.workload.origins.iter().zip(addresses).enumerate();
+        origins.map(|(index, (origin, address))| Origin::new(index, &origin.authority, *address)).collect()
+    }
+
+    fn target_address(&self) -> Result<SocketAddr, LabError> {
+        self.prepared.target.ok_or_else(|| LabError::run("the plan has no address for its target"))
+    }
+
+    /// Writes a role's spec and starts it.
+    fn start_role<S: serde::Serialize>(
+        &self,
+        kind: RoleKind,
+        spec: &S,
+        cpus: &[u32],
+    ) -> Result<Role, LabError> {
+        let roles: PathBuf = self.run_dir().join("roles");
+        let path = roles.join(format!("{}.json", kind.name()));
+        let cannot =
+            |e: &dyn std::fmt::Display| LabError::run(format!("cannot write {}: {e}", path.display()));
+        let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
+        std::fs::write(&path, text).map_err(|e| cannot(&e))?;
+        let output = roles.join(format!("{}.log", kind.name()));
+        Role::start(&self.plan.exe, kind, &path, &output, cpus, self.said.clone())
+    }
+
+    /// Waits until a role is ready, and notes where it is.
+    async fn ready(
+        &mut self,
+        cast: &mut Cast,
+        kind: RoleKind,
+        cpus: Vec<u32>,
+        threads: u32,
+    ) -> Result<Vec<SocketAddr>, LabError> {
+        let deadline = Instant::now() + READY_PATIENCE;
+        loop {
+            let heard = tokio::time::timeout_at(deadline, self.hear()).await;
+            match heard {
+                Ok(Heard::Stop) => return Err(LabError::Interrupted),
+                Ok(Heard::Role(from, Said::Event(event))) if from == kind => {
+                    let Event::Ready { listening } = *event else { continue };
+                    let pid = cast.role(kind).map_or(0, |role| role.process.pid);
+                    let named = listening.iter().map(ToString::to_string).collect();
+                    self.place(PlacementInfo {
+                        role: kind.name().into(),
+                        pid,
+                        cpus,
+                        threads,
+                        listening: named,
+                    });
+                    return Ok(listening);
+                }
+                Ok(Heard::Role(from, Said::Ended)) => {
+                    return Err(LabError::run(format!(
+                        "{} did not start: {}",
+                        from.name(),
+                        cast.obituary(from).await
+                    )));
+                }
+                Ok(Heard::Role(..)) => {}
+                Err(_) => {
+                    let name = kind.name();
+                    return Err(LabError::run(format!("{name} were not ready within {READY_PATIENCE:?}")));
+                }
+            }
+        }
+    }
+
+    /// One request for each origin must be answered with 200: through the target, or directly.
+    async fn first_answers(
+        &mut self,
+        addresses: &[SocketAddr],
+        target: Option<(SocketAddr, Mode)>,
+    ) -> Result<(), LabError> {
+        let origins = self.named_origins(addresses);
+        let ask_all = async {
+            for (origin, address) in origins.iter().zip(addresses) {
+                let (asked, mode) = target.unwrap_or((*address, Mode::Reverse));
+                let deadline = Instant::now() + FIRST_ANSWER;
+                loop {
+                    let seen = match real::ask(asked, mode, origin, "/assay/health").await {
+                        Ok(200) => break,
+                        Ok(status) => format!("status {status}"),
+                        Err(e) => e.to_string(),
+                    };
+                    if Instant::now() >= deadline {
+                        return Err(no_answer(asked, mode, origin, &seen));
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+            Ok(())
+        };
+        let mut stop = self.stop_signal();
+        tokio::select! {
+            answered = ask_all => answered?,
+            () = stopped(&mut stop) => return Err(LabError::Interrupted),
+        }
+        if let Some((address, _)) = target {
+            self.tell(LabEvent::Stage(Stage::TargetReady { address }));
+        }
+        Ok(())
+    }
+
+    /// Does something that takes a while, unless the user stops the run first.
+    async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, LabError>>,
+    ) -> Result<T, LabError> {
+        let mut stop = self.stop_signal();
+        tokio::select! {
+            done = work => done,
+            () = stopped(&mut stop) => Err(LabError::Interrupted),
+        }
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        // Whoever could have stopped the run is gone.
+        std::future::pending().await
+    }
+}
+
+fn no_answer(asked: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
+    LabError::run(format!(
+        "{asked} does not answer for http://{}/assay/health (as a {} proxy; last seen: {seen}); if it is a proxy that \
+         was running already, it must send requests for {} to the origin at {}:{}",
+        origin.authority,
+        mode.name(),
+        origin.authority,
+        origin.ip,
+        origin.port
+    ))
+}
+
+impl CounterTask {
+    fn spawn(mut reader: CounterReader) -> Self {
+        let (send, read) = mpsc::unbounded_channel();
+        let (start, mut started) = watch::channel(None::<StartInstant>);
+        let handle = tokio::spawn(async move {
+            let Ok(start) = started.wait_for(Option::is_some).await.map(|start| *start) else {
+                return reader;
+            };
+            let Some(start) = start else { return reader };
+            tokio::time::sleep(Duration::from_millis(start.remaining_ms())).await;
+            let mut ticker = tokio::time::interval(Duration::from_secs(1));
+            ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    _ = ticker.tick() => {
+                        let counters = reader.read().await;
+                        if send.send((start.elapsed_ms(), counters)).is_err() {
+                            return reader;
+                        }
+                    }
+                    // The sender is dropped when the run is over.
+                    changed = started.changed() => if changed.is_err() { return reader },
+                }
+            }
+        });
+        Self { read, start, handle }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_is_a_whole_second_that_is_far_enough_away() {
+        for (realtime_ns, unix_s) in [
+            (10_000_000_000, 11),
+            (10_500_000_000, 11),
+            (10_700_000_000, 11),
+            (10_700_000_001, 12),
+            (10_999_999_999, 12),
+        ] {
+            let start = StartInstant::after(realtime_ns, 5);
+            assert_eq!(start.unix_s, unix_s);
+            assert_eq!(start.monotonic_ns - 5, unix_s * 1_000_000_000 - realtime_ns);
+        }
+    }
+}
