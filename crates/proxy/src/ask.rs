@@ -1,0 +1,128 @@
+//! What does a client want, as far as a cache minds it?
+
+use assay_cache::conditional::Conditions;
+use assay_cache::freshness::{MaxStale, RequestControl};
+use assay_cache::storage::MethodClass;
+use assay_http::cache_control::{self, CacheControl};
+use assay_http::date::parse_date;
+use assay_http::field::list_has;
+use assay_http::framing::BodyFraming;
+use assay_http::head::RequestHead;
+
+/// A request, read once.
+pub struct Ask<'b> {
+    /// Its head.
+    pub head: RequestHead<'b>,
+    /// What its method means.
+    pub class: MethodClass,
+    /// `Cache-Control` and `Pragma`.
+    pub control: RequestControl,
+    /// `If-None-Match` and `If-Modified-Since`.
+    pub conditions: Conditions<'b>,
+    /// It has `Authorization`.
+    pub is_authorised: bool,
+    /// It asks for what only the origin can say: parts of an object, or conditions on changing it.
+    pub is_for_origin: bool,
+}
+
+impl<'b> Ask<'b> {
+    /// Reads a request.
+    pub fn new(head: RequestHead<'b>) -> Self {
+        let mut ask = Self {
+            class: MethodClass::of(head.method),
+            control: RequestControl::default(),
+            conditions: Conditions::default(),
+            is_authorised: false,
+            is_for_origin: !matches!(head.body(), BodyFraming::None | BodyFraming::Length(0)),
+            head,
+        };
+        let mut directives: Option<CacheControl> = None;
+        let mut pragma_no_cache = false;
+        for field in head.headers() {
+            // By length first: most fields of most requests are none of these.
+            match field.name.len() {
+                6 if field.is("pragma") => pragma_no_cache |= list_has(field.value, "no-cache"),
+                13 if field.is("cache-control") => directives.get_or_insert_default().add(field.value),
+                13 if field.is("authorization") => ask.is_authorised = true,
+                13 if field.is("if-none-match") => {
+                    // Two lists would have to be joined; the origin can do that.
+                    ask.is_for_origin |= ask.conditions.if_none_match.replace(field.value).is_some();
+                }
+                17 if field.is("if-modified-since") => {
+                    ask.conditions.if_modified_since_s =
+                        parse_date(field.value).and_then(|s| i64::try_from(s).ok());
+                }
+                5 if field.is("range") => ask.is_for_origin = true,
+                8 if field.is("if-match") || field.is("if-range") => ask.is_for_origin = true,
+                19 if field.is("if-unmodified-since") => ask.is_for_origin = true,
+                _ => {}
+            }
+        }
+        ask.control = directives.map(control).unwrap_or_default();
+        ask.control.no_cache |= pragma_no_cache && directives.is_none();
+        ask
+    }
+
+    /// Whether the store may answer it.
+    pub fn is_for_cache(&self) -> bool {
+        matches!(self.class, MethodClass::Get | MethodClass::Head) && !self.is_for_origin
+    }
+}
+
+fn control(directives: CacheControl) -> RequestControl {
+    RequestControl {
+        no_cache: directives.no_cache,
+        no_store: directives.no_store,
+        only_if_cached: directives.only_if_cached,
+        max_age_s: directives.max_age_s,
+        min_fresh_s: directives.min_fresh_s,
+        max_stale: directives.max_stale.map(|accepted| match accepted {
+            cache_control::MaxStale::Any => MaxStale::Any,
+            cache_control::MaxStale::Seconds(seconds) => MaxStale::Seconds(seconds),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(fields: &str) -> Ask<'static> {
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
+        Ask::new(RequestHead::parse(text.as_bytes()).unwrap().unwrap().0)
+    }
+
+    #[test]
+    fn directives_and_conditions_are_found() {
+        let ask = ask(
+            "Cache-Control: max-age=5, max-stale\r\nIf-None-Match: \"a\"\r\nAuthorization: x\r\n\
+             If-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n",
+        );
+        assert_eq!(ask.control.max_age_s, Some(5));
+        assert_eq!(ask.control.max_stale, Some(MaxStale::Any));
+        assert_eq!(ask.conditions.if_none_match, Some(&b"\"a\""[..]));
+        assert_eq!(ask.conditions.if_modified_since_s, Some(10));
+        assert!(ask.is_authorised && ask.is_for_cache());
+    }
+
+    #[test]
+    fn pragma_counts_only_without_cache_control() {
+        assert!(ask("Pragma: no-cache\r\n").control.no_cache);
+        assert!(!ask("Pragma: no-cache\r\nCache-Control: max-age=1\r\n").control.no_cache);
+    }
+
+    #[test]
+    fn ranges_bodies_and_preconditions_are_for_the_origin() {
+        for fields in [
+            "Range: bytes=0-1\r\n",
+            "If-Match: \"a\"\r\n",
+            "If-Range: \"a\"\r\n",
+            "If-Unmodified-Since: x\r\n",
+            "Content-Length: 5\r\n",
+            "If-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n",
+        ] {
+            assert!(!ask(fields).is_for_cache(), "{fields}");
+        }
+        assert!(ask("").is_for_cache());
+    }
+}

@@ -1,0 +1,169 @@
+//! Which of the received bytes are body, and where does it end?
+
+use std::io;
+use std::time::Duration;
+
+use assay_http::chunked::{ChunkError, Decoder, Piece};
+use assay_http::framing::BodyFraming;
+use thiserror::Error;
+use tokio::net::TcpStream;
+
+use crate::wire::{self, Chunk, Input, Scratch};
+
+/// Why a body did not arrive in full.
+#[derive(Debug, Error)]
+pub enum BodyError {
+    /// The connection ended too soon.
+    #[error("the connection ended before the body did")]
+    Truncated,
+    /// Nothing came for too long, or the connection broke.
+    #[error("the body could not be read: {0}")]
+    Io(#[from] io::Error),
+    /// Its chunked coding is broken.
+    #[error("the chunked coding of the body is broken: {0}")]
+    Coding(#[from] ChunkError),
+}
+
+/// Takes a body out of a stream of bytes.
+pub enum BodyReader {
+    /// So many bytes are still to come.
+    Length(u64),
+    /// Chunked coding.
+    Chunked(Decoder),
+    /// All that comes until the connection ends.
+    UntilClose,
+    /// All read.
+    Done,
+}
+
+impl BodyReader {
+    /// For a body that is delimited like this.
+    pub fn new(framing: BodyFraming) -> Self {
+        match framing {
+            BodyFraming::None | BodyFraming::Length(0) => BodyReader::Done,
+            BodyFraming::Length(bytes) => BodyReader::Length(bytes),
+            BodyFraming::Chunked => BodyReader::Chunked(Decoder::new()),
+            BodyFraming::UntilClose => BodyReader::UntilClose,
+        }
+    }
+
+    /// True once the whole body was read. A body that ends with its connection is never known to be done before.
+    pub fn is_done(&self) -> bool {
+        matches!(self, BodyReader::Done)
+    }
+
+    /// The next part of the body; none when it is complete. Nothing is lost when the future is dropped.
+    pub async fn next(
+        &mut self,
+        stream: &mut TcpStream,
+        input: &mut Input,
+        scratch: &Scratch,
+        limit: Duration,
+    ) -> Result<Option<Chunk>, BodyError> {
+        loop {
+            if self.is_done() {
+                return Ok(None);
+            }
+            if !input.unread().is_empty() {
+                let (chunk, used) = self.take(input.unread())?;
+                input.consume(used);
+                if chunk.is_some() {
+                    return Ok(chunk);
+                }
+                continue;
+            }
+            let taken = wire::read(stream, scratch, limit, |bytes| {
+                if bytes.is_empty() {
+                    return self.end().map(|()| None);
+                }
+                let (chunk, used) = self.take(bytes)?;
+                input.append(&bytes[used..]);
+                Ok::<_, BodyError>(chunk)
+            });
+            if let Some(chunk) = taken.await?? {
+                return Ok(Some(chunk));
+            }
+        }
+    }
+
+    /// The connection has ended.
+    fn end(&mut self) -> Result<(), BodyError> {
+        match self {
+            BodyReader::UntilClose | BodyReader::Done => {
+                *self = BodyReader::Done;
+                Ok(())
+            }
+            BodyReader::Length(_) | BodyReader::Chunked(_) => Err(BodyError::Truncated),
+        }
+    }
+
+    /// What of these bytes is body, and how many of them are done with.
+    fn take(&mut self, bytes: &[u8]) -> Result<(Option<Chunk>, usize), BodyError> {
+        match self {
+            BodyReader::Done => Ok((None, 0)),
+            BodyReader::UntilClose => Ok((Some(Chunk::from(bytes)), bytes.len())),
+            BodyReader::Length(left) => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                *left -= count as u64;
+                if *left == 0 {
+                    *self = BodyReader::Done;
+                }
+                Ok((Some(Chunk::from(&bytes[..count])), count))
+            }
+            BodyReader::Chunked(decoder) => {
+                let (payload, used) = decode(decoder, bytes)?;
+                if decoder.is_done() {
+                    *self = BodyReader::Done;
+                }
+                Ok(((!payload.is_empty()).then(|| Chunk::from(payload)), used))
+            }
+        }
+    }
+}
+
+/// The payload in these bytes, and how many of them are done with.
+fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<(Vec<u8>, usize), ChunkError> {
+    let (mut payload, mut at) = (Vec::new(), 0);
+    loop {
+        let (piece, used) = decoder.next(&bytes[at..])?;
+        at += used;
+        match piece {
+            Piece::Data(data) => payload.extend_from_slice(data),
+            Piece::NeedMore | Piece::End => return Ok((payload, at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(reader: &mut BodyReader, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let (chunk, used) = reader.take(bytes).expect("is well formed");
+        (chunk.map(|c| c.to_vec()).unwrap_or_default(), used)
+    }
+
+    #[test]
+    fn a_length_takes_no_more_than_it_says() {
+        let mut reader = BodyReader::new(BodyFraming::Length(5));
+        assert_eq!(taken(&mut reader, b"abc"), (b"abc".to_vec(), 3));
+        assert!(!reader.is_done());
+        assert_eq!(taken(&mut reader, b"deGET"), (b"de".to_vec(), 2));
+        assert!(reader.is_done());
+    }
+
+    #[test]
+    fn chunks_that_arrive_in_pieces_are_put_together() {
+        let mut reader = BodyReader::new(BodyFraming::Chunked);
+        assert_eq!(taken(&mut reader, b"3\r\nab"), (b"ab".to_vec(), 5));
+        assert_eq!(taken(&mut reader, b"c\r\n2\r\nde\r\n0\r\n\r\nnext"), (b"cde".to_vec(), 15));
+        assert!(reader.is_done());
+    }
+
+    #[test]
+    fn an_end_is_truncation_unless_the_connection_delimits_the_body() {
+        assert!(BodyReader::new(BodyFraming::Length(5)).end().is_err());
+        assert!(BodyReader::new(BodyFraming::Chunked).end().is_err());
+        assert!(BodyReader::new(BodyFraming::UntilClose).end().is_ok());
+    }
+}

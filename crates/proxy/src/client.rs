@@ -1,0 +1,269 @@
+//! What does one client connection go through: requests read, answered from the store, or fetched?
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_cache::freshness::Reuse;
+use assay_cache::storage::MethodClass;
+use assay_cache::vary::Vary;
+use assay_http::head::RequestHead;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::ask::Ask;
+use crate::fetch::{Fetch, Order, Outcome};
+use crate::fields;
+use crate::flow::Reader;
+use crate::pass::{self, PassOrder};
+use crate::respond::{Client, Handling, Why};
+use crate::shared::Shared;
+use crate::store::{Found, Stored};
+use crate::target::Target;
+use crate::wire::{self, Input};
+
+/// How long, and how much, is read from a client that was refused, so that it gets to read why.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_READS: usize = 16;
+
+/// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is interested.
+pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
+    let mut client = Client::new(shared, stream);
+    let mut input = Input::default();
+    while let Ok(true) = turn(&mut client, &mut input).await {}
+    if client.leaves_unread {
+        linger(&mut client).await;
+    }
+}
+
+/// Closing while something is unread resets the connection, and could take the answer with it.
+async fn linger(client: &mut Client) {
+    let _ = client.stream.shutdown().await;
+    for _ in 0..LINGER_READS {
+        let scratch = &client.shared.scratch;
+        match wire::read(&mut client.stream, scratch, LINGER, |bytes| bytes.len()).await {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// What is to be done once the request's head is no longer needed.
+enum Step {
+    Answered,
+    Pass(PassOrder),
+}
+
+/// One request and its answer; whether another may follow.
+async fn turn(client: &mut Client, input: &mut Input) -> io::Result<bool> {
+    loop {
+        let (step, length) = match RequestHead::parse(input.unread()) {
+            Ok(Some((head, length))) => (answer(client, head).await?, length),
+            Ok(None) => {
+                let limit = client.shared.limits.client_read;
+                if input.fill(&mut client.stream, &client.shared.scratch, limit).await? == 0 {
+                    return Ok(false);
+                }
+                continue;
+            }
+            Err(error) => {
+                refuse(client, error.status(), &error.to_string()).await?;
+                return Ok(false);
+            }
+        };
+        input.consume(length);
+        if let Step::Pass(order) = step {
+            pass::run(client, input, order).await?;
+        }
+        return Ok(client.persists);
+    }
+}
+
+/// Answers what cannot be understood; after that the connection is of no use.
+async fn refuse(client: &mut Client, status: u16, text: &str) -> io::Result<()> {
+    client.persists = false;
+    client.leaves_unread = true;
+    client.shared.count(|c| c.requests += 1);
+    client.send_error(status, text, None, false).await
+}
+
+async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> {
+    client.turn_to(&head);
+    let target = match Target::of(&head) {
+        Ok(target) => target,
+        Err(error) => {
+            refuse(client, error.status(), &error.to_string()).await?;
+            return Ok(Step::Answered);
+        }
+    };
+    client.shared.count(|c| c.requests += 1);
+    let ask = Ask::new(head);
+    let mut key = std::mem::take(&mut client.key);
+    target.write_key(client.shared.routes.fallback_authority(), &mut key);
+    let step = if ask.is_for_cache() {
+        cached(client, &ask, &target, &key).await
+    } else {
+        let why = if ask.is_for_origin && ask.class != MethodClass::Unsafe { Why::Bypass } else { Why::Method };
+        Ok(Step::Pass(PassOrder::new(&client.shared, &ask, &target, &key, why)))
+    };
+    client.key = key;
+    step
+}
+
+/// Answers a GET or HEAD: from the store, from a fetch under way, or from one of its own.
+async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[u8]) -> io::Result<Step> {
+    let mut may_join = !ask.is_authorised;
+    loop {
+        let now_ms = client.shared.clock.now_ms();
+        let found = client.shared.store.borrow_mut().find(key, ask.head.headers());
+        let (why, stored) = match found {
+            Found::Nothing => (Why::Miss, None),
+            Found::OtherVariant => (Why::VaryMiss, None),
+            Found::Reply(stored) => {
+                let freshness = &stored.reply.freshness;
+                let remaining_ms = freshness.remaining_ms(now_ms);
+                match freshness.reuse(&ask.control, now_ms) {
+                    Reuse::Serve => {
+                        client.shared.count(|c| c.hits += 1);
+                        let handling = Handling::Hit { ttl_s: remaining_ms.div_euclid(1000) };
+                        client.send_stored(ask, &stored, handling, now_ms).await?;
+                        return Ok(Step::Answered);
+                    }
+                    Reuse::Refetch => (Why::Request, None),
+                    Reuse::Validate if remaining_ms > 0 => (Why::Request, Some(stored)),
+                    Reuse::Validate => (Why::Stale, Some(stored)),
+                }
+            }
+        };
+        let is_head = ask.class == MethodClass::Head;
+        if ask.control.only_if_cached {
+            let text = "nothing that may be used is stored, and the origin may not be asked";
+            client.send_error(504, text, Some(Handling::NotAsked), is_head).await?;
+            return Ok(Step::Answered);
+        }
+        if is_head {
+            return Ok(Step::Pass(PassOrder::new(&client.shared, ask, target, key, why)));
+        }
+        if may_join && !ask.control.no_cache {
+            let current = client.shared.fetches.borrow().get(key).cloned();
+            if let Some((fetch, reader)) = current.and_then(|f| Reader::new(&f.flow).map(|r| (f, r))) {
+                if join(client, ask, &fetch, reader, why).await? {
+                    return Ok(Step::Answered);
+                }
+                // That answer is not for this request: look again, and then go alone.
+                may_join = false;
+                continue;
+            }
+        }
+        lead(client, ask, target, key, why, stored, may_join).await?;
+        return Ok(Step::Answered);
+    }
+}
+
+/// Fetches, and answers with what comes.
+async fn lead(
+    client: &mut Client,
+    ask: &Ask<'_>,
+    target: &Target<'_>,
+    key: &[u8],
+    why: Why,
+    stored: Option<Rc<Stored>>,
+    may_be_joined: bool,
+) -> io::Result<()> {
+    let shared = Rc::clone(&client.shared);
+    let is_open = may_be_joined && !ask.control.no_store && !shared.store.borrow_mut().is_unshared(key);
+    if ask.control.no_cache {
+        // What is on its way already is older than what is asked for now.
+        let tick = shared.store.borrow_mut().next_tick();
+        shared.store.borrow_mut().outdate(key, tick);
+    }
+    let order = Order {
+        key: key.into(),
+        route: shared.routes.route(target),
+        request: fetch_request(&shared, ask, target),
+        replaces: stored.is_some() || ask.control.no_cache,
+        validating: stored,
+        control: ask.control,
+        is_authorised: ask.is_authorised,
+    };
+    let (fetch, mut reader) = Fetch::start(&shared, order, is_open);
+    let handling = |is_confirmed, is_stored| Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed: false };
+    match fetch.settled().await {
+        Outcome::Reply(fetched) => {
+            shared.count(|c| c.misses += 1);
+            let reply = &fetched.reply;
+            let age_s = reply.has_age.then(|| reply.freshness.age_s(shared.clock.now_ms()));
+            let handling = handling(false, fetched.is_shared);
+            if reply.is_not_modified_for(&ask.conditions) {
+                drop(reader);
+                return client.send_not_modified(reply, handling, age_s).await;
+            }
+            client.send_flow(&fetched, &mut reader, handling, age_s).await
+        }
+        Outcome::Confirmed(stored) => {
+            shared.count(|c| c.revalidated += 1);
+            let now_ms = shared.clock.now_ms();
+            client.send_stored(ask, &stored, handling(true, false), now_ms).await
+        }
+        Outcome::Failed(failure) => {
+            client.send_error(failure.status(), &failure.to_string(), Some(handling(false, false)), false).await
+        }
+    }
+}
+
+/// Answers with what another request's fetch brings; false: it is not for this request.
+async fn join(
+    client: &mut Client,
+    ask: &Ask<'_>,
+    fetch: &Fetch,
+    mut reader: Reader,
+    why: Why,
+) -> io::Result<bool> {
+    let shared = Rc::clone(&client.shared);
+    let handling = |is_confirmed| Handling::Forwarded { why, is_confirmed, is_stored: false, is_collapsed: true };
+    let outcome = fetch.settled().await;
+    let now_ms = shared.clock.now_ms();
+    match outcome {
+        Outcome::Reply(fetched) => {
+            let reply = &fetched.reply;
+            let is_fresh = reply.freshness.reuse(&ask.control, now_ms) == Reuse::Serve;
+            if !is_fresh || !fetched.suits(ask.head.headers()) {
+                return Ok(false);
+            }
+            shared.count(|c| c.collapsed += 1);
+            let age_s = Some(reply.freshness.age_s(now_ms));
+            if reply.is_not_modified_for(&ask.conditions) {
+                drop(reader);
+                client.send_not_modified(reply, handling(false), age_s).await?;
+            } else {
+                client.send_flow(&fetched, &mut reader, handling(false), age_s).await?;
+            }
+        }
+        Outcome::Confirmed(stored) => {
+            drop(reader);
+            let is_same_variant = matches!(stored.reply.vary, Vary::Nothing);
+            if !is_same_variant || stored.reply.freshness.reuse(&ask.control, now_ms) != Reuse::Serve {
+                return Ok(false);
+            }
+            shared.count(|c| c.collapsed += 1);
+            client.send_stored(ask, &stored, handling(true), now_ms).await?;
+        }
+        // One failure is enough: asking again for everyone who waits would only make it worse.
+        Outcome::Failed(failure) => {
+            let status = failure.status();
+            client.send_error(status, &failure.to_string(), Some(handling(false)), false).await?;
+        }
+    }
+    Ok(true)
+}
+
+/// The head as the origin gets it, without the client's conditions: what is missing is fetched whole.
+fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>) -> Vec<u8> {
+    let mut request = Vec::with_capacity(512);
+    pass::write_request_line(shared, ask, target, &mut request);
+    fields::append_end_to_end(&mut request, ask.head.headers(), ask.head.facts.version, |field| {
+        ["host", "content-length", "expect", "if-none-match", "if-modified-since"].iter().any(|name| field.is(name))
+    });
+    request.extend_from_slice(b"\r\n");
+    request
+}

@@ -1,0 +1,284 @@
+//! How is an object fetched from its origin, once, for everyone who wants it at the same time?
+//!
+//! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the answer is
+//! there: then everyone who waits decides whether that answer is for them. The body follows through a
+//! [`Flow`]; when it is complete and may be stored, it is.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use assay_cache::conditional::confirms;
+use assay_cache::freshness::RequestControl;
+use assay_cache::storage::{MethodClass, may_store};
+use assay_cache::vary::Vary;
+use assay_http::date::{DATE_BYTES, write_date};
+use assay_http::field::Fields;
+use assay_http::head::RequestHead;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+
+use crate::body::BodyReader;
+use crate::fields;
+use crate::flow::{End, Flow, Reader};
+use crate::origin::{self, Answer, Failure, Origin};
+use crate::reply::{Reply, Times};
+use crate::shared::Shared;
+use crate::store::{Key, Stored};
+use crate::target::Route;
+use crate::wire::Chunk;
+
+/// What to fetch, and what for.
+pub struct Order {
+    /// Name of the resource.
+    pub key: Key,
+    /// Where its origin is.
+    pub route: Route,
+    /// The complete head for the origin, without conditions.
+    pub request: Vec<u8>,
+    /// The stale reply that the origin is asked to confirm.
+    pub validating: Option<Rc<Stored>>,
+    /// Directives of the client.
+    pub control: RequestControl,
+    /// The client has shown who it is.
+    pub is_authorised: bool,
+    /// Something is stored that this answer makes obsolete.
+    pub replaces: bool,
+}
+
+/// A fetch under way.
+pub struct Fetch {
+    /// None while the head is not there.
+    outcome: RefCell<Option<Outcome>>,
+    settled: Notify,
+    /// The body.
+    pub flow: Rc<Flow>,
+    /// When it began, in ticks of the store.
+    began: u64,
+}
+
+/// What came of a fetch, as soon as that is known.
+#[derive(Clone)]
+pub enum Outcome {
+    /// No head that can be used.
+    Failed(Rc<Failure>),
+    /// The origin confirmed what was stored; this is it now.
+    Confirmed(Rc<Stored>),
+    /// The head; the body follows.
+    Reply(Rc<Fetched>),
+}
+
+/// The head of a reply whose body follows.
+pub struct Fetched {
+    /// The head.
+    pub reply: Rc<Reply>,
+    /// Bytes of the body, if the origin has said so.
+    pub length: Option<u64>,
+    /// It is going to be stored, so it may answer others too.
+    pub is_shared: bool,
+    /// What the fields that it varies by are in the request that was sent.
+    variant: Vec<u8>,
+}
+
+impl Fetched {
+    /// Whether it may answer a request with these fields.
+    pub fn suits(&self, fields: Fields<'_>) -> bool {
+        self.is_shared && self.variant == variant(&self.reply.vary, fields)
+    }
+}
+
+fn variant(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
+    vary.secondary_key(fields.map(|field| (field.name, field.value)))
+}
+
+impl Fetch {
+    /// Begins a fetch; its first reader comes with it. `is_open`: others may join.
+    pub fn start(shared: &Rc<Shared>, order: Order, is_open: bool) -> (Rc<Self>, Reader) {
+        let began = shared.store.borrow_mut().next_tick();
+        let (flow, reader) = Flow::new();
+        let fetch = Rc::new(Self {
+            outcome: RefCell::new(None),
+            settled: Notify::new(),
+            flow,
+            began,
+        });
+        if is_open {
+            shared.fetches.borrow_mut().insert(Rc::clone(&order.key), Rc::clone(&fetch));
+        }
+        spawn_local(Rc::clone(&fetch).run(Rc::clone(shared), order));
+        (fetch, reader)
+    }
+
+    /// Waits for the head.
+    pub async fn settled(&self) -> Outcome {
+        loop {
+            let settled = self.settled.notified();
+            if let Some(outcome) = &*self.outcome.borrow() {
+                return outcome.clone();
+            }
+            settled.await;
+        }
+    }
+
+    fn settle(&self, outcome: Outcome) {
+        *self.outcome.borrow_mut() = Some(outcome);
+        self.settled.notify_waiters();
+    }
+
+    async fn run(self: Rc<Self>, shared: Rc<Shared>, order: Order) {
+        if let Err(failure) = self.fetch(&shared, &order).await {
+            shared.count(|c| c.origin_errors += 1);
+            self.settle(Outcome::Failed(Rc::new(failure)));
+        }
+        self.close(&shared, &order.key);
+    }
+
+    /// Nobody can join any more.
+    fn close(self: &Rc<Self>, shared: &Shared, key: &Key) {
+        let mut fetches = shared.fetches.borrow_mut();
+        if fetches.get(key).is_some_and(|current| Rc::ptr_eq(current, self)) {
+            fetches.remove(key);
+        }
+    }
+
+    async fn fetch(self: &Rc<Self>, shared: &Shared, order: &Order) -> Result<(), Failure> {
+        let patience = shared.patience();
+        let address = origin::address_of(&order.route, shared.address, patience).await?;
+        let mut validating = order.validating.as_ref();
+        loop {
+            let request = conditional(&order.request, validating);
+            let asked_ms = shared.clock.now_ms();
+            shared.count(|c| c.origin_requests += 1);
+            let exchange = origin::exchange(&shared.pool, &shared.scratch, address, &request, patience);
+            let (mut origin, length) = exchange.await?;
+            let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
+            let answer = origin.answer(length, "GET", times)?;
+            if answer.reply.status != 304 {
+                self.deliver(shared, order, answer, origin).await;
+                return Ok(());
+            }
+            if answer.persists {
+                shared.pool.put_back(origin);
+            }
+            let stored = validating.take().ok_or(Failure::BadConfirmation(address))?;
+            if confirms(&answer.reply.validators(), &stored.reply.validators()) {
+                let updated = stored.reply.updated_by(&answer.reply, times);
+                let reply = Rc::new(updated.map_err(|error| Failure::BadReply(address, error))?);
+                self.confirm(shared, order, Stored { reply, ..Stored::clone(stored) });
+                return Ok(());
+            }
+            // It confirmed another version than the one we have: fetch that.
+        }
+    }
+
+    fn confirm(&self, shared: &Shared, order: &Order, stored: Stored) {
+        // A request that forbids storing may still learn that what is stored is good.
+        if may_store(MethodClass::Get, &order.control, order.is_authorised, &stored.reply.facts).is_ok() {
+            self.store(shared, order, stored.clone());
+        }
+        self.settle(Outcome::Confirmed(Rc::new(stored)));
+    }
+
+    fn store(&self, shared: &Shared, order: &Order, stored: Stored) {
+        if let Ok(Some((head, _))) = RequestHead::parse(&order.request) {
+            shared.store.borrow_mut().insert(&order.key, head.headers(), stored, self.began);
+        }
+    }
+
+    /// Hands a full answer to those who wait for it, and stores it.
+    async fn deliver(self: &Rc<Self>, shared: &Shared, order: &Order, answer: Answer, mut origin: Origin) {
+        let length = answer.body_length();
+        let reply = Rc::new(answer.reply);
+        let mut room = Room::default();
+        let storable = may_store(MethodClass::Get, &order.control, order.is_authorised, &reply.facts).is_ok();
+        let mut is_kept = storable && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
+        self.flow.keep(is_kept);
+        shared.store.borrow_mut().note_shared(&order.key, is_kept);
+        if !is_kept {
+            self.close(shared, &order.key);
+            if order.replaces && reply.status < 500 {
+                shared.store.borrow_mut().remove(&order.key);
+            }
+        }
+        let variant = match RequestHead::parse(&order.request) {
+            Ok(Some((head, _))) => variant(&reply.vary, head.headers()),
+            _ => Vec::new(),
+        };
+        let fetched = Fetched { reply: Rc::clone(&reply), length, is_shared: is_kept, variant };
+        self.settle(Outcome::Reply(Rc::new(fetched)));
+        let mut body = BodyReader::new(answer.framing);
+        let end = loop {
+            if !self.flow.is_wanted().await {
+                break End::Broken;
+            }
+            let limit = shared.limits.origin_reply;
+            match body.next(&mut origin.stream, &mut origin.input, &shared.scratch, limit).await {
+                Ok(Some(chunk)) => {
+                    if is_kept && length.is_none() && !room.grow(shared, chunk.len() as u64) {
+                        is_kept = false;
+                        self.close(shared, &order.key);
+                        self.flow.keep(false);
+                    }
+                    self.flow.append(chunk);
+                }
+                Ok(None) => break End::Complete,
+                Err(_) => {
+                    shared.count(|c| c.origin_errors += 1);
+                    break End::Broken;
+                }
+            }
+        };
+        room.release(shared);
+        if end == End::Complete {
+            if answer.persists {
+                shared.pool.put_back(origin);
+            }
+            let chunks: Option<Vec<Chunk>> = if is_kept { self.flow.all_chunks() } else { None };
+            if let Some(chunks) = chunks {
+                self.store(shared, order, Stored::new(reply, chunks));
+            }
+        }
+        // After storing, so that there is no instant at which a new request finds neither the fetch nor the object.
+        self.close(shared, &order.key);
+        self.flow.finish(end);
+    }
+}
+
+/// Room in the store that is reserved for a body on its way.
+#[derive(Default)]
+struct Room {
+    bytes: u64,
+}
+
+impl Room {
+    /// Takes more; false when the object is too large, or there is no room.
+    fn grow(&mut self, shared: &Shared, bytes: u64) -> bool {
+        let mut store = shared.store.borrow_mut();
+        let fits = self.bytes.saturating_add(bytes) <= store.largest_bytes() && store.reserve(bytes).is_ok();
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
+    }
+
+    fn release(&mut self, shared: &Shared) {
+        shared.store.borrow_mut().release(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// The request with conditions that ask whether this is still good.
+fn conditional<'r>(request: &'r [u8], validating: Option<&Rc<Stored>>) -> Cow<'r, [u8]> {
+    let Some(stored) = validating else { return Cow::Borrowed(request) };
+    let mut conditional = request[..request.len() - 2].to_vec();
+    let validators = stored.reply.validators();
+    if let Some(etag) = validators.etag {
+        fields::append(&mut conditional, b"If-None-Match", etag);
+    }
+    if let Some(unix_s) = validators.last_modified_s.and_then(|s| u64::try_from(s).ok()) {
+        let mut date = [0; DATE_BYTES];
+        write_date(unix_s, &mut date);
+        fields::append(&mut conditional, b"If-Modified-Since", &date);
+    }
+    conditional.extend_from_slice(b"\r\n");
+    Cow::Owned(conditional)
+}

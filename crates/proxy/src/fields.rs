@@ -1,0 +1,109 @@
+//! Which fields of a message go on to the next hop (RFC 9110, 7.6)?
+
+use assay_http::field::{Field, Fields, list_has};
+use assay_http::head::Version;
+
+/// Our name in `Via` and `Cache-Status`.
+pub const PSEUDONYM: &str = "assay";
+
+/// Fields that are for one connection only, in lower case.
+const HOP_BY_HOP: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names in
+/// `Connection`, nor those that `leave_out` picks. Then our own `Via`.
+pub fn append_end_to_end(
+    out: &mut Vec<u8>,
+    fields: Fields<'_>,
+    version: Version,
+    leave_out: impl Fn(&Field<'_>) -> bool,
+) {
+    for field in fields.clone() {
+        let for_this_hop = HOP_BY_HOP.iter().any(|name| field.is(name)) || is_nominated(fields.clone(), &field);
+        if !for_this_hop && !leave_out(&field) {
+            append(out, field.name, field.value);
+        }
+    }
+    let via = match version {
+        Version::Http10 => "1.0 ",
+        Version::Http11 => "1.1 ",
+    };
+    out.extend_from_slice(b"Via: ");
+    out.extend_from_slice(via.as_bytes());
+    append_line_end(out, PSEUDONYM.as_bytes());
+}
+
+/// Appends one field line.
+pub fn append(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    append_line_end(out, value);
+}
+
+/// Appends a field line with a number.
+pub fn append_number(out: &mut Vec<u8>, name: &str, value: u64) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    append_decimal(out, value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number in decimal digits.
+pub fn append_decimal(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+fn append_line_end(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Whether a `Connection` field names this field.
+fn is_nominated(fields: Fields<'_>, field: &Field<'_>) -> bool {
+    let Ok(name) = std::str::from_utf8(field.name) else { return false };
+    fields.into_iter().any(|other| other.is("connection") && list_has(other.value, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::head::RequestHead;
+
+    use super::*;
+
+    #[test]
+    fn fields_of_the_connection_stay_behind_and_via_is_added() {
+        let text = "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nConnection: close, X-Mine\r\nx-mine: 2\r\nTE: trailers\r\n\
+                    Via: 1.0 other\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\n\r\n";
+        let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+        let mut out = Vec::new();
+        append_end_to_end(&mut out, head.headers(), head.facts.version, |field| field.is("host"));
+        assert_eq!(String::from_utf8(out).unwrap(), "X-One: 1\r\nVia: 1.0 other\r\nVia: 1.1 assay\r\n");
+    }
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        for value in [0, 7, 10, 18_446_744_073_709_551_615] {
+            let mut out = Vec::new();
+            append_decimal(&mut out, value);
+            assert_eq!(out, value.to_string().as_bytes());
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What did the origin answer: the part of a reply that is stored and sent to clients, without its body?
+
+use assay_cache::conditional::{Conditions, Validators, is_updated};
+use assay_cache::freshness::{Expires, Freshness, ReplyControl, ReplyFacts};
+use assay_cache::vary::Vary;
+use assay_http::cache_control::CacheControl;
+use assay_http::date::{DATE_BYTES, parse_date, write_date};
+use assay_http::field::decimal;
+use assay_http::head::{HeadError, ResponseHead};
+
+use crate::fields;
+
+/// When a reply was asked for and when its head came, in Unix milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Asked.
+    pub asked_ms: i64,
+    /// Received.
+    pub received_ms: i64,
+}
+
+/// The head of a reply, as it goes to clients.
+#[derive(Debug)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// Age and lifetime.
+    pub freshness: Freshness,
+    /// Which requests it answers.
+    pub vary: Vary,
+    /// It came with an `Age`: another cache had it before us.
+    pub has_age: bool,
+    /// What the storing rules ask about.
+    pub facts: ReplyFacts,
+    /// Status line and end-to-end fields, without `Age` and `Content-Length`.
+    head: Box<[u8]>,
+    /// Where in `head` the fields begin.
+    fields_at: usize,
+    etag: Option<Box<[u8]>>,
+    last_modified_s: Option<i64>,
+}
+
+impl Reply {
+    /// From the head of an origin's reply.
+    pub fn from_origin(head: &ResponseHead<'_>, times: Times) -> Result<Self, HeadError> {
+        let mut text = Vec::with_capacity(512);
+        text.extend_from_slice(b"HTTP/1.1 ");
+        fields::append_decimal(&mut text, u64::from(head.status));
+        text.push(b' ');
+        text.extend_from_slice(head.reason.as_bytes());
+        text.extend_from_slice(b"\r\n");
+        if head.header("date").is_none() {
+            // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).
+            let mut date = [0; DATE_BYTES];
+            write_date(u64::try_from(times.received_ms / 1000).unwrap_or(0), &mut date);
+            fields::append(&mut text, b"Date", &date);
+        }
+        fields::append_end_to_end(&mut text, head.headers(), head.facts.version, |field| {
+            field.is("age") || field.is("content-length")
+        });
+        Self::from_text(text, head.header("age").map(|age| decimal(age).unwrap_or(0)), times)
+    }
+
+    /// From a status line and fields that go to clients as they are.
+    fn from_text(mut text: Vec<u8>, age_s: Option<u64>, times: Times) -> Result<Self, HeadError> {
+        text.extend_from_slice(b"\r\n");
+        let (head, length) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
+        let facts = facts_of(&head, age_s.unwrap_or(0));
+        let values =
+            |name: &'static str| head.headers().filter(move |field| field.is(name)).map(|field| field.value);
+        let etag = head.header("etag").map(Box::from);
+        let last_modified_s = head.header("last-modified").and_then(date_s);
+        let (status, vary) = (head.status, Vary::parse(values("vary")));
+        text.truncate(length - 2);
+        let fields_at = text.iter().position(|&b| b == b'\n').map_or(0, |at| at + 1);
+        Ok(Self {
+            status,
+            freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
+            vary,
+            has_age: age_s.is_some(),
+            facts,
+            head: text.into_boxed_slice(),
+            fields_at,
+            etag,
+            last_modified_s,
+        })
+    }
+
+    /// This reply after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
+    pub fn updated_by(&self, confirmation: &Reply, times: Times) -> Result<Self, HeadError> {
+        let newer = confirmation.fields().filter(|field| is_updated(field.name));
+        let mut text = self.head[..self.fields_at].to_vec();
+        for field in self.fields() {
+            if !newer.clone().any(|other| other.name.eq_ignore_ascii_case(field.name)) {
+                fields::append(&mut text, field.name, field.value);
+            }
+        }
+        newer.for_each(|field| fields::append(&mut text, field.name, field.value));
+        let age_s = confirmation.has_age.then_some(confirmation.facts.age_s);
+        Self::from_text(text, age_s, times)
+    }
+
+    /// Status line and fields.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The fields alone.
+    pub fn field_lines(&self) -> &[u8] {
+        &self.head[self.fields_at..]
+    }
+
+    /// What names this version.
+    pub fn validators(&self) -> Validators<'_> {
+        Validators { etag: self.etag.as_deref(), last_modified_s: self.last_modified_s }
+    }
+
+    /// Whether a request with these conditions is answered with 304 instead of this reply.
+    pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
+        self.status == 200 && conditions.are_not_modified(&self.validators())
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn weight_bytes(&self) -> usize {
+        size_of::<Self>() + self.head.len() + self.etag.as_ref().map_or(0, |tag| tag.len())
+    }
+
+    fn fields(&self) -> impl Iterator<Item = Line<'_>> + Clone {
+        lines(self.field_lines())
+    }
+}
+
+/// A field line of our own making.
+#[derive(Debug, Clone, Copy)]
+struct Line<'r> {
+    name: &'r [u8],
+    value: &'r [u8],
+}
+
+fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> + Clone {
+    block.split(|&b| b == b'\n').filter_map(|line| {
+        let colon = line.iter().position(|&b| b == b':')?;
+        Some(Line { name: &line[..colon], value: line[colon + 1..].trim_ascii() })
+    })
+}
+
+fn facts_of(head: &ResponseHead<'_>, age_s: u64) -> ReplyFacts {
+    let control = CacheControl::parse(
+        head.headers().filter(|field| field.is("cache-control")).map(|field| field.value),
+    );
+    let expires = match head.header("expires") {
+        None => Expires::Absent,
+        Some(text) => date_s(text).map_or(Expires::Invalid, Expires::At),
+    };
+    let has_last_modified = head.header("last-modified").and_then(date_s).is_some();
+    ReplyFacts {
+        status: head.status,
+        date_s: head.header("date").and_then(date_s),
+        age_s,
+        expires,
+        has_validator: has_last_modified || head.header("etag").is_some(),
+        control: ReplyControl {
+            max_age_s: control.max_age_s,
+            s_maxage_s: control.s_maxage_s,
+            no_store: control.no_store,
+            no_cache: control.no_cache,
+            private: control.private,
+            public: control.public,
+            must_revalidate: control.must_revalidate,
+            proxy_revalidate: control.proxy_revalidate,
+        },
+    }
+}
+
+fn date_s(text: &[u8]) -> Option<i64> {
+    parse_date(text).and_then(|seconds| i64::try_from(seconds).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Times = Times { asked_ms: 1_000_000_000, received_ms: 1_000_000_000 };
+
+    fn reply(text: &str) -> Reply {
+        let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
+        Reply::from_origin(&head, NOW).unwrap()
+    }
+
+    fn head(reply: &Reply) -> &str {
+        std::str::from_utf8(reply.head()).unwrap()
+    }
+
+    #[test]
+    fn the_head_for_clients_has_no_framing_no_age_and_a_date() {
+        let reply = reply(
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay: 1\r\nCache-Control: max-age=60\r\n\
+             Connection: close\r\nETag: \"a\"\r\n\r\n",
+        );
+        assert_eq!(
+            head(&reply),
+            "HTTP/1.1 200 OK\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nX-Assay: 1\r\nCache-Control: max-age=60\r\n\
+             ETag: \"a\"\r\nVia: 1.1 assay\r\n"
+        );
+        assert!(reply.has_age);
+        assert_eq!(reply.freshness.age_s(NOW.received_ms), 5);
+        assert_eq!(reply.validators().etag, Some(&b"\"a\""[..]));
+    }
+
+    #[test]
+    fn a_304_replaces_fields_keeps_the_others_and_restarts_the_age() {
+        let stored = reply(
+            "HTTP/1.1 200 Fine\r\nDate: Mon, 12 Jan 1970 13:46:00 GMT\r\nX-Assay: old\r\nX-Kept: 1\r\n\
+             Content-Type: text/a\r\nCache-Control: max-age=1\r\n\r\n",
+        );
+        let confirmation = reply(
+            "HTTP/1.1 304 Not Modified\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nx-assay: new\r\nContent-Type: b/b\r\n\
+             Cache-Control: max-age=9\r\n\r\n",
+        );
+        let updated = stored.updated_by(&confirmation, NOW).unwrap();
+        assert_eq!(
+            head(&updated),
+            "HTTP/1.1 200 Fine\r\nX-Kept: 1\r\nContent-Type: text/a\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\n\
+             x-assay: new\r\nCache-Control: max-age=9\r\nVia: 1.1 assay\r\n"
+        );
+        assert_eq!(updated.freshness.remaining_ms(NOW.received_ms), 9000);
+        assert_eq!(updated.status, 200);
+    }
+
+    #[test]
+    fn expires_that_is_no_date_means_expired() {
+        let broken = reply("HTTP/1.1 200 OK\r\nExpires: 0\r\n\r\n");
+        assert_eq!(broken.facts.expires, Expires::Invalid);
+    }
+
+    #[test]
+    fn only_a_200_is_not_modified() {
+        let conditions = Conditions { if_none_match: Some(b"*"), if_modified_since_s: None };
+        assert!(reply("HTTP/1.1 200 OK\r\n\r\n").is_not_modified_for(&conditions));
+        assert!(!reply("HTTP/1.1 404 No\r\n\r\n").is_not_modified_for(&conditions));
+    }
+}

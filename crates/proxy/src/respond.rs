@@ -1,0 +1,382 @@
+//! How is an answer written to a client?
+//!
+//! What is stored goes out as it lies: one vectored write of the stored head, the few fields that are made for this
+//! answer, and the chunks of the body.
+
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_cache::storage::MethodClass;
+use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
+use assay_http::head::{RequestHead, Version};
+use tokio::net::TcpStream;
+
+use crate::ask::Ask;
+use crate::fetch::Fetched;
+use crate::fields;
+use crate::flow::{BATCH_CHUNKS, End, Reader, Taken};
+use crate::reply::Reply;
+use crate::shared::Shared;
+use crate::store::Stored;
+use crate::wire::{self, Chunk};
+
+/// Most chunks in one write.
+const WRITE_CHUNKS: usize = BATCH_CHUNKS;
+
+/// Why a request was forwarded (RFC 9211, 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Nothing stored.
+    Miss,
+    /// Stored for other request fields.
+    VaryMiss,
+    /// Stored, but no longer fresh.
+    Stale,
+    /// Stored, but the request does not take it.
+    Request,
+    /// The method is not cached.
+    Method,
+    /// The request asks for what this cache leaves to the origin.
+    Bypass,
+}
+
+impl Why {
+    fn text(self) -> &'static [u8] {
+        match self {
+            Why::Miss => b"fwd=miss",
+            Why::VaryMiss => b"fwd=vary-miss",
+            Why::Stale => b"fwd=stale",
+            Why::Request => b"fwd=request",
+            Why::Method => b"fwd=method",
+            Why::Bypass => b"fwd=bypass",
+        }
+    }
+}
+
+/// What `Cache-Status` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handling {
+    /// From the store, fresh for so many seconds more.
+    Hit {
+        /// Seconds; negative: stale.
+        ttl_s: i64,
+    },
+    /// The origin was asked.
+    Forwarded {
+        /// Why.
+        why: Why,
+        /// It confirmed what is stored.
+        is_confirmed: bool,
+        /// Its answer is being stored.
+        is_stored: bool,
+        /// For another request at the same time.
+        is_collapsed: bool,
+    },
+    /// Nothing was stored, and the origin might not be asked.
+    NotAsked,
+}
+
+impl Handling {
+    /// The origin was asked for this request alone, and its answer is not stored.
+    pub fn passed(why: Why) -> Self {
+        Handling::Forwarded { why, is_confirmed: false, is_stored: false, is_collapsed: false }
+    }
+
+    fn append(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"Cache-Status: assay");
+        match self {
+            Handling::Hit { ttl_s } => {
+                out.extend_from_slice(if ttl_s < 0 { b"; hit; ttl=-" } else { b"; hit; ttl=" });
+                fields::append_decimal(out, ttl_s.unsigned_abs());
+            }
+            Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed } => {
+                out.extend_from_slice(b"; ");
+                out.extend_from_slice(why.text());
+                let marks: [(bool, &[u8]); 3] = [
+                    (is_confirmed, b"; fwd-status=304"),
+                    (is_stored, b"; stored"),
+                    (is_collapsed, b"; collapsed"),
+                ];
+                marks.iter().filter(|mark| mark.0).for_each(|mark| out.extend_from_slice(mark.1));
+            }
+            Handling::NotAsked => {}
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// How the end of a body is told to this client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body, and no word about one.
+    None,
+    /// There is no body here, but this would be its length.
+    Described(u64),
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+    /// The connection ends.
+    UntilClose,
+}
+
+/// A client connection, as far as answers go.
+pub struct Client {
+    /// What all share.
+    pub shared: Rc<Shared>,
+    /// The connection.
+    pub stream: TcpStream,
+    /// It can be used for another request.
+    pub persists: bool,
+    /// Something may still come that nobody will read.
+    pub leaves_unread: bool,
+    /// The name of what was asked for last; kept for its memory.
+    pub key: Vec<u8>,
+    version: Version,
+    /// The fields made for one answer, and the end of its head.
+    tail: Vec<u8>,
+    batch: Vec<Chunk>,
+}
+
+impl Client {
+    /// A new connection.
+    pub fn new(shared: Rc<Shared>, stream: TcpStream) -> Self {
+        Self {
+            shared,
+            stream,
+            persists: true,
+            leaves_unread: false,
+            key: Vec::new(),
+            version: Version::Http11,
+            tail: Vec::with_capacity(256),
+            batch: Vec::new(),
+        }
+    }
+
+    /// The next answer is to this request.
+    pub fn turn_to(&mut self, head: &RequestHead<'_>) {
+        self.version = head.facts.version;
+        self.persists = head.persists();
+    }
+
+    /// Whether the client understands interim answers.
+    pub fn takes_interim(&self) -> bool {
+        self.version == Version::Http11
+    }
+
+    /// How a body of this length, if it is known, is delimited for this client.
+    pub fn framing(&self, status: u16, length: Option<u64>) -> Framing {
+        match (length, self.version) {
+            _ if matches!(status, 204 | 304) => Framing::None,
+            (Some(bytes), _) => Framing::Length(bytes),
+            (None, Version::Http11) => Framing::Chunked,
+            (None, Version::Http10) => Framing::UntilClose,
+        }
+    }
+
+    /// Answers with what is stored.
+    pub async fn send_stored(
+        &mut self,
+        ask: &Ask<'_>,
+        stored: &Stored,
+        handling: Handling,
+        now_ms: i64,
+    ) -> io::Result<()> {
+        let reply = &stored.reply;
+        let age_s = Some(reply.freshness.age_s(now_ms));
+        if reply.is_not_modified_for(&ask.conditions) {
+            return self.send_not_modified(reply, handling, age_s).await;
+        }
+        let framing = match self.framing(reply.status, Some(stored.length)) {
+            Framing::Length(bytes) if ask.class == MethodClass::Head => Framing::Described(bytes),
+            framing => framing,
+        };
+        self.write_tail(handling, age_s, framing);
+        let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
+        let (first, rest) = body.split_at(body.len().min(WRITE_CHUNKS));
+        let limit = self.shared.limits.client_write;
+        write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], first, &[]).await?;
+        for chunks in rest.chunks(WRITE_CHUNKS) {
+            write_parts(&mut self.stream, limit, &[], chunks, &[]).await?;
+        }
+        Ok(())
+    }
+
+    /// Answers a condition.
+    pub async fn send_not_modified(
+        &mut self,
+        reply: &Reply,
+        handling: Handling,
+        age_s: Option<u64>,
+    ) -> io::Result<()> {
+        self.write_tail(handling, age_s, Framing::None);
+        let parts = [b"HTTP/1.1 304 Not Modified\r\n", reply.field_lines(), &self.tail];
+        write_parts(&mut self.stream, self.shared.limits.client_write, &parts, &[], &[]).await
+    }
+
+    /// Answers with what is still arriving, as it arrives.
+    pub async fn send_flow(
+        &mut self,
+        fetched: &Fetched,
+        reader: &mut Reader,
+        handling: Handling,
+        age_s: Option<u64>,
+    ) -> io::Result<()> {
+        let framing = self.framing(fetched.reply.status, fetched.length);
+        self.write_tail(handling, age_s, framing);
+        let limit = self.shared.limits.client_write;
+        let mut is_first = true;
+        loop {
+            self.batch.clear();
+            let taken = match is_first {
+                // The head does not wait for the body.
+                true => reader.try_take(&mut self.batch),
+                false => Some(reader.take(&mut self.batch).await),
+            };
+            let end = match taken {
+                Some(Taken::End(end)) => Some(end),
+                Some(Taken::Chunks) => reader.end(),
+                None => None,
+            };
+            let head: [&[u8]; 2] = if is_first { [fetched.reply.head(), &self.tail] } else { [&[], &[]] };
+            is_first = false;
+            let is_last = end == Some(End::Complete);
+            write_body(&mut self.stream, limit, &head, &self.batch, framing, is_last).await?;
+            match end {
+                None => {}
+                Some(End::Complete) => return Ok(()),
+                Some(End::Broken) => return Err(self.break_off(framing)),
+            }
+        }
+    }
+
+    /// Sends the head of an answer whose body follows part by part.
+    pub async fn send_head(&mut self, reply: &Reply, handling: Handling, framing: Framing) -> io::Result<()> {
+        let age_s = reply.has_age.then(|| reply.freshness.age_s(self.shared.clock.now_ms()));
+        self.write_tail(handling, age_s, framing);
+        let limit = self.shared.limits.client_write;
+        write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], &[], &[]).await
+    }
+
+    /// Sends a part of the body, or, without chunks, its end.
+    pub async fn send_body(&mut self, chunks: &[Chunk], framing: Framing) -> io::Result<()> {
+        let limit = self.shared.limits.client_write;
+        write_body(&mut self.stream, limit, &[], chunks, framing, chunks.is_empty()).await
+    }
+
+    /// Tells the client that its body is wanted.
+    pub async fn send_continue(&mut self) -> io::Result<()> {
+        let limit = self.shared.limits.client_write;
+        write_parts(&mut self.stream, limit, &[b"HTTP/1.1 100 Continue\r\n\r\n"], &[], &[]).await
+    }
+
+    /// Answers with an error of our own.
+    pub async fn send_error(
+        &mut self,
+        status: u16,
+        text: &str,
+        handling: Option<Handling>,
+        is_head: bool,
+    ) -> io::Result<()> {
+        let body = format!("{status} {}: {text}\n", reason(status));
+        self.tail.clear();
+        let line = format!("HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\n", reason(status));
+        if let Some(handling) = handling {
+            handling.append(&mut self.tail);
+        }
+        self.write_framing(Framing::Length(body.len() as u64));
+        let body = if is_head { &[] } else { body.as_bytes() };
+        let parts = [line.as_bytes(), &self.tail, body];
+        write_parts(&mut self.stream, self.shared.limits.client_write, &parts, &[], &[]).await
+    }
+
+    /// The body broke off after its head was sent: the client must see that, so the connection is lost for it.
+    pub fn break_off(&self, framing: Framing) -> io::Error {
+        if framing == Framing::UntilClose {
+            // An orderly end would look like the end of the body: reset instead. Nothing more can be done if that fails.
+            let _ = self.stream.set_zero_linger();
+        }
+        io::Error::new(io::ErrorKind::UnexpectedEof, "the origin's answer broke off")
+    }
+
+    fn write_tail(&mut self, handling: Handling, age_s: Option<u64>, framing: Framing) {
+        self.tail.clear();
+        if let Some(seconds) = age_s {
+            fields::append_number(&mut self.tail, "Age", seconds);
+        }
+        handling.append(&mut self.tail);
+        self.write_framing(framing);
+    }
+
+    /// The fields of this connection, and the empty line that ends the head.
+    fn write_framing(&mut self, framing: Framing) {
+        match framing {
+            Framing::None => {}
+            Framing::Described(bytes) | Framing::Length(bytes) => {
+                fields::append_number(&mut self.tail, "Content-Length", bytes);
+            }
+            Framing::Chunked => self.tail.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            Framing::UntilClose => self.persists = false,
+        }
+        let connection: &[u8] = match (self.persists, self.version) {
+            (false, _) => b"Connection: close\r\n\r\n",
+            (true, Version::Http10) => b"Connection: keep-alive\r\n\r\n",
+            (true, Version::Http11) => b"\r\n",
+        };
+        self.tail.extend_from_slice(connection);
+    }
+}
+
+/// Writes parts of a body, delimited as this client needs it.
+async fn write_body(
+    stream: &mut TcpStream,
+    limit: Duration,
+    head: &[&[u8]],
+    chunks: &[Chunk],
+    framing: Framing,
+    is_last: bool,
+) -> io::Result<()> {
+    if framing != Framing::Chunked {
+        return write_parts(stream, limit, head, chunks, &[]).await;
+    }
+    let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    let mut room = [0; CHUNK_HEAD_BYTES];
+    let (size_line, line_end): (&[u8], &[u8]) =
+        if bytes > 0 { (chunk_head(bytes as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
+    let last = if is_last { LAST_CHUNK } else { &[] };
+    let (first, second) = (head.first().copied().unwrap_or(&[]), head.get(1).copied().unwrap_or(&[]));
+    write_parts(stream, limit, &[first, second, size_line], chunks, &[line_end, last]).await
+}
+
+/// Writes parts, chunks and parts, in one go where the socket takes it.
+async fn write_parts(
+    stream: &mut TcpStream,
+    limit: Duration,
+    before: &[&[u8]],
+    chunks: &[Chunk],
+    after: &[&[u8]],
+) -> io::Result<()> {
+    let mut slices = [IoSlice::new(&[]); WRITE_CHUNKS + 5];
+    let chunks = chunks.iter().map(|chunk| &chunk[..]);
+    let parts = before.iter().copied().chain(chunks).chain(after.iter().copied());
+    let mut count = 0;
+    for (slot, part) in slices.iter_mut().zip(parts.filter(|part| !part.is_empty())) {
+        *slot = IoSlice::new(part);
+        count += 1;
+    }
+    wire::write_all(stream, &mut slices[..count], limit).await
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        400 => "Bad Request",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        508 => "Loop Detected",
+        _ => "Error",
+    }
+}

@@ -1,0 +1,86 @@
+//! How does the proxy listen, and what does it do while nobody asks for anything?
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_record::role::ProxyCounters;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpListener;
+use tokio::task::spawn_local;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::client;
+use crate::error::ProxyError;
+use crate::shared::{Clock, Limits, Shared};
+use crate::spec::ProxySpec;
+use crate::target::Routes;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+/// How often idle origin connections are looked through.
+const SWEEP: Duration = Duration::from_secs(1);
+/// How long to wait when no descriptor is left for a new connection.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
+
+/// A proxy that listens. It belongs to one tokio runtime that can run local tasks.
+pub struct Proxy {
+    listener: TcpListener,
+    shared: Rc<Shared>,
+}
+
+impl Proxy {
+    /// Listens. Nothing is accepted before [`Proxy::serve`].
+    pub fn bind(spec: &ProxySpec, clock: Clock, limits: Limits) -> Result<Self, ProxyError> {
+        if spec.threads > 1 {
+            return Err(ProxyError::Threads(spec.threads));
+        }
+        let refused = |source| ProxyError::Listen { address: spec.listen, source };
+        let listener = listen(spec.listen).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let routes = Routes::new(&spec.origins);
+        let shared = Rc::new(Shared::new(spec.memory_bytes, routes, clock, limits, address));
+        Ok(Self { listener, shared })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> ProxyCounters {
+        self.shared.counters()
+    }
+
+    /// Accepts and serves connections, for ever.
+    pub async fn serve(&self) {
+        let mut sweep = interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        // Without it, the end of an answer could wait for the acknowledgement of its beginning.
+                        if stream.set_nodelay(true).is_ok() {
+                            spawn_local(client::serve(stream, Rc::clone(&self.shared)));
+                        }
+                    }
+                    // The connection is gone, or no descriptor is left: others end, and then there are some again.
+                    Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
+                },
+                _ = sweep.tick() => self.shared.pool.close_older_than(self.shared.limits.origin_idle),
+            }
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}

@@ -1,0 +1,131 @@
+//! What do all connections of the worker share?
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use assay_record::role::ProxyCounters;
+
+use crate::fetch::Fetch;
+use crate::origin::{Patience, Pool};
+use crate::store::{Key, Store};
+use crate::target::Routes;
+use crate::wire::Scratch;
+
+/// Where the time comes from.
+#[derive(Debug, Clone)]
+pub enum Clock {
+    /// The system's wall clock.
+    System,
+    /// Whatever is set, in Unix milliseconds.
+    Manual(Rc<Cell<i64>>),
+}
+
+impl Clock {
+    /// Unix time in milliseconds.
+    pub fn now_ms(&self) -> i64 {
+        match self {
+            Clock::System => SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
+            Clock::Manual(now_ms) => now_ms.get(),
+        }
+    }
+}
+
+/// How long the proxy waits for others.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// A client connection without a request, and each step of receiving one.
+    pub client_read: Duration,
+    /// Each step of sending an answer.
+    pub client_write: Duration,
+    /// Until an origin accepts a connection.
+    pub origin_connect: Duration,
+    /// Each step of an origin's answer, its first byte among them.
+    pub origin_reply: Duration,
+    /// An origin connection that is not used.
+    pub origin_idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            client_read: Duration::from_secs(120),
+            client_write: Duration::from_secs(60),
+            origin_connect: Duration::from_secs(10),
+            origin_reply: Duration::from_secs(60),
+            origin_idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Everything that outlives a connection.
+pub struct Shared {
+    /// What is stored.
+    pub store: RefCell<Store>,
+    /// Fetches that others may join, by name.
+    pub fetches: RefCell<HashMap<Key, Rc<Fetch>>>,
+    /// Idle origin connections.
+    pub pool: Pool,
+    /// Where reads land.
+    pub scratch: Scratch,
+    /// Which origin is where.
+    pub routes: Routes,
+    /// The time.
+    pub clock: Clock,
+    /// Patience.
+    pub limits: Limits,
+    /// Where this proxy listens.
+    pub address: SocketAddr,
+    /// What happened so far.
+    counters: Cell<ProxyCounters>,
+}
+
+impl Shared {
+    /// At the beginning.
+    pub fn new(memory_bytes: u64, routes: Routes, clock: Clock, limits: Limits, address: SocketAddr) -> Self {
+        Self {
+            store: RefCell::new(Store::new(memory_bytes)),
+            fetches: RefCell::default(),
+            pool: Pool::default(),
+            scratch: Scratch::new(),
+            routes,
+            clock,
+            limits,
+            address,
+            counters: Cell::default(),
+        }
+    }
+
+    /// Counts something.
+    pub fn count(&self, add: impl FnOnce(&mut ProxyCounters)) {
+        let mut counters = self.counters.get();
+        add(&mut counters);
+        self.counters.set(counters);
+    }
+
+    /// The counters, with the state of the store.
+    pub fn counters(&self) -> ProxyCounters {
+        let store = self.store.borrow();
+        ProxyCounters {
+            objects: store.objects(),
+            stored_bytes: store.stored_bytes(),
+            evictions: store.evictions(),
+            ..self.counters.get()
+        }
+    }
+
+    /// How long origins may take.
+    pub fn patience(&self) -> Patience {
+        Patience { connect: self.limits.origin_connect, reply: self.limits.origin_reply }
+    }
+
+    /// Drops what is stored under a name and keeps what is being fetched for it from being stored or joined.
+    pub fn invalidate(&self, key: &[u8]) {
+        self.store.borrow_mut().invalidate(key);
+        self.fetches.borrow_mut().remove(key);
+    }
+}

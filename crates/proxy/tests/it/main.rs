@@ -1,0 +1,1 @@
+//! The proxy between a scripted origin and raw clients.
