@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use assay_lab::Description;
 use clap::Args;
 use serde::Serialize;
@@ -31,8 +32,80 @@ pub struct ProxiesArgs {
     pub json: bool,
 }
 
+/// The list as JSON.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    proxies: Vec<Entry>,
+}
+
+/// One proxy that can be named.
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: String,
+    title: String,
+    modes: Vec<&'static str>,
+    /// None: it is not there.
+    version: Option<String>,
+    /// What stands in the way of using it.
+    missing: Option<String>,
+}
+
 /// Lists proxies.
 pub fn proxies(args: &ProxiesArgs) -> Result<Exit, Failure> {
-    let _ = (args, SCHEMA);
-    Ok(Exit::Fine)
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot ask proxies for their versions")
+        .map_err(Failure::failed)?;
+    let mut proxies = vec![
+        own("builtin", "the caching proxy that Assay brings", "reverse"),
+        own("direct", "no proxy: robots speak to the origins", "direct"),
+    ];
+    let mut wrong = Vec::new();
+    for description in assay_lab::described(&args.proxy_dir) {
+        match description {
+            Ok(description) => proxies.push(runtime.block_on(entry(&description))),
+            Err(error) => wrong.push(error),
+        }
+    }
+    let text = if args.json {
+        output::json(&Document { schema: SCHEMA, proxies })?
+    } else {
+        proxies.iter().map(words).collect()
+    };
+    output::stdout(&text)?;
+    match wrong.into_iter().next() {
+        Some(error) => Err(Failure::usage(error)),
+        None => Ok(Exit::Fine),
+    }
+}
+
+/// A target that is always there.
+fn own(name: &str, title: &str, mode: &'static str) -> Entry {
+    let version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    Entry { name: name.into(), title: title.into(), modes: vec![mode], version, missing: None }
+}
+
+/// A described proxy, and whether its program is there.
+async fn entry(description: &Description) -> Entry {
+    let install = description.package.as_ref().map_or(String::new(), |name| format!(" (apt install {name})"));
+    let (version, missing) = match assay_lab::real::version(description).await {
+        Ok(version) => (Some(version), None),
+        Err(why) => (None, Some(format!("{why}{install}"))),
+    };
+    Entry {
+        name: description.name.clone(),
+        title: description.title.clone(),
+        modes: description.modes.iter().map(|mode| mode.name()).collect(),
+        version,
+        missing,
+    }
+}
+
+/// A line: name, version, modes, and what it is or what stands in the way.
+fn words(entry: &Entry) -> String {
+    let version = entry.version.as_deref().unwrap_or("–");
+    let about = entry.missing.as_ref().unwrap_or(&entry.title);
+    format!("{:<12}{version:<12}{:<18}{about}\n", entry.name, entry.modes.join(", "))
 }

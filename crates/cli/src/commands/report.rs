@@ -62,7 +62,7 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
     let summary = Summary::from_run(&dir).map_err(Failure::failed)?;
     summary.write(&dir).map_err(Failure::failed)?;
     if with_html {
-        html::write(&dir, &summary).map_err(Failure::failed)?;
+        html::write(&dir).map_err(Failure::failed)?;
     }
     let text = match form {
         Form::Json => summary.to_json().map_err(Failure::failed)?,

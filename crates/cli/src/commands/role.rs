@@ -1,8 +1,10 @@
 //! `assay role`: one part of a run as a process of its own; started by `assay run` and no one else.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::{Args, ValueEnum};
+use serde::de::DeserializeOwned;
 
 use crate::exit::{Exit, Failure};
 
@@ -26,7 +28,19 @@ pub struct RoleArgs {
     pub spec: PathBuf,
 }
 
-/// Does it.
-pub fn role(_args: &RoleArgs) -> Result<Exit, Failure> {
+/// Plays a role until its parent is gone or has heard everything.
+pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
+    match args.role {
+        Role::Robots => assay_engine::robot::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Origins => assay_engine::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Proxy => assay_proxy::run(read(&args.spec)?).map_err(Failure::failed)?,
+    }
     Ok(Exit::Fine)
+}
+
+/// What the role is told.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let attempt = || format!("cannot read what the role is told in {}", path.display());
+    let text = std::fs::read(path).with_context(attempt).map_err(Failure::failed)?;
+    serde_json::from_slice(&text).with_context(attempt).map_err(Failure::failed)
 }

@@ -27,7 +27,7 @@ The first Ctrl-C stops the run and reports what there is; the second quits at on
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RunArgs {
-    /// A PGL file, or the name of a bundled workload (`assay workloads`)
+    /// A PGL file, `-` for standard input, or the name of a bundled workload (`assay workloads`)
     pub workload: String,
 
     /// What to test: `builtin`, `direct` (nothing), a name from `assay proxies`, a description FILE.toml, or

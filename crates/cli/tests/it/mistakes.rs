@@ -38,7 +38,7 @@ fn help_of_a_command_groups_its_flags() {
 fn usage_errors_exit_with_2_and_name_the_mend() {
     let assay = Assay::new();
     assay.run(&[]).exits(2).complains("Usage:");
-    assay.run(&["rnu", "demo"]).exits(2).complains("'run'");
+    assay.run(&["runn", "demo"]).exits(2).complains("'run'");
     assay.run(&["run", "demo", "--porxy", "nginx"]).exits(2).complains("--proxy");
     assay.run(&["run", "demo", "--rehearse", "60"]).exits(2).complains("60s");
     assay.run(&["run", "demo", "--memory", "64"]).exits(2).complains("64MB");
@@ -89,8 +89,8 @@ fn an_unknown_proxy_exits_with_2_and_names_those_that_are_known() {
 #[test]
 fn a_public_target_must_be_owned() {
     let assay = Assay::new();
-    // 192.0.2.0/24 is set aside for documentation: nobody is there, and nothing is sent.
-    let said = assay.run(&["run", "demo", "--proxy", "8.8.8.8:80", "--no-live"]).exits(2);
+    // Set aside for documentation: nobody is there. And nothing is sent.
+    let said = assay.run(&["run", "demo", "--proxy", "192.0.2.1:80", "--no-live"]).exits(2);
     said.complains("--i-own-this-target");
 }
 
