@@ -5,7 +5,7 @@ use assay_workload::digest::launch_digest;
 use assay_workload::model::Method;
 use assay_workload::{Child, Launch, Object, Offered};
 
-use super::crew::{Alarm, Crew};
+use super::crew::{Alarm, Crew, Robot};
 use super::xact::{NONE, Page, Xact};
 use crate::clock::monotonic_ns;
 use crate::tally::Recorder;
@@ -14,8 +14,6 @@ use crate::wire::XactId;
 /// How long a best-effort robot pauses after a request that did not get through: a target that refuses
 /// connections is not to be hammered.
 const PAUSE_NS: u64 = 100_000_000;
-/// How often a best-effort robot that is not alive looks whether it is.
-const SLEEP_NS: u64 = 200_000_000;
 
 impl Crew {
     /// A request of the stream (or of a best-effort robot) has come due.
@@ -150,46 +148,19 @@ impl Crew {
         }
     }
 
-    /// A best-effort robot asks for the next object, if it is alive.
+    /// A best-effort robot asks for the next object, if it is alive. Who is alive is decided for a whole phase, by the
+    /// mean of its population, as the stream does.
     pub fn launch_closed(&mut self, place: u32) {
-        let draining = self.is_draining();
-        let phase = self.phase();
-        let population = self.population();
-        let Some(closed) = self.robots[place as usize].closed.as_mut() else { return };
-        closed.busy = false;
-        if draining {
-            return;
-        }
-        closed.busy = true;
-        let robot = self.robots[place as usize].index;
-        let now_ns = monotonic_ns();
-        // A phase without load is a pause for them too.
-        let silent = {
-            let load = self.setup.universe.workload().schedule.phases[usize::from(phase)].load;
-            load.begin <= 0.0 && load.end <= 0.0
-        };
-        if silent || !self.setup.universe.is_alive(robot, population) {
-            self.timer.schedule(now_ns + SLEEP_NS, Alarm::Robot(place));
-            return;
-        }
         let universe = self.setup.universe.clone();
-        let Some(closed) = self.robots[place as usize].closed.as_mut() else { return };
-        let launch = closed.stream.next(&universe);
-        closed.launched += 1;
-        self.launch(&launch, now_ns);
-    }
-
-    /// Share of robots that are alive now. Where it moves, it moves with the time of the phase; in a phase whose
-    /// end is not known it stays where it began.
-    fn population(&self) -> f64 {
-        let phase = usize::from(self.phase());
-        let ramp = self.setup.universe.workload().schedule.phases[phase].population;
-        let span = &self.setup.timeline.phases()[phase];
-        let (Some(start), Some(end)) = (span.start, span.end) else { return ramp.begin };
-        let now = self.control.clock.since_start_ns(monotonic_ns()) as f64;
-        let (start, end) = (start.as_nanos() as f64, end.as_nanos() as f64);
-        let done = if end > start { ((now - start) / (end - start)).clamp(0.0, 1.0) } else { 1.0 };
-        ramp.begin + (ramp.end - ramp.begin) * done
+        let population = universe.workload().schedule.phases[usize::from(self.phase())].population;
+        let is_on = !self.is_draining();
+        let Robot { index, closed: Some(closed), .. } = &mut self.robots[place as usize] else { return };
+        closed.busy = is_on && universe.is_alive(*index, (population.begin + population.end) / 2.0);
+        if closed.busy {
+            closed.launched += 1;
+            let launch = closed.stream.next(&universe);
+            self.launch(&launch, monotonic_ns());
+        }
     }
 
     /// Nothing of a robot's last launch is under way any more.

@@ -26,6 +26,7 @@ mod xact;
 
 use std::sync::Arc;
 
+use assay_record::role::Event;
 use thiserror::Error;
 
 use self::conductor::Ensemble;
@@ -64,12 +65,20 @@ pub enum RobotsError {
 pub fn run(spec: RobotsSpec) -> Result<(), RobotsError> {
     pin(&spec.cpus)?;
     raise_descriptor_limit();
-    let setup = Arc::new(Setup::read(&spec)?);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RobotsError::Runtime)?;
     runtime.block_on(async {
-        let ensemble = Ensemble::gather(&spec, setup).await?;
+        let ensemble = Ensemble::gather(&spec, Arc::new(Setup::read(&spec)?)).await?;
         let mut commands = Commands::from_stdin().map_err(RobotsError::Runtime)?;
         ensemble.play(&mut commands, &mut |event| emit(event)).await
     })
+}
+
+/// The same with commands and events of the caller's; it neither pins the calling thread nor raises limits.
+pub async fn perform(
+    spec: &RobotsSpec,
+    commands: &mut Commands,
+    emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
+) -> Result<(), RobotsError> {
+    Ensemble::gather(spec, Arc::new(Setup::read(spec)?)).await?.play(commands, emit).await
 }

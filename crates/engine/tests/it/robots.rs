@@ -1,0 +1,463 @@
+//! What robots do is what the workload says, and what they count is what happened.
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_engine::clock::{RunClock, monotonic_ns};
+use assay_engine::robot;
+use assay_engine::spec::{CacheBehaviour, RobotsSpec, Target, UniverseSpec};
+use assay_engine::stdio::Commands;
+use assay_record::counts::RobotCounts;
+use assay_record::error_kind::ErrorKind;
+use assay_record::interval::RobotInterval;
+use assay_record::role::{Command, Event};
+use assay_record::xact_log::XactLog;
+use assay_workload::model::*;
+use assay_workload::{Universe, UniverseOptions};
+
+use crate::server::{Manner, Server};
+
+const SEED: u64 = 7;
+
+fn ramp(factor: f64) -> Ramp {
+    Ramp { begin: factor, end: factor }
+}
+
+fn phase(name: &str, goal: Goal) -> Phase {
+    Phase {
+        name: name.to_owned(),
+        goal,
+        load: ramp(1.0),
+        recurrence: ramp(1.0),
+        population: ramp(1.0),
+        special: ramp(1.0),
+        log_stats: true,
+        primary: false,
+        wait_for_freeze: false,
+    }
+}
+
+fn lasts(millis: u64) -> Goal {
+    Goal { duration: Some(Duration::from_millis(millis)), ..Goal::default() }
+}
+
+fn xacts(number: u64) -> Goal {
+    Goal { transactions: Some(number), ..Goal::default() }
+}
+
+fn content(kind: &str, size_bytes: f64) -> Content {
+    Content {
+        kind: kind.to_owned(),
+        mime_type: Some("text/plain".to_owned()),
+        extensions: Weighted::none(),
+        prefixes: Weighted::none(),
+        size_bytes: Distribution::Constant(size_bytes),
+        life_cycle: None,
+        cachable: 1.0,
+        checksum: 0.0,
+        embedded: None,
+        behaviour: ClientBehaviour::default(),
+    }
+}
+
+/// One origin with one type of 3000 bytes; four best-effort robots; one phase of forty xacts.
+fn simple() -> Workload {
+    let server = Server_ {
+        kind: "S".to_owned(),
+        contents: Weighted::one(0),
+        direct_access: Weighted::one(0),
+        think_s: None,
+        connection_use_limit: None,
+        idle_timeout: None,
+        http_versions: Weighted::one(HttpVersion::Http11),
+    };
+    let robots = RobotGroup {
+        kind: "R".to_owned(),
+        addresses: vec![RobotAddress { host: "10.0.0.1".to_owned(), count: 4 }],
+        origins: Weighted::one(0),
+        proxies: Vec::new(),
+        pace: Pace::BestEffort,
+        recurrence: 0.5,
+        embedded_recurrence: 1.0,
+        popularity: Some(Popularity { law: PopularityLaw::Uniform, hot_set_fraction: 1.0, hot_set_probability: 0.0 }),
+        private_share: 0.0,
+        request_types: Weighted::one(RequestType::Basic),
+        methods: Weighted::one(Method::Get),
+        post_contents: Weighted::none(),
+        connection_use_limit: Some(Distribution::Constant(10.0)),
+        idle_timeout: None,
+        open_connection_limit: None,
+        waiting_limit: None,
+        pipeline_depth: None,
+        http_versions: Weighted::one(HttpVersion::Http11),
+    };
+    Workload {
+        name: "simple".to_owned(),
+        contents: vec![content("plain", 3000.0)],
+        servers: vec![server],
+        origins: vec![Origin { authority: "origin.test:80".to_owned(), server: 0 }],
+        robots: vec![robots],
+        schedule: Schedule { phases: vec![phase("only", xacts(40))], working_set: WorkingSet::Grows },
+    }
+}
+
+use assay_workload::model::Server as Server_;
+
+/// Everything that a run left.
+struct Run {
+    events: Vec<Event>,
+    server: Server,
+}
+
+/// What to do differently from the usual.
+struct Options {
+    manner: Manner,
+    threads: u32,
+    timeout_ms: u64,
+    stop_after_ms: Option<u64>,
+    target: fn(SocketAddr) -> Target,
+    xact_log: Option<std::path::PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            manner: Manner::Right,
+            threads: 2,
+            timeout_ms: 5_000,
+            stop_after_ms: None,
+            target: |proxy| Target::Reverse { proxy },
+            xact_log: None,
+        }
+    }
+}
+
+impl Run {
+    fn intervals(&self) -> impl Iterator<Item = &RobotInterval> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Robots(interval) => Some(&**interval),
+            _ => None,
+        })
+    }
+
+    fn total(&self) -> RobotCounts {
+        let mut total = RobotCounts::default();
+        self.intervals().for_each(|interval| total.merge(&interval.counts));
+        total
+    }
+
+    fn phase(&self, phase: u16) -> RobotCounts {
+        let mut total = RobotCounts::default();
+        self.intervals().filter(|i| i.phase == phase).for_each(|i| total.merge(&i.counts));
+        total
+    }
+
+    fn examples(&self) -> Vec<ErrorKind> {
+        let kind = |event: &Event| match event {
+            Event::Example(example) => Some(example.kind),
+            _ => None,
+        };
+        self.events.iter().filter_map(kind).collect()
+    }
+}
+
+/// Runs a workload's robots against a server, from Ready to Done.
+fn run(workload: &Workload, options: Options) -> Run {
+    let dir = tempfile::tempdir().expect("there is room");
+    let path = dir.path().join("workload.json");
+    std::fs::write(&path, serde_json::to_vec(workload).expect("is data")).expect("there is room");
+    let universe = Universe::new(Arc::new(workload.clone()), SEED, 1, UniverseOptions::default());
+    let clock = RunClock { start_ns: monotonic_ns() + 100_000_000, start_unix_s: 1_700_000_000 };
+    let server = Server::start(Arc::new(universe.expect("is valid")), clock, options.manner);
+    let spec = RobotsSpec {
+        universe: UniverseSpec { workload: path, seed: SEED, world: 1, private_as_public: false },
+        threads: options.threads,
+        cpus: Vec::new(),
+        target: (options.target)(server.address),
+        sources: Vec::new(),
+        behaviour: CacheBehaviour::default(),
+        timeout_ms: options.timeout_ms,
+        xact_log: options.xact_log,
+    };
+    let (mut parent, child) = UnixStream::pair().expect("there are descriptors");
+    let start = Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s };
+    writeln!(parent, "{}", serde_json::to_string(&start).expect("is data")).expect("is read");
+    let stopper = options.stop_after_ms.map(|after_ms| {
+        let mut parent = parent.try_clone().expect("there are descriptors");
+        std::thread::spawn(move || {
+            let at = clock.start_ns + after_ms * 1_000_000;
+            std::thread::sleep(Duration::from_nanos(at.saturating_sub(monotonic_ns())));
+            writeln!(parent, r#"{{"command":"stop"}}"#).expect("is read");
+        })
+    });
+    let mut events = Vec::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("starts");
+    runtime.block_on(async {
+        let mut commands = Commands::from_reader(BufReader::new(child)).expect("starts");
+        let mut emit = |event: &Event| {
+            events.push(event.clone());
+            Ok(())
+        };
+        robot::perform(&spec, &mut commands, &mut emit).await.expect("runs to its end");
+    });
+    stopper.map(std::thread::JoinHandle::join);
+    assert_eq!(events.last(), Some(&Event::Done));
+    Run { events, server }
+}
+
+/// What is always true once a run is over.
+fn check_sums(counts: &RobotCounts) {
+    assert_eq!(counts.due, counts.sent + counts.unsent + counts.not_reached, "{counts:#?}");
+    assert_eq!(counts.sent, counts.completed + counts.error_total(), "{counts:#?}");
+    assert_eq!(counts.connections_opened, counts.connections_closed, "{counts:#?}");
+    assert_eq!(counts.basic, counts.hits + counts.collapsed + counts.revalidated + counts.misses, "{counts:#?}");
+}
+
+#[test]
+fn best_effort_robots_do_what_the_phase_asks_for() {
+    let run = run(&simple(), Options::default());
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!((counts.error_total(), counts.unsent), (0, 0));
+    assert!(counts.completed >= 40);
+    assert_eq!(counts.completed, run.server.requests().len() as u64);
+    assert_eq!(counts.body_bytes_in, counts.completed * 3000);
+    assert_eq!(counts.misses, counts.basic, "an origin that answers itself is a miss");
+    // Ten uses a connection, and the last of them says so.
+    let requests = run.server.requests();
+    assert!(requests.iter().all(|seen| seen.head.contains("Host: origin.test:80\r\n")));
+    let mut uses = BTreeMap::<usize, u64>::new();
+    requests.iter().for_each(|seen| *uses.entry(seen.connection).or_default() += 1);
+    assert!(uses.values().all(|&uses| uses <= 10), "{uses:?}");
+    assert_eq!(counts.connections_opened, uses.len() as u64);
+    let launched = run.events.iter().find_map(|event| match event {
+        Event::PhaseEnded { launched, .. } => Some(launched.clone()),
+        _ => None,
+    });
+    let launched = launched.expect("the phase ended");
+    assert_eq!((launched.len(), launched.iter().map(|&n| u64::from(n)).sum::<u64>()), (4, counts.due));
+}
+
+#[test]
+fn the_same_stream_is_due_for_any_number_of_threads() {
+    let mut workload = simple();
+    workload.robots[0].pace = Pace::Rate { per_second: 50.0 };
+    workload.schedule.phases = vec![phase("first", lasts(400)), phase("second", lasts(400))];
+    let runs = [1, 3].map(|threads| run(&workload, Options { threads, ..Options::default() }));
+    let [one, three] = runs.each_ref().map(Run::total);
+    check_sums(&one);
+    assert_eq!((one.due, one.due_digest, one.offered_hits), (three.due, three.due_digest, three.offered_hits));
+    assert_eq!(one.due, one.completed + one.unsent);
+    assert!(one.due > 50);
+    for run in &runs {
+        let ends: Vec<_> = run.intervals().map(|i| (i.start_ms + i.length_ms, i.phase)).collect();
+        assert!(ends.contains(&(400, 0)) && ends.contains(&(800, 1)), "no interval spans two phases: {ends:?}");
+        check_sums(&run.phase(0));
+        check_sums(&run.phase(1));
+    }
+}
+
+#[test]
+fn pages_bring_their_embedded_objects() {
+    let mut workload = simple();
+    workload.contents.push(content("image", 500.0));
+    workload.contents[0].embedded =
+        Some(Embedded { count: Distribution::Constant(3.0), contents: Weighted::one(1) });
+    workload.servers[0].contents = Weighted::new([(0, 0.5), (1, 0.5)]);
+    for limit in [None, Some(1), Some(2)] {
+        workload.robots[0].open_connection_limit = limit;
+        let run = run(&workload, Options::default());
+        let counts = run.total();
+        check_sums(&counts);
+        assert_eq!((counts.error_total(), counts.not_reached), (0, 0), "{limit:?}");
+        assert_eq!(counts.completed, 4 * counts.pages, "{limit:?}");
+        assert_eq!(counts.due_basic_bytes, counts.pages * (3000 + 3 * 500), "{limit:?}");
+    }
+}
+
+#[test]
+fn every_fault_is_counted_under_its_own_name() {
+    let mut workload = simple();
+    workload.contents[0].life_cycle = Some(LifeCycle {
+        length_s: Distribution::Constant(1000.0),
+        variance: 0.0,
+        with_last_modified: 1.0,
+        expires: Weighted::none(),
+    });
+    let faults = [
+        (Manner::FlippedByte, ErrorKind::WrongBytes),
+        (Manner::CutOff, ErrorKind::TruncatedBody),
+        (Manner::HeadCutOff, ErrorKind::TruncatedBody),
+        (Manner::Swapped, ErrorKind::WrongObject),
+        (Manner::WrongLength, ErrorKind::WrongLength),
+        (Manner::NoMark, ErrorKind::Foreign),
+        (Manner::EarlyVersion, ErrorKind::WrongVersion),
+        (Manner::Unavailable, ErrorKind::BadStatus),
+        (Manner::NeverModified, ErrorKind::WrongNotModified),
+        (Manner::OneMore, ErrorKind::ExtraBytes),
+        (Manner::Garbage, ErrorKind::Malformed),
+        (Manner::EndlessHead, ErrorKind::Malformed),
+        (Manner::Closes, ErrorKind::ConnectionLost),
+    ];
+    workload.schedule.phases = vec![phase("only", lasts(50))];
+    for (manner, kind) in faults {
+        let run = run(&workload, Options { manner, ..Options::default() });
+        let counts = run.total();
+        check_sums(&counts);
+        assert!(counts.errors.contains_key(&kind), "{manner:?}: {counts:?}");
+        assert_eq!(counts.errors.len(), 1, "{manner:?}: {counts:?}");
+        assert_eq!(counts.completed, 0, "{manner:?}");
+        let examples = run.examples();
+        assert!((1..=5).contains(&examples.len()) && examples.iter().all(|&seen| seen == kind), "{manner:?}");
+    }
+}
+
+#[test]
+fn a_hit_is_wrong_on_a_reload_and_on_what_may_not_be_stored() {
+    let mut workload = simple();
+    workload.schedule.phases = vec![phase("only", lasts(50))];
+    let stored = || Options { manner: Manner::FromTheStore, ..Options::default() };
+    let counts = run(&workload, stored()).total();
+    assert_eq!((counts.error_total(), counts.hits), (0, counts.completed));
+    workload.robots[0].request_types = Weighted::one(RequestType::Reload);
+    let counts = run(&workload, stored()).total();
+    assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::HitOnReload]);
+    workload.contents[0].cachable = 0.0;
+    workload.robots[0].request_types = Weighted::one(RequestType::Basic);
+    let counts = run(&workload, stored()).total();
+    assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::HitOnUncachable]);
+}
+
+#[test]
+fn answers_may_be_framed_in_any_way() {
+    for manner in [Manner::Chunked, Manner::UntilClose] {
+        let counts = run(&simple(), Options { manner, ..Options::default() }).total();
+        check_sums(&counts);
+        assert_eq!(counts.error_total(), 0, "{manner:?}");
+        assert_eq!(counts.body_bytes_in, counts.completed * 3000, "{manner:?}");
+    }
+}
+
+#[test]
+fn a_reused_connection_that_was_closed_is_no_error() {
+    let run = run(&simple(), Options { manner: Manner::ClosesAfterOne, ..Options::default() });
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!(counts.error_total(), 0);
+    assert_eq!(counts.connections_opened, counts.completed);
+}
+
+#[test]
+fn what_cannot_be_sent_is_unsent_and_does_not_reach_the_next_phase() {
+    let mut workload = simple();
+    workload.robots[0].pace = Pace::Rate { per_second: 100.0 };
+    workload.robots[0].open_connection_limit = Some(2);
+    workload.schedule.phases = vec![phase("first", lasts(300)), phase("second", lasts(300))];
+    let run = run(&workload, Options { manner: Manner::Silent, timeout_ms: 1_000, ..Options::default() });
+    for phase in [0, 1] {
+        let counts = run.phase(phase);
+        check_sums(&counts);
+        assert!(counts.unsent > 0);
+        assert_eq!(counts.completed, 0);
+    }
+    // Four robots with two connections each: all busy in the first phase, and never free again.
+    assert_eq!((run.phase(0).sent, run.phase(1).sent), (8, 0));
+    assert_eq!(run.total().errors, BTreeMap::from([(ErrorKind::TimedOut, 8)]));
+    let waited: u64 = run.intervals().flat_map(|i| &i.unsent_wait.buckets).map(|&(_, count)| count).sum();
+    assert_eq!(waited, run.total().unsent);
+}
+
+#[test]
+fn a_stop_sends_nothing_new_and_ends_soon() {
+    let mut workload = simple();
+    workload.schedule.phases = vec![phase("long", lasts(3_600_000)), phase("never", lasts(3_600_000))];
+    let run = run(&workload, Options { stop_after_ms: Some(100), ..Options::default() });
+    let counts = run.total();
+    check_sums(&counts);
+    assert!(counts.completed > 0);
+    assert!(run.events.iter().any(|event| matches!(event, Event::PhaseEnded { phase: 0, .. })));
+    assert!(!run.events.iter().any(|event| matches!(event, Event::PhaseBegan { phase: 1, .. })));
+}
+
+#[test]
+fn a_target_that_refuses_connections_is_not_hammered() {
+    let mut workload = simple();
+    workload.schedule.phases = vec![phase("only", lasts(200))];
+    // Port 1 of loopback: nobody listens there.
+    let target = |_| Target::Reverse { proxy: SocketAddr::from(([127, 0, 0, 1], 1)) };
+    let counts = run(&workload, Options { target, ..Options::default() }).total();
+    assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::ConnectFailed]);
+    assert!(counts.error_total() <= 4 * 4, "{counts:?}");
+}
+
+#[test]
+fn methods_and_types_look_as_they_must() {
+    let mut workload = simple();
+    workload.contents[0].life_cycle = Some(LifeCycle {
+        length_s: Distribution::Constant(1000.0),
+        variance: 0.0,
+        with_last_modified: 1.0,
+        expires: Weighted::none(),
+    });
+    let robots = &mut workload.robots[0];
+    robots.request_types = Weighted::new([
+        (RequestType::Basic, 0.25),
+        (RequestType::Ims200, 0.25),
+        (RequestType::Ims304, 0.25),
+        (RequestType::Reload, 0.25),
+    ]);
+    robots.methods = Weighted::new([(Method::Get, 0.6), (Method::Head, 0.2), (Method::Post, 0.2)]);
+    robots.post_contents = Weighted::one(0);
+    workload.schedule.phases = vec![phase("only", xacts(300))];
+    let run = run(&workload, Options::default());
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!(counts.error_total(), 0, "{:?}", run.events);
+    assert_eq!(counts.by_method.len(), 3);
+    assert_eq!(counts.by_type.len(), 4);
+    assert_eq!(counts.by_status.keys().collect::<Vec<_>>(), [&200, &304]);
+    for seen in run.server.requests() {
+        assert_eq!(seen.body, if seen.head.starts_with("POST") { 3000 } else { 0 }, "{}", seen.head);
+    }
+}
+
+#[test]
+fn a_forward_proxy_gets_absolute_targets() {
+    let target = |proxy| Target::Forward { proxy, origins: vec![SocketAddr::from(([127, 0, 0, 9], 8080))] };
+    let run = run(&simple(), Options { target, ..Options::default() });
+    assert_eq!(run.total().error_total(), 0);
+    for seen in run.server.requests() {
+        assert!(seen.head.starts_with("GET http://127.0.0.9:8080/w00000001/t00/"), "{}", seen.head);
+        assert!(seen.head.contains("Host: 127.0.0.9:8080\r\n"), "{}", seen.head);
+    }
+}
+
+#[test]
+fn http_1_0_robots_keep_connections_only_by_asking() {
+    let mut workload = simple();
+    workload.robots[0].http_versions = Weighted::one(HttpVersion::Http10);
+    let run = run(&workload, Options::default());
+    assert_eq!(run.total().error_total(), 0);
+    let requests = run.server.requests();
+    assert!(requests.iter().all(|seen| seen.head.contains(" HTTP/1.0\r\n")));
+    assert!(requests.iter().any(|seen| seen.head.contains("Connection: keep-alive\r\n")));
+}
+
+#[test]
+fn the_xact_log_has_every_xact() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let path = dir.path().join("xacts.parquet");
+    let run = run(&simple(), Options { xact_log: Some(path.clone()), ..Options::default() });
+    let rows = XactLog::read(&path).expect("is a log");
+    let counts = run.total();
+    assert_eq!(rows.len() as u64, counts.due);
+    for row in &rows {
+        let instants = [row.ready_us, row.sent_us, row.first_byte_us, row.last_byte_us].map(|at| at.expect("has been"));
+        assert!(row.due_us <= instants[0] && instants.is_sorted(), "{row:?}");
+        assert_eq!((row.status, row.error, row.body_bytes), (Some(200), None, 3000));
+    }
+}

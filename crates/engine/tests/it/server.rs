@@ -1,0 +1,259 @@
+//! What do the robots talk to in these tests? A small origin that answers as it should, or as it is told to.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use assay_engine::clock::{RunClock, monotonic_ns};
+use assay_engine::wire::{HEADER, ReplyMark, RequestMark, XactId};
+use assay_http::date::{DATE_BYTES, parse_date, write_date};
+use assay_http::head::RequestHead;
+use assay_workload::{Object, Universe};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// How a server misbehaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Not at all.
+    Right,
+    /// One body byte is wrong.
+    FlippedByte,
+    /// Closes in the middle of the body.
+    CutOff,
+    /// Closes in the middle of the head.
+    HeadCutOff,
+    /// Sends another object.
+    Swapped,
+    /// Says another length.
+    WrongLength,
+    /// Leaves its mark out.
+    NoMark,
+    /// Names a version that is not there yet.
+    EarlyVersion,
+    /// Says that the reply was made for another, at the start of the run.
+    FromTheStore,
+    /// Answers 503.
+    Unavailable,
+    /// Answers 304 to everyone.
+    NeverModified,
+    /// Sends a byte too many.
+    OneMore,
+    /// Sends no HTTP.
+    Garbage,
+    /// Sends header fields without end.
+    EndlessHead,
+    /// Never answers.
+    Silent,
+    /// Closes without an answer.
+    Closes,
+    /// Closes each connection after its first answer, without saying so.
+    ClosesAfterOne,
+    /// Chunked, in many small pieces.
+    Chunked,
+    /// Without a length, until the end of the connection.
+    UntilClose,
+}
+
+/// What the server saw of one request.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Its start line and fields.
+    pub head: String,
+    /// Bytes of its body.
+    pub body: usize,
+    /// Which connection it came on.
+    pub connection: usize,
+}
+
+/// A server in a thread of its own; it ends with the process.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The requests so far.
+    pub seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+/// What connections share.
+#[derive(Debug)]
+struct Shared {
+    universe: Arc<Universe>,
+    clock: RunClock,
+    manner: Manner,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    /// Listens on a port of 127.0.0.1 that the system chooses.
+    pub fn start(universe: Arc<Universe>, clock: RunClock, manner: Manner) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound");
+        listener.set_nonblocking(true).expect("a socket can be");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::new(Shared { universe, clock, manner, seen: seen.clone() });
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("starts");
+            runtime.block_on(async move {
+                let listener = TcpListener::from_std(listener).expect("is nonblocking");
+                let mut number = 0;
+                while let Ok((stream, _)) = listener.accept().await {
+                    tokio::spawn(serve(stream, shared.clone(), number));
+                    number += 1;
+                }
+            });
+        });
+        Self { address, seen }
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.seen.lock().expect("nobody panicked").clone()
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) {
+    let mut buffer = Vec::new();
+    loop {
+        let (head_bytes, body_bytes, reply) = loop {
+            if let Some(whole) = answer(&buffer, &shared) {
+                break whole;
+            }
+            let mut piece = [0; 8192];
+            match stream.read(&mut piece).await {
+                Ok(length @ 1..) => buffer.extend_from_slice(&piece[..length]),
+                _ => return,
+            }
+        };
+        let head = String::from_utf8_lossy(&buffer[..head_bytes]).into_owned();
+        let close = head.contains("Connection: close");
+        let seen = Seen { head, body: body_bytes, connection };
+        shared.seen.lock().expect("nobody panicked").push(seen);
+        buffer.drain(..head_bytes + body_bytes);
+        if shared.manner == Manner::Silent {
+            continue;
+        }
+        let endless = shared.manner == Manner::EndlessHead;
+        let mut sent = stream.write_all(&reply).await;
+        while endless && sent.is_ok() {
+            sent = stream.write_all(b"X-More: and more\r\n").await;
+        }
+        let hangs_up = matches!(
+            shared.manner,
+            Manner::CutOff | Manner::HeadCutOff | Manner::Closes | Manner::ClosesAfterOne | Manner::UntilClose
+        );
+        if sent.is_err() || close || hangs_up {
+            return;
+        }
+    }
+}
+
+/// The lengths of the head and the body of the request that `buffer` begins with, and the reply to it.
+fn answer(buffer: &[u8], shared: &Shared) -> Option<(usize, usize, Vec<u8>)> {
+    let (head, length) = RequestHead::parse(buffer).expect("robots speak HTTP")?;
+    let body = head.facts.content_length.unwrap_or(0) as usize;
+    (buffer.len() >= length + body).then(|| (length, body, reply(&head, shared)))
+}
+
+fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
+    let Shared { universe, clock, manner, .. } = shared;
+    let path = head.target.strip_prefix("http://").map_or(head.target, |rest| &rest[rest.find('/').expect("a path")..]);
+    let id = universe.parse_path(0, path.as_bytes()).expect("robots ask for objects of the universe");
+    let mut object = universe.object(id);
+    let mark = head.header(HEADER).and_then(RequestMark::parse).expect("robots mark their requests");
+    let now_us = clock.since_start_us(monotonic_ns());
+    let now_s = (now_us / 1_000_000) as i64;
+    let life = universe.life(&object, now_s);
+    let since_s = head.header("If-Modified-Since").and_then(parse_date).map(|s| s as i64 - clock.start_unix_s as i64);
+    let not_modified = since_s.is_some_and(|since_s| life.last_modified_s.is_some_and(|at_s| at_s <= since_s))
+        || *manner == Manner::NeverModified;
+    let mut mark = ReplyMark { xact: mark.xact, key: object.key, version: life.version, made_us: now_us, not_modified };
+    match manner {
+        Manner::Swapped => {
+            object = universe.object(assay_workload::object::ObjectId { serial: id.serial ^ 1, ..id });
+            mark.key = object.key;
+        }
+        Manner::EarlyVersion => mark.version += 1,
+        Manner::FromTheStore => {
+            mark.xact = XactId::NOBODY;
+            mark.made_us = 0;
+            mark.version = 0;
+        }
+        _ => {}
+    }
+    match manner {
+        Manner::Garbage => return b"What do you want?\r\n\r\n".to_vec(),
+        Manner::HeadCutOff => return b"HTTP/1.1 200 OK\r\nContent-Le".to_vec(),
+        Manner::EndlessHead => return b"HTTP/1.1 200 OK\r\n".to_vec(),
+        Manner::Closes => return Vec::new(),
+        Manner::Unavailable => return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        _ => {}
+    }
+    let mut out = start(*manner, &mark, life.last_modified_s.filter(|_| object.cachable), clock);
+    if not_modified {
+        out.extend_from_slice(b"\r\n");
+        return out;
+    }
+    let body = body(universe, &object, mark.version);
+    finish(*manner, head.method == "HEAD", body, &mut out);
+    out
+}
+
+/// The status line and the fields that do not depend on the body.
+fn start(manner: Manner, mark: &ReplyMark, modified_s: Option<i64>, clock: &RunClock) -> Vec<u8> {
+    let mut out = match mark.not_modified {
+        true => b"HTTP/1.1 304 Not Modified\r\n".to_vec(),
+        false => b"HTTP/1.1 200 OK\r\n".to_vec(),
+    };
+    if manner != Manner::NoMark {
+        out.extend_from_slice(format!("{HEADER}: ").as_bytes());
+        mark.write(&mut out);
+        out.extend_from_slice(b"\r\n");
+    }
+    if let Some(modified_s) = modified_s {
+        let mut date = [0; DATE_BYTES];
+        write_date(clock.start_unix_s.saturating_add_signed(modified_s), &mut date);
+        out.extend_from_slice(b"Last-Modified: ");
+        out.extend_from_slice(&date);
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+/// The fields that describe the body, and the body.
+fn finish(manner: Manner, without_body: bool, mut body: Vec<u8>, out: &mut Vec<u8>) {
+    match manner {
+        Manner::Chunked => {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+            for piece in body.chunks(100) {
+                out.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+                out.extend_from_slice(piece);
+                out.extend_from_slice(b"\r\n");
+            }
+            out.extend_from_slice(b"0\r\n\r\n");
+            return;
+        }
+        Manner::UntilClose => out.extend_from_slice(b"\r\n"),
+        _ => {
+            let length = body.len() + usize::from(manner == Manner::WrongLength);
+            out.extend_from_slice(format!("Content-Length: {length}\r\n\r\n").as_bytes());
+        }
+    }
+    match manner {
+        Manner::FlippedByte => *body.last_mut().expect("objects are not empty") ^= 1,
+        Manner::CutOff => body.truncate(body.len() / 2),
+        Manner::OneMore => body.push(b'!'),
+        _ => {}
+    }
+    if !without_body {
+        out.extend_from_slice(&body);
+    }
+}
+
+fn body(universe: &Universe, object: &Object, version: u64) -> Vec<u8> {
+    let body = universe.body(object, version);
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < body.size() {
+        bytes.extend_from_slice(body.chunk(universe.pool(), bytes.len() as u64, usize::MAX));
+    }
+    bytes
+}
