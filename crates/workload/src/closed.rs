@@ -1,49 +1,277 @@
 //! What does a best-effort robot ask for next? A pure function of the robot, the phase and its own counts.
+//!
+//! A request's identity is (robot, phase, number within the phase). Whether it introduces a public object is
+//! hashed from that alone, so any robot can tell of any past request whether it did: a revisit picks another
+//! robot of the group and a place in a history as long as its own, and takes it if it was a first visit. Robots
+//! drift apart, so which request of an object comes first is for the run to tell.
+//!
+//! Nothing here may depend on time, so a phase's recurrence, request types and population act with the mean of
+//! their ramp throughout the phase, and load does not act at all.
 
-use crate::launch::Launch;
-use crate::model::RobotIndex;
-use crate::universe::Universe;
+use std::time::Duration;
+
+use crate::density::revisit_share;
+use crate::launch::{Draft, Launch};
+use crate::mix::DirectMix;
+use crate::model::{Ramp, RobotIndex};
+use crate::object::{ObjectId, Space};
+use crate::picker::pick_few;
+use crate::popularity::{HotSet, Window};
+use crate::private::PrivateWorld;
+use crate::rng::{Purpose, Rng, hash};
+use crate::universe::{GroupTable, Universe, living};
+
+/// Numbers within a phase have this many bits in a serial.
+const NUMBER_BITS: u32 = 40;
+/// A revisit gives up after so many requests that introduced nothing.
+const TRIES: u32 = 1024;
 
 /// One best-effort robot's place in its stream.
 #[derive(Debug, Clone)]
 pub struct ClosedRobot {
     robot: RobotIndex,
+    group: usize,
+    /// Requests so far in each phase up to the current one.
+    counts: Vec<u64>,
+    /// Their sum.
+    total: u64,
+    frozen_at: Option<u64>,
+    hot: HotSet,
+    private: Vec<PrivateWorld>,
+    phase: PhaseMeans,
+}
+
+/// The factors that act in a phase.
+#[derive(Debug, Clone, Copy)]
+struct PhaseMeans {
+    recurrence: f64,
+    special: f64,
+    /// Robots of the group that are alive throughout.
+    living: u32,
+}
+
+/// What a request would be if everything it needs were at hand.
+struct Plan {
+    /// Which of the group's direct types.
+    chosen: usize,
+    private: bool,
+    recur: bool,
+    /// For what remains to be drawn.
+    rng: Rng,
 }
 
 impl ClosedRobot {
-    /// A robot that has asked for nothing yet and is in the first phase.
+    /// A robot that has asked for nothing yet and is in the first phase. A number that no robot has is taken
+    /// for the last robot's.
     pub fn new(universe: &Universe, robot: RobotIndex) -> Self {
-        let _ = universe;
-        Self { robot }
+        let robot = robot.min(universe.robot_count().saturating_sub(1));
+        let group = universe.group_of(robot).unwrap_or(0);
+        let table = &universe.groups()[group];
+        let types = if table.private_share > 0.0 { table.mix.direct.len() } else { 0 };
+        Self {
+            robot,
+            group,
+            counts: vec![0],
+            total: 0,
+            frozen_at: None,
+            hot: HotSet::default(),
+            private: vec![PrivateWorld::default(); types],
+            phase: PhaseMeans::new(universe, table, 0),
+        }
     }
 
     /// Begins a phase (its index in the schedule). Phases are entered in order; going back is ignored.
     pub fn enter_phase(&mut self, universe: &Universe, phase: u16) {
-        let _ = (universe, phase);
+        if usize::from(phase) + 1 > self.counts.len() {
+            self.counts.resize(usize::from(phase) + 1, 0);
+            self.phase = PhaseMeans::new(universe, &universe.groups()[self.group], phase);
+        }
     }
 
     /// The next request; `due` is zero, for the caller to set.
     pub fn next(&mut self, universe: &Universe) -> Launch {
-        let _ = (universe, self.robot);
-        unimplemented!()
+        let (serial, phase) = (self.serial(), (self.counts.len() - 1) as u16);
+        let table = &universe.groups()[self.group];
+        let (object, revisit) = self.choose(universe, table, serial);
+        self.count();
+        universe.dress(&Draft {
+            due: Duration::ZERO,
+            robot: self.robot,
+            number: serial,
+            phase,
+            object,
+            revisit,
+            special: self.phase.special,
+        })
     }
 
     /// The working set stops growing here; later calls change nothing.
-    pub fn freeze(&mut self) {}
+    pub fn freeze(&mut self) {
+        self.frozen_at.get_or_insert(self.total);
+    }
 
-    /// Requests so far in each phase that was entered, in order.
+    /// Requests so far in each phase up to the current one, in order.
     pub fn counts(&self) -> &[u64] {
-        &[]
+        &self.counts
     }
 
     /// Requests that had been made when the working set froze.
     pub fn frozen_at(&self) -> Option<u64> {
-        None
+        self.frozen_at
     }
 
     /// Imposes the counts of earlier phases (and of the freeze) as another run had them, and enters the phase
-    /// after them.
+    /// after them. Only a robot that has asked for nothing yet can resume.
     pub fn resume(&mut self, universe: &Universe, counts: &[u64], frozen_at: Option<u64>) {
-        let _ = (universe, counts, frozen_at);
+        if self.total > 0 {
+            return;
+        }
+        let table = &universe.groups()[self.group];
+        for (phase, count) in (0..=u16::MAX).zip(counts) {
+            self.enter_phase(universe, phase);
+            for _ in 0..*count {
+                if frozen_at == Some(self.total) {
+                    self.freeze();
+                }
+                // Only private histories have a memory of their own.
+                if !self.private.is_empty() {
+                    let mut plan = self.phase.plan(universe, table, self.robot, self.serial());
+                    self.private_visit(universe, table, &mut plan);
+                }
+                self.count();
+            }
+        }
+        if frozen_at == Some(self.total) {
+            self.freeze();
+        }
+        self.enter_phase(universe, u16::try_from(counts.len()).unwrap_or(u16::MAX));
+    }
+
+    fn count(&mut self) {
+        if let Some(count) = self.counts.last_mut() {
+            *count += 1;
+        }
+        self.total += 1;
+    }
+
+    fn serial(&self) -> u64 {
+        serial_of(self.counts.len() - 1, self.counts.last().copied().unwrap_or(0))
+    }
+
+    fn choose(&mut self, universe: &Universe, table: &GroupTable, serial: u64) -> (ObjectId, bool) {
+        let mut plan = self.phase.plan(universe, table, self.robot, serial);
+        if let Some(visit) = self.private_visit(universe, table, &mut plan) {
+            return visit;
+        }
+        let direct = &table.mix.direct[plan.chosen];
+        if plan.recur {
+            match self.revisit(universe, table, direct, serial) {
+                Some(object) => (object, true),
+                None => (new_object(direct, Space::Once(self.robot), serial, &mut plan.rng), false),
+            }
+        } else {
+            (new_object(direct, Space::BestEffort(self.robot), serial, &mut plan.rng), false)
+        }
+    }
+
+    fn private_visit(
+        &mut self,
+        universe: &Universe,
+        table: &GroupTable,
+        plan: &mut Plan,
+    ) -> Option<(ObjectId, bool)> {
+        let world = self.private.get_mut(plan.chosen).filter(|_| plan.private)?;
+        let direct = &table.mix.direct[plan.chosen];
+        let identity = PrivateWorld::identity(universe.seed(), self.robot, direct);
+        world.visit(identity, (self.robot, direct), self.frozen_at.is_some(), plan.recur, &mut plan.rng)
+    }
+
+    /// The object of some past first visit.
+    fn revisit(
+        &mut self,
+        universe: &Universe,
+        table: &GroupTable,
+        direct: &DirectMix,
+        serial: u64,
+    ) -> Option<ObjectId> {
+        let window = Window::new(self.total, self.frozen_at)?;
+        let mut rng = Rng::of(Purpose::ClosedRevisit, &[universe.seed(), u64::from(self.robot), serial]);
+        let world = hash(Purpose::HotSet, &[universe.seed(), u64::from(table.first)]);
+        for _ in 0..TRIES {
+            let other = table.by_rank[rng.below(u64::from(self.phase.living)) as usize];
+            let index = window.pick(&direct.popularity, &mut self.hot, world, &mut rng);
+            let (phase, number) = self.place_of(index);
+            let means = if phase + 1 == self.counts.len() {
+                self.phase
+            } else {
+                PhaseMeans::new(universe, table, phase as u16)
+            };
+            let serial = serial_of(phase, number);
+            let mut plan = means.plan(universe, table, other, serial);
+            let was_new = !plan.private && !plan.recur;
+            if was_new && rng.unit() < means.liking(table, plan.chosen) {
+                let direct = &table.mix.direct[plan.chosen];
+                return Some(new_object(direct, Space::BestEffort(other), serial, &mut plan.rng));
+            }
+        }
+        None
+    }
+
+    /// Phase and number of a request of this robot, counted from its first.
+    fn place_of(&self, index: u64) -> (usize, u64) {
+        let mut left = index;
+        for (phase, count) in self.counts.iter().enumerate() {
+            if left < *count {
+                return (phase, left);
+            }
+            left -= count;
+        }
+        (self.counts.len() - 1, left)
+    }
+}
+
+fn serial_of(phase: usize, number: u64) -> u64 {
+    (phase as u64) << NUMBER_BITS | number
+}
+
+/// The object that a request introduces; the same whoever works it out.
+fn new_object(direct: &DirectMix, space: Space, serial: u64, rng: &mut Rng) -> ObjectId {
+    // Types that robots ask for have an origin that holds them.
+    let origin = direct.origins.pick(rng.unit()).unwrap_or_default();
+    ObjectId { origin, content: direct.content, space, serial }
+}
+
+impl PhaseMeans {
+    fn new(universe: &Universe, table: &GroupTable, phase: u16) -> Self {
+        let mean = |ramp: Ramp| (ramp.begin + ramp.end) / 2.0;
+        match universe.workload().schedule.phases.get(usize::from(phase)) {
+            Some(phase) => Self {
+                recurrence: mean(phase.recurrence),
+                special: mean(phase.special),
+                living: living(table.count, phase.population.begin.min(phase.population.end)),
+            },
+            None => Self { recurrence: 1.0, special: 1.0, living: table.count },
+        }
+    }
+
+    /// What a request of a robot is meant to be.
+    fn plan(&self, universe: &Universe, table: &GroupTable, robot: RobotIndex, serial: u64) -> Plan {
+        let mut rng = Rng::of(Purpose::Closed, &[universe.seed(), u64::from(robot), serial]);
+        let (of_kind, of_type, of_recurrence) = (rng.unit(), rng.unit(), rng.unit());
+        let direct = &table.mix.direct;
+        let chosen = pick_few(direct.iter().map(|d| d.share), of_type).unwrap_or(0);
+        let recur = of_recurrence < revisit_share(direct[chosen].recurrence, self.recurrence);
+        Plan { chosen, private: of_kind < table.private_share, recur, rng }
+    }
+
+    /// The chance that a first visit of a type is taken for a revisit, so that types with a recurrence of their
+    /// own get their share of revisits: what is revisited over what is introduced, against the best liked type.
+    fn liking(&self, table: &GroupTable, chosen: usize) -> f64 {
+        let ratio = |direct: &DirectMix| {
+            let revisits = revisit_share(direct.recurrence, self.recurrence);
+            if revisits < 1.0 { revisits / (1.0 - revisits) } else { 0.0 }
+        };
+        let best = table.mix.direct.iter().map(ratio).fold(0.0, f64::max);
+        if best > 0.0 { ratio(&table.mix.direct[chosen]) / best } else { 0.0 }
     }
 }

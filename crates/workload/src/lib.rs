@@ -26,6 +26,7 @@ mod page;
 mod path;
 mod picker;
 mod popularity;
+mod private;
 pub mod rehearse;
 pub mod rng;
 mod schedule;

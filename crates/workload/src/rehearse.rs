@@ -1,12 +1,130 @@
-//! How is a schedule made shorter without making it another? Every duration, volume and count is scaled alike.
+//! How is a schedule made shorter without making it another? Every duration, volume and count is scaled alike;
+//! rates, sizes, probabilities, think times and idle timeouts stay.
 
 use std::time::Duration;
 
-use crate::model::Workload;
-use crate::timeline::ScheduleError;
+use crate::model::{Goal, WorkingSet, Workload};
+use crate::timeline::{Freeze, ScheduleError, Timeline};
+
+/// Counts are whole, so a scaled schedule misses its length a little; it is mended until it is this close.
+const CLOSE_ENOUGH_NS: i128 = 1_000;
+/// Farther than this from the length that was asked for is a failure.
+const TOO_FAR_NS: i128 = 1_000_000;
+const MENDINGS: u32 = 8;
 
 /// The workload with a schedule that takes `total`, and the scale that was used.
+///
+/// With best-effort robots the length of a phase that ends at a count cannot be known: then the phases that
+/// have a duration add up to `total`, and counts are scaled by the same factor.
 pub fn rehearse(workload: &Workload, total: Duration) -> Result<(Workload, f64), ScheduleError> {
-    let _ = (workload, total);
-    unimplemented!()
+    let timeline = Timeline::new(workload)?;
+    let fail = |why: &str| ScheduleError::Rehearsal { total, why: why.into() };
+    if total.is_zero() {
+        return Err(fail("a rehearsal takes some time"));
+    }
+    let Some(whole) = timeline.total() else {
+        let durations = workload.schedule.phases.iter().filter_map(|phase| phase.goal.duration);
+        let known: f64 = durations.map(|duration| duration.as_secs_f64()).sum();
+        if known <= 0.0 {
+            return Err(fail(
+                "no phase has a duration, and some robots are best effort, so its length is not known",
+            ));
+        }
+        let scale = total.as_secs_f64() / known;
+        return Ok((scaled(workload, scale), scale));
+    };
+    let scale = total.as_secs_f64() / whole.as_secs_f64();
+    let mut rehearsal = scaled(workload, scale);
+    for _ in 0..MENDINGS {
+        let timeline = Timeline::new(&rehearsal)?;
+        let missing = missing_ns(&timeline, total);
+        if missing.abs() <= CLOSE_ENOUGH_NS {
+            return Ok((rehearsal, scale));
+        }
+        mend(&mut rehearsal, &timeline, missing);
+    }
+    if missing_ns(&Timeline::new(&rehearsal)?, total).abs() <= TOO_FAR_NS {
+        Ok((rehearsal, scale))
+    } else {
+        Err(fail("its counts cannot be scaled that far; give more time"))
+    }
+}
+
+/// How much longer the schedule should be.
+fn missing_ns(timeline: &Timeline, total: Duration) -> i128 {
+    nanoseconds(total) - nanoseconds(timeline.total().unwrap_or_default())
+}
+
+fn nanoseconds(duration: Duration) -> i128 {
+    duration.as_nanos() as i128
+}
+
+fn scaled(workload: &Workload, scale: f64) -> Workload {
+    let mut workload = workload.clone();
+    for phase in &mut workload.schedule.phases {
+        let Goal { duration, transactions, fill_bytes, errors: _ } = &mut phase.goal;
+        scale_each(duration, |d| scale_duration(d, scale));
+        scale_each(transactions, |count| scale_count(count, scale));
+        scale_each(fill_bytes, |bytes| scale_count(bytes, scale));
+    }
+    let working_set = &mut workload.schedule.working_set;
+    *working_set = match *working_set {
+        WorkingSet::Grows => WorkingSet::Grows,
+        WorkingSet::FrozenAfter(after) => WorkingSet::FrozenAfter(scale_duration(after, scale)),
+        WorkingSet::FrozenAtFill(objects) => WorkingSet::FrozenAtFill(scale_count(objects, scale)),
+    };
+    workload
+}
+
+fn scale_each<T: Copy>(goal: &mut Option<T>, scale: impl Fn(T) -> T) {
+    *goal = goal.map(scale);
+}
+
+/// A goal that was positive stays positive; zero means no goal and stays so.
+fn scale_duration(duration: Duration, scale: f64) -> Duration {
+    if duration.is_zero() {
+        return duration;
+    }
+    let scaled = Duration::try_from_secs_f64(duration.as_secs_f64() * scale).unwrap_or(Duration::MAX);
+    scaled.max(Duration::from_nanos(1))
+}
+
+/// Rounded up, so that mending makes phases shorter, which a duration can do.
+fn scale_count(count: u64, scale: f64) -> u64 {
+    if count == 0 { 0 } else { (libm::ceil(count as f64 * scale) as u64).max(1) }
+}
+
+/// Moves the end of one phase: the longest that ends by its duration; else the longest of all gets one; else the
+/// freeze that phases wait for is set by time.
+fn mend(workload: &mut Workload, timeline: &Timeline, missing: i128) {
+    let spans = timeline.phases().iter().map(|span| match (span.start, span.end) {
+        (Some(start), Some(end)) => nanoseconds(end.saturating_sub(start)),
+        _ => 0,
+    });
+    let spans: Vec<i128> = spans.collect();
+    let phases = &workload.schedule.phases;
+    let waits = |index: usize| {
+        phases[index].wait_for_freeze
+            && timeline.phases()[index].end == frozen_at(timeline).map(Duration::from_nanos)
+    };
+    let by_duration =
+        |index: usize| phases[index].goal.duration.is_some_and(|d| nanoseconds(d) == spans[index]);
+    let longest = |fits: &dyn Fn(usize) -> bool| {
+        (0..spans.len())
+            .filter(|i| !waits(*i) && fits(*i) && spans[*i] + missing > 0)
+            .max_by_key(|i| spans[*i])
+    };
+    let moved = |ns: i128| Duration::from_nanos(u64::try_from(ns).unwrap_or(1));
+    if let Some(index) = longest(&by_duration).or_else(|| longest(&|_| true)) {
+        workload.schedule.phases[index].goal.duration = Some(moved(spans[index] + missing));
+    } else if let Some(at_ns) = frozen_at(timeline) {
+        workload.schedule.working_set = WorkingSet::FrozenAfter(moved(i128::from(at_ns) + missing));
+    }
+}
+
+fn frozen_at(timeline: &Timeline) -> Option<u64> {
+    match timeline.freeze() {
+        Freeze::At(at) => u64::try_from(at.as_nanos()).ok(),
+        Freeze::Never | Freeze::Live { .. } => None,
+    }
 }

@@ -19,7 +19,8 @@ use crate::model::RobotIndex;
 use crate::object::{ObjectId, Space};
 use crate::picker::pick_few;
 use crate::popularity::{HotSet, Window};
-use crate::rng::{Purpose, Rng, hash, unit_of};
+use crate::private::PrivateWorld;
+use crate::rng::Rng;
 use crate::schedule::Segment;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
@@ -77,13 +78,6 @@ pub struct Stream {
 struct SlotState {
     serial: u64,
     at: Place,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct PrivateWorld {
-    introduced: u32,
-    /// Its size when the working set froze, plus 1; 0: not yet.
-    frozen: u32,
 }
 
 impl Stream {
@@ -187,7 +181,9 @@ impl Stream {
         let (object, revisit) = if private {
             let chosen = pick_few(direct.iter().map(|d| d.share), of_type)?;
             let recur = of_world < revisit_share(direct[chosen].recurrence, factor);
-            self.private_visit(robot, chosen, &direct[chosen], due_ns, recur, rng)?
+            let identity = PrivateWorld::identity(universe.seed(), robot, &direct[chosen]);
+            let world = self.private.get_mut(self.slice.place(robot) * self.private_stride + chosen)?;
+            world.visit(identity, (robot, &direct[chosen]), due_ns >= self.freeze_ns, recur, rng)?
         } else {
             let chosen = pick_few(direct.iter().map(revisits), of_type)?;
             let world = self.worlds.pick(group, chosen, of_world)?;
@@ -221,38 +217,6 @@ impl Stream {
             }
             None => (object(Space::Once(robot), number), false),
         }
-    }
-
-    /// A visit to the robot's own world of one type: its history is known, so there is no delay, and what cannot
-    /// be a revisit introduces an object.
-    fn private_visit(
-        &mut self,
-        robot: RobotIndex,
-        chosen: usize,
-        direct: &DirectMix,
-        due_ns: u64,
-        recur: bool,
-        rng: &mut Rng,
-    ) -> Option<(ObjectId, bool)> {
-        let seed = self.universe.seed();
-        let world = self.private.get_mut(self.slice.place(robot) * self.private_stride + chosen)?;
-        if due_ns >= self.freeze_ns && world.frozen == 0 {
-            world.frozen = world.introduced + 1;
-        }
-        let identity = hash(Purpose::PrivateOrigin, &[seed, u64::from(robot), u64::from(direct.content)]);
-        let frozen = world.frozen.checked_sub(1).map(u64::from);
-        let window = Window::new(u64::from(world.introduced), frozen).filter(|_| recur);
-        let serial = match &window {
-            // The history is short: its hot set is found from the start each time.
-            Some(window) => window.pick(&direct.popularity, &mut HotSet::default(), identity, rng),
-            None => {
-                world.introduced += 1;
-                u64::from(world.introduced) - 1
-            }
-        };
-        let origin = direct.origins.pick(unit_of(crate::rng::fold(identity, serial)))?;
-        let object = ObjectId { origin, content: direct.content, space: Space::Private(robot), serial };
-        Some((object, window.is_some()))
     }
 
     /// The robot's next number.

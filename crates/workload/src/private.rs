@@ -1,0 +1,50 @@
+//! What does a robot ask for in its own world? Its own history decides, and no one else's.
+
+use crate::mix::DirectMix;
+use crate::model::RobotIndex;
+use crate::object::{ObjectId, Space};
+use crate::popularity::{HotSet, Window};
+use crate::rng::{Purpose, Rng, fold, hash, unit_of};
+
+/// One robot's private objects of one content type, at all origins together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PrivateWorld {
+    introduced: u32,
+    /// Its size when the working set froze, plus 1; 0: not yet.
+    frozen: u32,
+}
+
+impl PrivateWorld {
+    /// Whose world of which type this is, as a hash.
+    pub(crate) fn identity(seed: u64, robot: RobotIndex, direct: &DirectMix) -> u64 {
+        hash(Purpose::PrivateOrigin, &[seed, u64::from(robot), u64::from(direct.content)])
+    }
+
+    /// A visit: a revisit if it is to recur and there is something to revisit, else a new object. None only
+    /// when no origin has the type.
+    pub(crate) fn visit(
+        &mut self,
+        identity: u64,
+        (robot, direct): (RobotIndex, &DirectMix),
+        frozen: bool,
+        recur: bool,
+        rng: &mut Rng,
+    ) -> Option<(ObjectId, bool)> {
+        if frozen && self.frozen == 0 {
+            self.frozen = self.introduced.saturating_add(1);
+        }
+        let size = self.frozen.checked_sub(1).map(u64::from);
+        let window = Window::new(u64::from(self.introduced), size).filter(|_| recur);
+        let serial = match &window {
+            // The history is short, so its hot set is found from the start each time.
+            Some(window) => window.pick(&direct.popularity, &mut HotSet::default(), identity, rng),
+            None => {
+                self.introduced = self.introduced.saturating_add(1);
+                u64::from(self.introduced) - 1
+            }
+        };
+        let origin = direct.origins.pick(unit_of(fold(identity, serial)))?;
+        let object = ObjectId { origin, content: direct.content, space: Space::Private(robot), serial };
+        Some((object, window.is_some()))
+    }
+}

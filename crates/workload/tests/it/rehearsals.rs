@@ -1,0 +1,103 @@
+//! Schedules made shorter.
+
+use std::time::Duration;
+
+use assay_workload::model::{Goal, Pace, Phase, WorkingSet, Workload};
+use assay_workload::rehearse::rehearse;
+use assay_workload::{Freeze, ScheduleError, Timeline};
+use proptest::prelude::*;
+
+use crate::fixtures::{self, flat, phase, ramp, seconds};
+
+fn total(workload: &Workload) -> f64 {
+    Timeline::new(workload).unwrap().total().unwrap().as_secs_f64()
+}
+
+fn any_phase() -> impl Strategy<Value = Phase> {
+    let goal = (
+        prop::option::of(1u64..10_000_000),
+        prop::option::of(1u64..100_000),
+        prop::option::of(1u64..100_000_000),
+    );
+    (goal, 0.01f64..1.0, 0.01f64..1.0, 0.0f64..1.9, 0.0f64..1.9, prop::bool::weighted(0.2)).prop_map(
+        |((micros, transactions, fill_bytes), l0, l1, r0, r1, wait_for_freeze)| {
+            let none = micros.is_none() && transactions.is_none() && fill_bytes.is_none();
+            let micros = micros.or(none.then_some(1_000_000));
+            let goal = Goal {
+                duration: micros.map(|m| Duration::from_micros(m * 100)),
+                transactions,
+                fill_bytes,
+                errors: None,
+            };
+            Phase { goal, load: ramp(l0, l1), recurrence: ramp(r0, r1), wait_for_freeze, ..phase("p", 0.0) }
+        },
+    )
+}
+
+fn any_working_set() -> impl Strategy<Value = WorkingSet> {
+    prop_oneof![
+        (1u64..1000).prop_map(|s| WorkingSet::FrozenAfter(seconds(s))),
+        (1u64..10_000).prop_map(WorkingSet::FrozenAtFill),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_rehearsal_takes_the_time_it_was_given(
+        phases in prop::collection::vec(any_phase(), 1..6), working_set in any_working_set(), millis in 1000u64..200_000,
+    ) {
+        let mut workload = fixtures::small();
+        workload.schedule.phases = phases;
+        workload.schedule.working_set = working_set;
+        let wanted = Duration::from_millis(millis);
+        let (rehearsal, scale) = rehearse(&workload, wanted).unwrap();
+        prop_assert!((total(&rehearsal) - wanted.as_secs_f64()).abs() < 1e-3, "{} {}", total(&rehearsal), scale);
+        prop_assert!((scale - wanted.as_secs_f64() / total(&workload)).abs() < 1e-9 * scale);
+    }
+}
+
+#[test]
+fn every_phase_of_the_listings_shrinks_alike() {
+    for workload in [fixtures::image_listing(), fixtures::mixed_listing()] {
+        let (rehearsal, scale) = rehearse(&workload, seconds(60)).unwrap();
+        let (long, short) = (Timeline::new(&workload).unwrap(), Timeline::new(&rehearsal).unwrap());
+        for (long, short) in long.phases().iter().zip(short.phases()) {
+            let (long_end, short_end) = (long.end.unwrap().as_secs_f64(), short.end.unwrap().as_secs_f64());
+            assert!((short_end - long_end * scale).abs() < 1e-5, "{}: {short_end}", short.name);
+            let (long, short) = (long.expected.unwrap(), short.expected.unwrap());
+            assert!((short.requests - long.requests * scale).abs() < 0.01);
+            assert!((short.offered_dhr() - long.offered_dhr()).abs() < 1e-9);
+            assert_eq!(short.peak_request_rate, long.peak_request_rate, "rates stay");
+        }
+        let (Freeze::At(long), Freeze::At(short)) = (long.freeze(), short.freeze()) else {
+            panic!("never frozen")
+        };
+        assert!((short.as_secs_f64() - long.as_secs_f64() * scale).abs() < 1e-6);
+        assert_eq!(rehearsal.robots, workload.robots);
+        assert_eq!(rehearsal.contents, workload.contents);
+    }
+}
+
+#[test]
+fn best_effort_scales_what_has_a_length() {
+    let mut workload = fixtures::small();
+    workload.robots[0].pace = Pace::BestEffort;
+    let count = Phase { goal: Goal { transactions: Some(500), ..Goal::default() }, ..phase("b", 0.0) };
+    workload.schedule.phases.push(count.clone());
+    let (rehearsal, scale) = rehearse(&workload, seconds(10)).unwrap();
+    assert_eq!(scale, 0.1);
+    assert_eq!(rehearsal.schedule.phases[0].goal.duration, Some(seconds(10)));
+    assert_eq!(rehearsal.schedule.phases[1].goal.transactions, Some(50));
+    workload.schedule.phases = vec![count];
+    assert!(matches!(rehearse(&workload, seconds(10)), Err(ScheduleError::Rehearsal { .. })));
+}
+
+#[test]
+fn what_cannot_be_rehearsed_says_why() {
+    assert!(matches!(rehearse(&fixtures::small(), Duration::ZERO), Err(ScheduleError::Rehearsal { .. })));
+    let mut workload = fixtures::small();
+    workload.schedule.phases = vec![Phase { goal: Goal::default(), load: flat(1.0), ..phase("x", 0.0) }];
+    assert!(matches!(rehearse(&workload, seconds(1)), Err(ScheduleError::NeverEnds { .. })));
+}
