@@ -213,7 +213,6 @@ fn run(workload: &Workload, options: Options) -> Run {
 fn check_sums(counts: &RobotCounts) {
     assert_eq!(counts.due, counts.sent + counts.unsent + counts.not_reached, "{counts:#?}");
     assert_eq!(counts.sent, counts.completed + counts.error_total(), "{counts:#?}");
-    assert_eq!(counts.connections_opened, counts.connections_closed, "{counts:#?}");
     assert_eq!(counts.basic, counts.hits + counts.collapsed + counts.revalidated + counts.misses, "{counts:#?}");
 }
 
@@ -226,6 +225,7 @@ fn best_effort_robots_do_what_the_phase_asks_for() {
     assert!(counts.completed >= 40);
     assert_eq!(counts.completed, run.server.requests().len() as u64);
     assert_eq!(counts.body_bytes_in, counts.completed * 3000);
+    assert_eq!(counts.connections_opened, counts.connections_closed);
     assert_eq!(counts.misses, counts.basic, "an origin that answers itself is a miss");
     // Ten uses a connection, and the last of them says so.
     let requests = run.server.requests();
@@ -273,9 +273,11 @@ fn pages_bring_their_embedded_objects() {
         let run = run(&workload, Options::default());
         let counts = run.total();
         check_sums(&counts);
-        assert_eq!((counts.error_total(), counts.not_reached), (0, 0), "{limit:?}");
-        assert_eq!(counts.completed, 4 * counts.pages, "{limit:?}");
-        assert_eq!(counts.due_basic_bytes, counts.pages * (3000 + 3 * 500), "{limit:?}");
+        // Only the pages that are under way when the phase ends may lack something: one for each robot.
+        assert_eq!(counts.error_total(), 0, "{limit:?}");
+        assert!(counts.not_reached <= 4 * 3 && counts.due <= 4 * (counts.pages + 4), "{limit:?}: {counts:?}");
+        assert_eq!(counts.due % 4, 0, "{limit:?}");
+        assert_eq!(counts.due_basic_bytes, counts.due / 4 * (3000 + 3 * 500), "{limit:?}");
     }
 }
 
