@@ -1,1 +1,540 @@
-//! What the charts show.
+//! What the charts show: series over time, and response time against rate.
+//!
+//! Intervals that begin in the same second are put together over phases. A long run is shown in coarser
+//! steps; a percentile of a step is that of its merged histograms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::RobotLevels;
+use assay_record::series::Series;
+use serde::Serialize;
+
+use crate::document::Summary;
+use crate::words;
+
+/// Steps that a chart shows at most.
+const MOST_STEPS: u64 = 900;
+
+/// Everything that the page's script draws.
+#[derive(Debug, Serialize)]
+pub(crate) struct Charts {
+    /// Phases that ran, in seconds since the start of the run.
+    pub phases: Vec<Band>,
+    /// Length of a step in seconds.
+    pub step_s: f64,
+    /// Middle of every step, in seconds.
+    pub time: Vec<f64>,
+    pub charts: Vec<Chart>,
+}
+
+/// A phase on the time axis.
+#[derive(Debug, Serialize)]
+pub(crate) struct Band {
+    pub name: String,
+    pub start: f64,
+    pub end: f64,
+}
+
+/// One chart.
+#[derive(Debug, Serialize)]
+pub(crate) struct Chart {
+    pub id: &'static str,
+    /// Heading of the page that it stands under.
+    pub section: &'static str,
+    pub title: &'static str,
+    /// One sentence: what is seen here.
+    pub about: &'static str,
+    pub unit: &'static str,
+    pub kind: Kind,
+    /// The y axis is logarithmic.
+    pub log: bool,
+    /// Against a rate: what the x axis says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x_label: Option<&'static str>,
+    pub lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Over time; values are in the order of [`Charts::time`].
+    Time,
+    /// Points; each line has its own x.
+    Scatter,
+}
+
+/// One line of a chart.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line {
+    pub name: String,
+    /// What colour it has, by meaning.
+    pub role: &'static str,
+    pub dashed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x: Option<Vec<Option<f64>>>,
+    pub values: Vec<Option<f64>>,
+}
+
+/// What happened in one step.
+#[derive(Default)]
+struct Step<'a> {
+    /// Length of what was measured in it, by the start of the interval.
+    lengths: BTreeMap<u64, u64>,
+    robots: RobotCounts,
+    origins: OriginCounts,
+    hit: Vec<&'a SparseHistogram>,
+    miss: Vec<&'a SparseHistogram>,
+    lateness: Vec<&'a SparseHistogram>,
+    origin_service: Vec<&'a SparseHistogram>,
+    levels: RobotLevels,
+    origin_connections: u64,
+    /// CPU and watched time in microseconds, and resident memory, by role.
+    roles: BTreeMap<&'a str, (u64, u64, u64)>,
+}
+
+impl Step<'_> {
+    fn seconds(&self) -> f64 {
+        self.lengths.values().sum::<u64>() as f64 / 1000.0
+    }
+
+    fn per_second(&self, count: u64) -> Option<f64> {
+        let seconds = self.seconds();
+        (seconds > 0.0).then(|| count as f64 / seconds)
+    }
+}
+
+fn ratio_percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
+}
+
+/// Five significant digits are more than a pixel shows and keep the page small.
+fn short(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let digits = 4 - value.abs().log10().floor() as i32;
+    if digits >= 0 {
+        let scale = 10f64.powi(digits);
+        (value * scale).round() / scale
+    } else {
+        value.round()
+    }
+}
+
+/// Some merged histograms: what a chart needs of them.
+struct Merged {
+    count: u64,
+    sum_us: u64,
+    max_us: u64,
+    /// (lowest value of the bucket, count), ascending.
+    buckets: Vec<(u64, u64)>,
+}
+
+impl Merged {
+    fn of<'a>(histograms: impl Iterator<Item = &'a SparseHistogram>) -> Self {
+        let (mut sum_us, mut max_us) = (0, 0);
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for histogram in histograms {
+            sum_us += histogram.sum_us;
+            max_us = max_us.max(histogram.max_us);
+            all.extend_from_slice(&histogram.buckets);
+        }
+        all.sort_unstable();
+        all.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        Self { count: all.iter().map(|bucket| bucket.1).sum(), sum_us, max_us, buckets: all }
+    }
+
+    fn mean_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_us as f64 / self.count as f64)
+    }
+
+    fn quantile_us(&self, quantile: f64, ruler: &Histogram) -> Option<f64> {
+        let wanted = ((self.count as f64 * quantile).ceil() as u64).max(1);
+        let mut upto = 0;
+        for (low_us, count) in &self.buckets {
+            upto += count;
+            if upto >= wanted {
+                return Some(ruler.bucket_high_us(*low_us).min(self.max_us) as f64);
+            }
+        }
+        None
+    }
+}
+
+/// Makes all charts of a run.
+pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
+    let last_ms = series
+        .robots
+        .iter()
+        .map(|interval| interval.start_ms + interval.length_ms)
+        .chain(summary.phases.iter().filter_map(|phase| phase.end_ms))
+        .max()
+        .unwrap_or(0);
+    let step_ms = last_ms.div_ceil(1000).div_ceil(MOST_STEPS).max(1) * 1000;
+    let steps = steps(series, step_ms, last_ms.div_ceil(step_ms));
+    let time = (0..steps.len()).map(|index| (index as f64 + 0.5) * step_ms as f64 / 1000.0).collect();
+    let seconds = |ms: u64| ms as f64 / 1000.0;
+    let phases = summary
+        .phases
+        .iter()
+        .filter_map(|phase| {
+            Some(Band {
+                name: phase.name.clone(),
+                start: seconds(phase.start_ms?),
+                end: seconds(phase.end_ms?),
+            })
+        })
+        .collect();
+    Charts { phases, step_s: step_ms as f64 / 1000.0, time, charts: all(&steps, words::is_direct(summary)) }
+}
+
+fn steps(series: &Series, step_ms: u64, count: u64) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = (0..count).map(|_| Step::default()).collect();
+    let index = |start_ms: u64| usize::try_from(start_ms / step_ms).unwrap_or(usize::MAX);
+    for interval in &series.robots {
+        let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
+        let length = step.lengths.entry(interval.start_ms).or_default();
+        *length = (*length).max(interval.length_ms);
+        step.robots.merge(&interval.counts);
+        step.hit.push(&interval.hit.response);
+        step.miss.push(&interval.miss.response);
+        step.lateness.push(&interval.lateness);
+        let levels = &mut step.levels;
+        levels.waiting = levels.waiting.max(interval.levels.waiting);
+        levels.in_flight = levels.in_flight.max(interval.levels.in_flight);
+        levels.connections = levels.connections.max(interval.levels.connections);
+    }
+    for interval in &series.origins {
+        let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
+        step.origins.merge(&interval.counts);
+        step.origin_service.push(&interval.service);
+        step.origin_connections = step.origin_connections.max(interval.connections);
+    }
+    for interval in &series.host {
+        let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
+        let role = step.roles.entry(interval.role.as_str()).or_default();
+        role.0 += interval.cpu_us;
+        role.1 += interval.length_ms * 1000;
+        role.2 = role.2.max(interval.rss_bytes);
+    }
+    steps
+}
+
+fn line(
+    name: impl Into<String>,
+    role: &'static str,
+    steps: &[Step<'_>],
+    value: impl Fn(&Step<'_>) -> Option<f64>,
+) -> Line {
+    let values = steps.iter().map(|step| value(step).map(short)).collect();
+    Line { name: name.into(), role, dashed: false, x: None, values }
+}
+
+fn dashed(mut line: Line) -> Line {
+    line.dashed = true;
+    line
+}
+
+fn time_chart(
+    section: &'static str,
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    about: &'static str,
+    lines: Vec<Line>,
+) -> Chart {
+    Chart { id, section, title, about, unit, kind: Kind::Time, log: false, x_label: None, lines }
+}
+
+fn logarithmic(mut chart: Chart) -> Chart {
+    chart.log = true;
+    chart
+}
+
+fn all(steps: &[Step<'_>], direct: bool) -> Vec<Chart> {
+    let mut charts = load(steps);
+    charts.extend(response(steps));
+    if !direct {
+        charts.extend(hit_ratios(steps));
+    }
+    charts.extend(against_rate(steps));
+    charts.extend(connections(steps));
+    charts.extend(errors(steps));
+    charts.extend(resources(steps));
+    charts.push(lateness(steps));
+    charts
+}
+
+fn load(steps: &[Step<'_>]) -> Vec<Chart> {
+    vec![
+        time_chart(
+            "Load",
+            "rate",
+            "Request rate",
+            "requests/s",
+            "What was due, what was answered without error, and what reached the origins.",
+            vec![
+                dashed(line("offered", "offered", steps, |s| s.per_second(s.robots.due))),
+                line("answered", "all", steps, |s| s.per_second(s.robots.completed)),
+                line("at the origins", "origin", steps, |s| s.per_second(s.origins.requests)),
+            ],
+        ),
+        time_chart(
+            "Load",
+            "bandwidth",
+            "Bandwidth",
+            "Mbit/s",
+            "Bytes on the wire, heads included, in millions of bits.",
+            vec![
+                line("to the robots", "all", steps, |s| {
+                    s.per_second(s.robots.wire_bytes_in).map(|bytes| bytes * 8.0 / 1e6)
+                }),
+                line("from the origins", "origin", steps, |s| {
+                    s.per_second(s.origins.wire_bytes_out).map(|bytes| bytes * 8.0 / 1e6)
+                }),
+            ],
+        ),
+    ]
+}
+
+fn response(steps: &[Step<'_>]) -> Vec<Chart> {
+    let ruler = Histogram::new();
+    let lines = |value: &dyn Fn(&Merged) -> Option<f64>| {
+        let ms = |merged: Merged| value(&merged).map(|us| us / 1000.0);
+        vec![
+            line("all", "all", steps, |s| ms(Merged::of(s.hit.iter().chain(&s.miss).copied()))),
+            line("hits", "hit", steps, |s| ms(Merged::of(s.hit.iter().copied()))),
+            line("misses", "miss", steps, |s| ms(Merged::of(s.miss.iter().copied()))),
+        ]
+    };
+    let about =
+        "From when a request was due to the last byte of its answer, by the second in which it ended.";
+    let chart = |id, title, lines| logarithmic(time_chart("Response time", id, title, "ms", about, lines));
+    vec![
+        chart("response-mean", "Mean response time", lines(&Merged::mean_us)),
+        chart("response-p50", "Median response time", lines(&|merged| merged.quantile_us(0.5, &ruler))),
+        chart("response-p99", "99th percentile", lines(&|merged| merged.quantile_us(0.99, &ruler))),
+    ]
+}
+
+fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
+    let documents = vec![
+        dashed(line("offered", "offered", steps, |s| {
+            ratio_percent(s.robots.offered_hits, s.robots.due_basic)
+        })),
+        line("ideal", "ideal", steps, |s| ratio_percent(s.robots.ideal_hits, s.robots.ideal_basic)),
+        line("measured", "hit", steps, |s| {
+            let hidden = s.origins.validated_basic.saturating_sub(s.robots.revalidated);
+            let hits = (s.robots.hits + s.robots.collapsed).saturating_sub(hidden);
+            ratio_percent(hits, s.robots.basic)
+        }),
+    ];
+    let bytes = vec![
+        dashed(line("offered", "offered", steps, |s| {
+            ratio_percent(s.robots.offered_hit_bytes, s.robots.due_basic_bytes)
+        })),
+        line("ideal", "ideal", steps, |s| {
+            ratio_percent(s.robots.ideal_hit_bytes, s.robots.ideal_basic_bytes)
+        }),
+        line("measured", "hit", steps, |s| {
+            let hidden = s.origins.validated_basic_bytes.saturating_sub(s.robots.revalidated_bytes);
+            let bytes = (s.robots.hit_bytes + s.robots.collapsed_bytes).saturating_sub(hidden);
+            ratio_percent(bytes, s.robots.basic_bytes)
+        }),
+    ];
+    let about =
+        "Of plain GETs: what the stream offers, what an infinite cache would reach, what was reached.";
+    vec![
+        time_chart("Hit ratio", "dhr", "Document hit ratio", "%", about, documents),
+        time_chart("Hit ratio", "bhr", "Byte hit ratio", "%", about, bytes),
+    ]
+}
+
+fn against_rate(steps: &[Step<'_>]) -> Vec<Chart> {
+    let client = line("all", "all", steps, |s| {
+        Merged::of(s.hit.iter().chain(&s.miss).copied()).mean_us().map(|us| us / 1000.0)
+    });
+    let client_rate = steps.iter().map(|s| s.per_second(s.robots.completed).map(short)).collect();
+    let origin = line("origins", "origin", steps, |s| {
+        Merged::of(s.origin_service.iter().copied()).mean_us().map(|us| us / 1000.0)
+    });
+    let origin_rate = steps.iter().map(|s| s.per_second(s.origins.responses).map(short)).collect();
+    let scatter = |id, title, about, x_label, line: Line, x| Chart {
+        id,
+        section: "Response time against rate",
+        title,
+        about,
+        unit: "ms",
+        kind: Kind::Scatter,
+        log: false,
+        x_label: Some(x_label),
+        lines: vec![Line { x: Some(x), ..line }],
+    };
+    vec![
+        scatter(
+            "response-rate",
+            "At the robots",
+            "A point per step: mean response time against answers per second. A wall on the right is saturation.",
+            "answers/s",
+            client,
+            client_rate,
+        ),
+        scatter(
+            "origin-rate",
+            "At the origins",
+            "A point per step: mean time to answer, think time included, against answers per second.",
+            "answers/s",
+            origin,
+            origin_rate,
+        ),
+    ]
+}
+
+fn connections(steps: &[Step<'_>]) -> Vec<Chart> {
+    let level = |value: u64| Some(value as f64);
+    vec![
+        time_chart(
+            "Connections and queues",
+            "connections",
+            "Concurrent connections",
+            "connections",
+            "Open at the end of each second, on both sides.",
+            vec![
+                line("robots", "all", steps, |s| level(s.levels.connections)),
+                line("origins", "origin", steps, |s| level(s.origin_connections)),
+            ],
+        ),
+        time_chart(
+            "Connections and queues",
+            "waiting",
+            "Under way and waiting",
+            "requests",
+            "Sent and not yet answered, and due but waiting for a connection, at the end of each second.",
+            vec![
+                line("under way", "all", steps, |s| level(s.levels.in_flight)),
+                line("waiting", "error", steps, |s| level(s.levels.waiting)),
+            ],
+        ),
+    ]
+}
+
+fn errors(steps: &[Step<'_>]) -> Option<Chart> {
+    let kinds: BTreeSet<_> = steps.iter().flat_map(|step| step.robots.errors.keys().copied()).collect();
+    let roles = ["error", "miss", "ideal", "all", "hit", "origin", "offered"];
+    let lines: Vec<Line> = kinds
+        .into_iter()
+        .zip(roles.iter().cycle())
+        .map(|(kind, role)| {
+            line(kind.name(), role, steps, |s| s.per_second(s.robots.errors.get(&kind).copied().unwrap_or(0)))
+        })
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let about = "Requests that ended in an error, by class.";
+    Some(time_chart("Errors", "errors", "Errors", "errors/s", about, lines))
+}
+
+fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
+    let known = [("proxy", "proxy"), ("robots", "all"), ("origins", "origin"), ("host", "offered")];
+    let present = known.iter().filter(|(name, _)| steps.iter().any(|step| step.roles.contains_key(name)));
+    let present: Vec<_> = present.copied().collect();
+    if present.is_empty() {
+        return Vec::new();
+    }
+    let cpu = present
+        .iter()
+        .map(|&(name, role)| {
+            let cores = line(label(name), role, steps, |s| {
+                let (cpu_us, watched_us, _) = s.roles.get(name)?;
+                (*watched_us > 0).then(|| *cpu_us as f64 / *watched_us as f64)
+            });
+            if name == "host" { dashed(cores) } else { cores }
+        })
+        .collect();
+    let memory = present
+        .iter()
+        .filter(|(name, _)| *name != "host")
+        .map(|&(name, role)| {
+            line(label(name), role, steps, |s| s.roles.get(name).map(|used| used.2 as f64 / 1e6))
+        })
+        .collect();
+    vec![
+        time_chart(
+            "Resources",
+            "cpu",
+            "Processors used",
+            "processors",
+            "Processor time per time, user and system. 1 is one processor all the time.",
+            cpu,
+        ),
+        time_chart(
+            "Resources",
+            "memory",
+            "Memory",
+            "MB",
+            "Resident memory of each role's processes.",
+            memory,
+        ),
+    ]
+}
+
+fn label(role: &str) -> &str {
+    if role == "host" { "whole machine" } else { role }
+}
+
+fn lateness(steps: &[Step<'_>]) -> Chart {
+    let ruler = Histogram::new();
+    let at = |quantile| {
+        let ruler = &ruler;
+        move |s: &Step<'_>| Merged::of(s.lateness.iter().copied()).quantile_us(quantile, ruler)
+    };
+    logarithmic(time_chart(
+        "Can the numbers be trusted?",
+        "lateness",
+        "Lateness of Assay itself",
+        "µs",
+        "How much later than its time a request was sent, though the robot's own rules would have let it go.",
+        vec![line("median", "all", steps, at(0.5)), line("99th percentile", "miss", steps, at(0.99))],
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_percentiles_are_those_of_the_histogram() {
+        let (mut one, mut other) = (Histogram::new(), Histogram::new());
+        for value in 0..5000u64 {
+            if value % 3 == 0 { one.record(value * value) } else { other.record(value * 7) }
+        }
+        let (first, second) = (one.to_sparse(), other.to_sparse());
+        let merged = Merged::of([&first, &second].into_iter());
+        one.merge(&other);
+        assert_eq!(merged.count, one.count());
+        assert_eq!(merged.mean_us(), one.mean_us());
+        for quantile in [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0] {
+            let expected = one.quantile_us(quantile).map(|us| us as f64);
+            assert_eq!(merged.quantile_us(quantile, &one), expected, "{quantile}");
+        }
+        assert_eq!(Merged::of(std::iter::empty()).quantile_us(0.5, &one), None);
+    }
+
+    #[test]
+    fn values_keep_five_digits() {
+        assert_eq!(short(123_456.0), 123_460.0 - 4.0);
+        assert_eq!(short(0.123_456_7), 0.123_46);
+        assert_eq!(short(12.345_678), 12.346);
+        assert_eq!(short(0.0), 0.0);
+        assert_eq!(short(f64::NAN), 0.0);
+    }
+}

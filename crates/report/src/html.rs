@@ -3,24 +3,173 @@
 use std::path::PathBuf;
 
 use assay_record::dir::RunDir;
+use assay_record::error_kind::ErrorExample;
 use assay_record::series::Series;
+use minijinja::value::Serde;
+use minijinja::{Environment, Value};
+use serde::Serialize;
 
+use crate::charts::{self, Charts};
 use crate::error::ReportError;
-use crate::summary::Summary;
+use crate::format;
+use crate::page;
+use crate::summary::{Mood, Summary, Topic};
+use crate::words;
 
-/// Writes `report.html` (and `summary.json`) into the run directory and says where the report is.
+const TEMPLATE: &str = include_str!("../assets/report.html");
+const STYLE: &str = include_str!("../assets/report.css");
+const SCRIPT: &str = include_str!("../assets/report.js");
+const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
+
+/// Writes `report.html` and `summary.json` into the run directory; says where the report is.
 pub fn write(dir: &RunDir) -> Result<PathBuf, ReportError> {
     let (info, series) = (dir.read_info()?, Series::read(dir)?);
     let summary = Summary::from_parts(dir, &info, &series, dir.is_unfinished()?);
     summary.write(dir)?;
     let path = dir.report_path();
-    dir.write_whole(&path, page(&summary, &series)?.as_bytes())?;
+    dir.write_whole(&path, render(dir, &summary, &series)?.as_bytes())?;
     Ok(path)
 }
-fn page(summary: &Summary, _series: &Series) -> Result<String, ReportError> {
-    Ok(format!(
-        "<pre>{}</pre>",
-        crate::terminal::render(summary, &crate::terminal::Style { colour: false, width: 140 })
-            .replace('<', "&lt;")
-    ))
+
+/// What the template reads.
+#[derive(Serialize)]
+struct Page<'a> {
+    summary: &'a Summary,
+    headline: String,
+    target: String,
+    findings: Vec<FindingView<'a>>,
+    started: String,
+    rehearsed: Option<String>,
+    tiles: Vec<page::Tile>,
+    sections: Vec<Section<'a>>,
+    errors: Vec<ErrorView<'a>>,
+    phase_tables: Vec<page::TableView>,
+    percentiles: page::TableView,
+    schedule: page::TableView,
+    workload: Vec<page::Fact>,
+    setup: Vec<page::Fact>,
+    placement: Vec<page::Fact>,
+    counters: Vec<page::Fact>,
+    commands: Vec<page::Fact>,
+    files: Vec<page::FileView>,
+    /// These three are our own text and go in as they are.
+    style: Value,
+    script: Value,
+    data: Value,
+}
+
+/// A question and its answer.
+#[derive(Serialize)]
+struct FindingView<'a> {
+    question: &'static str,
+    mood: Mood,
+    text: &'a str,
+}
+
+/// A heading and the charts under it.
+#[derive(Serialize)]
+struct Section<'a> {
+    name: &'static str,
+    charts: Vec<ChartHead<'a>>,
+}
+
+/// What stands around a chart.
+#[derive(Serialize)]
+struct ChartHead<'a> {
+    id: &'a str,
+    title: &'a str,
+    about: &'a str,
+    unit: &'a str,
+}
+
+/// An error class that occurred.
+#[derive(Serialize)]
+struct ErrorView<'a> {
+    kind: &'a str,
+    count: String,
+    words: &'a str,
+    example: Option<&'a ErrorExample>,
+}
+
+fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, ReportError> {
+    let charts = charts::charts(summary, series);
+    let mut environment = Environment::new();
+    // The name's ending turns escaping on.
+    environment.add_template("report.html", TEMPLATE)?;
+    let page = Page {
+        summary,
+        headline: format!("{} → {}", summary.workload, words::target(summary)),
+        target: words::target(summary),
+        findings: findings(summary),
+        started: format::date(summary.started_unix_ms),
+        rehearsed: words::rehearsed(summary.workload_info.scale),
+        tiles: page::tiles(summary),
+        sections: sections(&charts),
+        errors: errors(summary),
+        phase_tables: page::phase_tables(summary),
+        percentiles: page::percentile_table(summary),
+        schedule: page::schedule(summary),
+        workload: page::workload(summary),
+        setup: page::setup(summary),
+        placement: page::placement(summary),
+        counters: page::counters(summary),
+        commands: page::repeat_commands(summary),
+        files: page::files(dir),
+        style: Value::from_safe_string(format!("{UPLOT_STYLE}\n{STYLE}")),
+        script: Value::from_safe_string(format!("{UPLOT}\n{SCRIPT}")),
+        data: Value::from_safe_string(embedded_json(&charts)?),
+    };
+    Ok(environment.get_template("report.html")?.render(Serde(page))?)
+}
+
+/// JSON that can stand inside a script element: nothing in it can end the element.
+fn embedded_json(charts: &Charts) -> Result<String, ReportError> {
+    let json = serde_json::to_string(charts)?;
+    Ok(json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
+}
+
+/// Headings in the order of their first chart, each with its charts.
+fn sections(charts: &Charts) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    for chart in &charts.charts {
+        let head = ChartHead { id: chart.id, title: chart.title, about: chart.about, unit: chart.unit };
+        match sections.iter_mut().find(|section| section.name == chart.section) {
+            Some(section) => section.charts.push(head),
+            None => sections.push(Section { name: chart.section, charts: vec![head] }),
+        }
+    }
+    sections
+}
+
+/// The verdict as questions and answers.
+fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
+    let question = |topic| match topic {
+        Topic::Test => "What was tested?",
+        Topic::Speed => "Did it keep up?",
+        Topic::Savings => "What did it save?",
+        Topic::Correctness => "Was anything wrong?",
+        Topic::Trust => "Can it be trusted?",
+    };
+    let findings = summary.verdict.iter();
+    findings
+        .map(|finding| FindingView {
+            question: question(finding.about),
+            mood: finding.mood,
+            text: &finding.text,
+        })
+        .collect()
+}
+
+/// Every error class that occurred, in words, with its first example.
+fn errors(summary: &Summary) -> Vec<ErrorView<'_>> {
+    let kinds = summary.total.errors.by_kind.iter();
+    kinds
+        .map(|(kind, count)| ErrorView {
+            kind,
+            count: format::count(*count),
+            words: words::kind_words(kind),
+            example: summary.examples.iter().find(|example| example.kind.name() == kind),
+        })
+        .collect()
 }

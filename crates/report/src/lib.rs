@@ -11,6 +11,7 @@ mod error;
 mod figures;
 mod format;
 pub mod html;
+mod page;
 mod repeat;
 pub mod summary;
 mod tally;

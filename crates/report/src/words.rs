@@ -2,7 +2,7 @@
 
 use assay_record::run::RunInfo;
 
-use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
+use crate::document::{Figures, Finding, Mood, Summary, Topic};
 use crate::format::{self, count, duration_s, percent, share, time_ms};
 
 /// Share of requests unsent up to which a target is said to have kept up.
@@ -95,19 +95,13 @@ fn speed(summary: &Summary) -> Finding {
         _ => String::new(),
     };
     let unsent = total.unsent as f64 / total.due as f64;
+    let it = if is_direct(summary) { "They" } else { "It" };
     if unsent <= KEPT_UP_UNSENT {
-        let rate = total
-            .rate
-            .measured
-            .map_or_else(String::new, |r| format!(", {} per second on average", format::number(r)));
-        return finding(
-            Topic::Speed,
-            Mood::Good,
-            format!(
-                "It kept up: {} of what was due was sent{rate}.{times}",
-                if total.unsent == 0 { "all".to_owned() } else { "nearly all".to_owned() }
-            ),
-        );
+        let rate = total.rate.measured.map(format::number);
+        let rate = rate.map_or_else(String::new, |rate| format!(", {rate} answers per second on average"));
+        let all = if total.unsent == 0 { "all" } else { "nearly all" };
+        let text = format!("{it} kept up: {all} requests that came due were sent{rate}.{times}");
+        return finding(Topic::Speed, Mood::Good, text);
     }
     let worst = summary.phases.iter().max_by_key(|phase| phase.figures.unsent);
     let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
@@ -121,7 +115,7 @@ fn speed(summary: &Summary) -> Finding {
         Topic::Speed,
         Mood::Bad,
         format!(
-            "It did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{bound}",
+            "{it} did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{bound}",
             count(total.unsent),
             count(total.due),
             share(total.unsent, total.due),
@@ -277,11 +271,7 @@ pub(crate) fn kind_words(kind: &str) -> &str {
 pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     let total = &summary.total;
-    for phase in &summary.phases {
-        if let Some(warning) = far_from_ideal(summary, phase) {
-            warnings.push(warning);
-        }
-    }
+    warnings.extend(far_from_ideal(summary));
     if let (Some(late), Some(response)) = (total.lateness_us.p99, total.response_time_ms.all.p50)
         && late > LATE_US
         && late as f64 > response * 100.0
@@ -301,32 +291,48 @@ pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     warnings
 }
 
-fn far_from_ideal(summary: &Summary, phase: &PhaseFigures) -> Option<String> {
-    let figures = &phase.figures;
-    let (ideal, measured) = (figures.dhr.ideal?, figures.dhr.measured?);
-    if figures.basic < ENOUGH_BASIC || (ideal - measured).abs() <= IDEAL_GAP || is_direct(summary) {
-        return None;
+/// One warning for all phases that are far below ideal, one for those far above.
+fn far_from_ideal(summary: &Summary) -> Vec<String> {
+    let (mut below, mut above) = (Vec::new(), Vec::new());
+    for phase in &summary.phases {
+        let ratio = &phase.figures.dhr;
+        let (Some(ideal), Some(measured)) = (ratio.ideal, ratio.measured) else { continue };
+        let gap = ideal - measured;
+        if phase.figures.basic >= ENOUGH_BASIC && gap.abs() > IDEAL_GAP && !is_direct(summary) {
+            let side = if gap > 0.0 { &mut below } else { &mut above };
+            side.push(format!(
+                "{} ({} % of {} %)",
+                phase.name,
+                percent(Some(measured)),
+                percent(Some(ideal))
+            ));
+        }
     }
-    let points = (ideal - measured).abs() * 100.0;
-    let side = if ideal > measured { "below" } else { "above" };
-    let why = match summary.target.notes.as_slice() {
-        [] => "its description declares nothing that explains this".to_owned(),
-        notes => format!("what it declares: {}", notes.join(" ")),
+    let declared = match summary.target.notes.as_slice() {
+        [] => "its description declares nothing that explains this.".to_owned(),
+        notes => format!("its description declares: {}", notes.join(" ")),
     };
-    Some(format!(
-        "In phase {} its hit ratio ({} %) is {points:.1} points {side} ideal ({} %); {why}.",
-        phase.name,
-        percent(Some(measured)),
-        percent(Some(ideal)),
-        why = why.trim_end_matches('.'),
-    ))
+    let say = |phases: Vec<String>, side: &str| {
+        let these = if phases.len() == 1 { "phase" } else { "phases" };
+        let points = IDEAL_GAP * 100.0;
+        let list = phases.join(", ");
+        format!("The hit ratio is more than {points:.0} points {side} ideal in {these} {list}; {declared}")
+    };
+    let mut warnings = Vec::new();
+    if !below.is_empty() {
+        warnings.push(say(below, "below"));
+    }
+    if !above.is_empty() {
+        warnings.push(say(above, "above"));
+    }
+    warnings
 }
 
 /// What explains the numbers without being wrong.
 pub(crate) fn notes(info: &RunInfo, total: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(scale) = rehearsed(info.workload.scale) {
-        notes.push(format!("This was a rehearsal ({scale}): durations and volumes of the schedule are scaled, rates, sizes and probabilities are not."));
+        notes.push(format!("This run was {scale}: durations and volumes of the schedule are scaled, rates, sizes and probabilities are not."));
     }
     let given = info.target.memory_bytes.unwrap_or(0) + info.target.disk_bytes.unwrap_or(0);
     if given > 0 && total.basic > 0 && total.origins.body_bytes < given {

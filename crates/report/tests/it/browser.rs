@@ -1,1 +1,107 @@
-//! The page in a browser.
+//! The page in a real browser: every chart is drawn, every download works, no name can do harm.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use assay_report::html;
+
+use crate::synthetic::{self, HOSTILE, Run, Story};
+
+/// A Chromium to test with. Without one the test says that it is skipped, except where
+/// `ASSAY_REQUIRE_REAL=1` asks for the real thing: there it fails.
+fn chromium() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = std::env::split_paths(&path)
+        .flat_map(|directory| names.map(|name| directory.join(name)))
+        .find(|candidate| candidate.is_file());
+    if found.is_none() {
+        assert!(
+            std::env::var("ASSAY_REQUIRE_REAL").as_deref() != Ok("1"),
+            "no Chromium in PATH, and ASSAY_REQUIRE_REAL=1 wants one: apt-get install chromium"
+        );
+        eprintln!("skipped: no Chromium in PATH (apt-get install chromium)");
+    }
+    found
+}
+
+/// Opens a page, runs `script` in it once it is loaded, and gives back the document as it then is.
+fn dom_after(chromium: &Path, run: &Run, script: &str, extra: &[&str]) -> String {
+    let report = html::write(&run.dir).unwrap();
+    let page = std::fs::read_to_string(&report).unwrap();
+    let probe = format!("<script>addEventListener('load', () => {{ {script} }});</script></body>");
+    let tested = run.dir.path().join("tested.html");
+    std::fs::write(&tested, page.replacen("</body>", &probe, 1)).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(chromium)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--no-first-run", "--window-size=1300,2000", "--virtual-time-budget=4000"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(extra)
+        .arg("--dump-dom")
+        .arg(format!("file://{}", tested.display()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(dom.contains("</html>"), "no page came: {}", String::from_utf8_lossy(&output.stderr));
+    dom
+}
+
+fn figures(dom: &str) -> Vec<&str> {
+    dom.split("<figure class=\"chart").skip(1).map(|rest| rest.split('>').next().unwrap()).collect()
+}
+
+#[test]
+fn every_chart_is_drawn_without_an_error_and_its_numbers_can_be_downloaded() {
+    let Some(chromium) = chromium() else { return };
+    let click_all = "document.querySelectorAll('button.csv').forEach((button) => button.click());";
+    let dom = dom_after(&chromium, &synthetic::run(Story::Troubled), click_all, &[]);
+    assert!(!dom.contains("data-script-error"), "{}", dom.lines().nth(1).unwrap_or_default());
+    let figures = figures(&dom);
+    assert!(figures.len() >= 15, "{figures:?}");
+    for figure in &figures {
+        assert!(figure.contains("data-drawn=\"true\""), "not drawn: {figure}");
+    }
+    assert!(figures.iter().any(|figure| figure.contains("\"errors\"")), "errors over time are a chart");
+    assert_eq!(dom.matches("<canvas").count(), figures.len());
+    let buttons = dom.matches("class=\"quiet csv\"").count();
+    assert_eq!(dom.matches("data-saved=\"").count(), buttons, "every button gives a file");
+    // 60.25 seconds are 61 steps and a line of names.
+    assert!(dom.contains(
+        "data-chart=\"rate\" aria-label=\"Download the numbers of Request rate as CSV\" data-saved=\"62\""
+    ));
+    assert!(dom.contains("<th scope=\"row\">top1</th>"));
+}
+
+#[test]
+fn a_run_in_which_nothing_happened_is_a_page_without_errors() {
+    let Some(chromium) = chromium() else { return };
+    for story in [Story::Nothing, Story::Direct, Story::Killed] {
+        let dom = dom_after(&chromium, &synthetic::run(story), "", &[]);
+        assert!(!dom.contains("data-script-error"), "{story:?}");
+        assert!(figures(&dom).iter().all(|figure| figure.contains("data-drawn=")), "{story:?}");
+    }
+}
+
+#[test]
+fn names_that_attack_the_page_are_shown_as_text() {
+    let Some(chromium) = chromium() else { return };
+    let dom = dom_after(&chromium, &synthetic::run(Story::Hostile), "", &["--allow-file-access-from-files"]);
+    assert!(!dom.contains("<title>owned</title>") && !dom.contains("data-script-error"));
+    assert!(!dom.contains(HOSTILE));
+    assert!(figures(&dom).iter().all(|figure| figure.contains("data-drawn=")));
+}
+
+#[test]
+fn light_dark_and_narrow_all_draw() {
+    let Some(chromium) = chromium() else { return };
+    let run = synthetic::run(Story::Good);
+    let script = "document.getElementById('theme').click();";
+    for extra in [&["--force-dark-mode"][..], &["--window-size=420,900"][..]] {
+        let dom = dom_after(&chromium, &run, script, extra);
+        assert!(!dom.contains("data-script-error"), "{extra:?}");
+        assert!(figures(&dom).iter().all(|figure| figure.contains("data-drawn=\"true\"")), "{extra:?}");
+        assert!(dom.contains("data-theme="), "the button works");
+    }
+}

@@ -1,1 +1,67 @@
-//! The page.
+//! The page as a file: small, whole, offline, and with nothing in it that a name could smuggle in.
+
+use assay_report::html;
+
+use crate::synthetic::{self, HOSTILE, Story};
+
+fn page(story: Story) -> String {
+    let run = synthetic::run(story);
+    let path = html::write(&run.dir).unwrap();
+    assert_eq!(path, run.dir.report_path());
+    assert!(run.dir.summary_path().is_file());
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_story_makes_a_page_under_3_megabytes() {
+    for story in Story::ALL {
+        let size = page(story).len();
+        assert!((50_000..3_000_000).contains(&size), "{story:?}: {size} bytes");
+    }
+}
+
+#[test]
+fn the_page_asks_nothing_of_the_network() {
+    let page = page(Story::Good);
+    for reference in
+        ["src=\"http", "href=\"http", "src=\"//", "url(http", "@import", "<link", "<iframe", "<img"]
+    {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn names_cannot_become_markup_or_end_the_script() {
+    let page = page(Story::Hostile);
+    assert!(!page.contains(HOSTILE) && !page.contains("<img"));
+    assert_eq!(page.matches("</script>").count(), 2, "the numbers and the program, and no more");
+    assert!(page.contains("&lt;script&gt;"), "it is shown as what it is");
+}
+
+#[test]
+fn invalid_and_partial_are_said_before_any_number() {
+    for (story, word) in
+        [(Story::Invalid, "Not valid."), (Story::Interrupted, "Partial."), (Story::Killed, "Partial.")]
+    {
+        let page = page(story);
+        let said = page.find(word).unwrap_or_else(|| panic!("{story:?} does not say {word}"));
+        assert!(said < page.find("class=\"tiles\"").unwrap());
+    }
+    assert!(!page(Story::Good).contains("Not valid."));
+}
+
+#[test]
+fn the_page_says_how_to_repeat_the_run() {
+    assert!(page(Story::Good).contains("assay run image.pg --proxy varnish --rehearse 60s --seed 7"));
+}
+
+/// Leaves a page of every story in `ASSAY_PAGES`, to be looked at.
+#[test]
+fn pages_can_be_kept_to_be_looked_at() {
+    let Some(keep) = std::env::var_os("ASSAY_PAGES") else { return };
+    for story in Story::ALL {
+        let path = std::path::Path::new(&keep).join(format!("{story:?}.html").to_lowercase());
+        std::fs::write(path, page(story)).unwrap();
+    }
+}

@@ -1,0 +1,273 @@
+"use strict";
+// Draws the charts from the numbers in the page, and gives those numbers away as CSV.
+(() => {
+  const root = document.documentElement;
+  window.addEventListener("error", (event) => { root.dataset.scriptError = String(event.message); });
+
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = new Map(data.charts.map((chart) => [chart.id, chart]));
+  const plots = new Map();
+  const HEIGHT = 230;
+  const PHASES_ABOVE = 18;
+
+  const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const colour = (role) => css("--c-" + role) || css("--soft");
+
+  // Three significant digits, thousands apart.
+  const show = (value) => {
+    if (value === null || value === undefined) return "–";
+    const size = Math.abs(value);
+    if (size >= 1000) return Math.round(value).toLocaleString("en-US");
+    if (size >= 100 || value === 0) return String(Math.round(value));
+    return String(+value.toPrecision(3));
+  };
+  const phaseAt = (time) => data.phases.find((phase) => time >= phase.start && time < phase.end);
+
+  // A band for every other phase, its name above it: upright where it does not fit.
+  const phaseBands = (names) => (u) => {
+    const { ctx, bbox } = u;
+    const ratio = devicePixelRatio || 1;
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = "middle";
+    data.phases.forEach((phase, index) => {
+      const left = Math.max(u.valToPos(phase.start, "x", true), bbox.left);
+      const right = Math.min(u.valToPos(phase.end, "x", true), bbox.left + bbox.width);
+      if (right <= left) return;
+      if (index % 2 === 0) {
+        ctx.fillStyle = names.band;
+        ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      }
+      ctx.fillStyle = names.line;
+      ctx.fillRect(Math.round(left), bbox.top - 4 * ratio, ratio, bbox.height + 4 * ratio);
+      ctx.fillStyle = names.text;
+      const short = phase.name.length > 24 ? phase.name.slice(0, 23) + "…" : phase.name;
+      const width = ctx.measureText(short).width;
+      if (width + 6 * ratio <= right - left) {
+        ctx.textAlign = "center";
+        ctx.fillText(short, (left + right) / 2, bbox.top - 9 * ratio);
+      } else if (right - left >= 11 * ratio) {
+        ctx.save();
+        ctx.translate((left + right) / 2, bbox.top + 4 * ratio);
+        ctx.rotate(-Math.PI / 2);
+        ctx.textAlign = "right";
+        ctx.fillText(short, 0, 0);
+        ctx.restore();
+      }
+    });
+    ctx.restore();
+  };
+
+  const axes = (chart, yLog) => {
+    const shared = {
+      stroke: css("--soft"),
+      font: "11px system-ui, sans-serif",
+      grid: { stroke: css("--grid"), width: 1 },
+      ticks: { stroke: css("--line"), width: 1, size: 4 },
+    };
+    const x = { ...shared, grid: { show: chart.kind === "scatter", ...shared.grid }, size: 34 };
+    if (chart.kind === "time") x.values = (_, ticks) => ticks.map((tick) => show(tick) + " s");
+    if (chart.x_label) Object.assign(x, { label: chart.x_label, labelSize: 18, labelFont: shared.font, size: 30, values: (_, ticks) => ticks.map(show) });
+    const y = { ...shared, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : show(tick))) };
+    if (yLog) y.filter = (u, splits) => oneTwoFive(u, splits);
+    return [x, y];
+  };
+
+  // On a logarithmic axis: labels at 1, 2 and 5 of each decade, only at 1 when there are many decades.
+  const oneTwoFive = (u, splits) => {
+    const many = Math.log10(u.scales.y.max / u.scales.y.min) > 2.5;
+    return splits.map((split) => {
+      const lead = Math.round(split / 10 ** Math.floor(Math.log10(split) + 1e-9));
+      return lead === 1 || (!many && (lead === 2 || lead === 5)) ? split : null;
+    });
+  };
+
+  const linearRange = (_, min, max) => (max === null || max <= 0 ? [0, 1] : [0, max * 1.08]);
+  const positive = (values) => values.some((value) => value !== null && value > 0);
+  const hasNumbers = (chart) => chart.lines.some((line) => line.values.some((value) => value !== null));
+
+  const timeOptions = (chart, width) => {
+    const log = chart.log && chart.lines.some((line) => positive(line.values));
+    const few = data.time.length <= 90;
+    return {
+      width,
+      height: HEIGHT,
+      padding: [PHASES_ABOVE, 12, 0, 0],
+      legend: { live: true },
+      cursor: {
+        sync: { key: "run" },
+        focus: { prox: 24 },
+        drag: { x: true, y: false },
+        points: { size: 7 },
+      },
+      focus: { alpha: 0.35 },
+      scales: { x: { time: false }, y: log ? { distr: 3 } : { range: linearRange } },
+      axes: axes(chart, log),
+      series: [
+        { label: "time", value: (_, time) => (time === null ? "–" : `${show(time)} s${phaseName(time)}`) },
+        ...chart.lines.map((line) => ({
+          label: line.name,
+          stroke: colour(line.role),
+          width: line.dashed ? 1.5 : 1.75,
+          dash: line.dashed ? [5, 4] : undefined,
+          spanGaps: false,
+          points: { show: few && line.values.filter((value) => value !== null).length < 4 },
+          value: (_, value) => show(value),
+        })),
+      ],
+      hooks: {
+        drawClear: [phaseBands({ band: css("--band"), line: css("--line"), text: css("--soft") })],
+        draw: [(u) => { u.root.closest("figure").dataset.drawn = "true"; }],
+      },
+    };
+  };
+  const phaseName = (time) => { const phase = phaseAt(time); return phase ? `, ${phase.name}` : ""; };
+
+  const drawTime = (chart, place, width) => {
+    const log = chart.log && chart.lines.some((line) => positive(line.values));
+    // A logarithmic axis has no zero.
+    const values = chart.lines.map((line) => (log ? line.values.map((v) => (v !== null && v > 0 ? v : null)) : line.values));
+    return new uPlot(timeOptions(chart, width), [data.time, ...values], place);
+  };
+
+  const drawScatter = (chart, place, width) => {
+    const line = chart.lines[0];
+    const points = line.x.map((x, index) => [x, line.values[index], index]).filter(([x, y]) => x !== null && y !== null);
+    points.sort((a, b) => a[0] - b[0]);
+    const stroke = colour(line.role);
+    const paths = (u) => {
+      const ratio = devicePixelRatio || 1;
+      const path = new Path2D();
+      for (const [x, y] of points) {
+        const left = u.valToPos(x, "x", true);
+        const top = u.valToPos(y, "y", true);
+        path.moveTo(left + 3 * ratio, top);
+        path.arc(left, top, 3 * ratio, 0, 2 * Math.PI);
+      }
+      return { stroke: null, fill: path, clip: null, flags: 1 };
+    };
+    return new uPlot({
+      width,
+      height: HEIGHT + 14,
+      padding: [12, 12, 0, 0],
+      cursor: { drag: { x: false, y: false }, points: { size: 9 } },
+      scales: { x: { time: false, range: linearRange }, y: { range: linearRange } },
+      axes: axes(chart, false),
+      series: [
+        { label: chart.x_label, value: (_, value) => show(value) },
+        { label: chart.unit, stroke, fill: stroke + "88", width: 0, paths, points: { show: false }, value: (_, value) => show(value) },
+      ],
+      hooks: { draw: [(u) => { u.root.closest("figure").dataset.drawn = "true"; }] },
+    }, [points.map((point) => point[0]), points.map((point) => point[1])], place);
+  };
+
+  const drawAll = () => {
+    plots.forEach((plot) => plot.destroy());
+    plots.clear();
+    document.querySelectorAll("figure.chart").forEach((figure) => {
+      const chart = byId.get(figure.dataset.chart);
+      const place = figure.querySelector(".plot");
+      place.textContent = "";
+      if (!hasNumbers(chart)) {
+        const words = document.createElement("p");
+        words.className = "empty";
+        words.textContent = "Nothing was measured here.";
+        place.append(words);
+        figure.dataset.drawn = "empty";
+        return;
+      }
+      const width = Math.max(place.clientWidth, 240);
+      plots.set(chart.id, (chart.kind === "scatter" ? drawScatter : drawTime)(chart, place, width));
+    });
+    root.dataset.charts = String(data.charts.length);
+  };
+
+  // Sizes and colours follow the window, the system and the button.
+  let widthThen = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === widthThen) return;
+    widthThen = innerWidth;
+    plots.forEach((plot, id) => {
+      const place = document.querySelector(`#chart-${id} .plot`);
+      plot.setSize({ width: Math.max(place.clientWidth, 240), height: plot.height });
+    });
+  });
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const themeButton = document.getElementById("theme");
+  const restyle = () => {
+    themeButton.textContent = isDark() ? "Light" : "Dark";
+    themeButton.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
+    drawAll();
+  };
+  themeButton.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; restyle(); });
+  system.addEventListener("change", restyle);
+  let themeBeforePrint;
+  addEventListener("beforeprint", () => { themeBeforePrint = root.dataset.theme; root.dataset.theme = "light"; restyle(); });
+  addEventListener("afterprint", () => {
+    if (themeBeforePrint) root.dataset.theme = themeBeforePrint; else delete root.dataset.theme;
+    restyle();
+  });
+
+  // Keys: arrows move the cursor of the focused chart (and of all), Escape shows everything again.
+  document.querySelectorAll("figure.chart").forEach((figure) => {
+    figure.querySelector(".plot").addEventListener("keydown", (event) => {
+      const plot = plots.get(figure.dataset.chart);
+      if (!plot) return;
+      if (event.key === "Escape") { plots.forEach((each) => each.setData(each.data)); return; }
+      const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const last = plot.data[0].length - 1;
+      const index = Math.min(last, Math.max(0, (plot.cursor.idx ?? -1) + step));
+      const left = plot.valToPos(plot.data[0][index], "x");
+      plot.setCursor({ left, top: plot.over.clientHeight / 2 }, true, true);
+    });
+  });
+
+  // CSV. Text is quoted where needed, and cannot pass for a formula.
+  const field = (value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number") return String(value);
+    const text = /^[=+\-@\t\r]/.test(value) && isNaN(value) ? "'" + value : value;
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const save = (name, rows) => {
+    const text = rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    return text;
+  };
+  const chartRows = (chart) => {
+    const heads = ["time_s", "phase"];
+    if (chart.x_label) heads.push(chart.x_label);
+    heads.push(...chart.lines.map((line) => (chart.x_label ? chart.unit : `${line.name} (${chart.unit})`)));
+    const rows = data.time.map((time, index) => {
+      const row = [time, phaseAt(time)?.name ?? ""];
+      if (chart.x_label) row.push(chart.lines[0].x[index]);
+      return row.concat(chart.lines.map((line) => line.values[index]));
+    });
+    return [heads, ...rows];
+  };
+  const tableRows = (figure) => {
+    const groups = [...figure.querySelectorAll(".groups th")].flatMap((th) => Array(th.colSpan).fill(th.textContent));
+    const cells = (row) => [...row.children].map((cell) => cell.textContent);
+    const [first, ...heads] = cells(figure.querySelector("thead tr:last-child"));
+    const plain = (text) => (text === "–" ? "" : text.replace(/(\d),(?=\d{3})/g, "$1"));
+    const rows = [...figure.querySelectorAll("tbody tr")].map((row) => { const [name, ...rest] = cells(row); return [name, ...rest.map(plain)]; });
+    return [[first, ...heads.map((head, index) => (groups[index] ? `${groups[index]}: ${head}` : head))], ...rows];
+  };
+  document.querySelectorAll("button.csv").forEach((button) => {
+    button.addEventListener("click", () => {
+      const { chart, table } = button.dataset;
+      const rows = chart ? chartRows(byId.get(chart)) : tableRows(document.getElementById(table));
+      save(`assay-${chart || table}.csv`, rows);
+      button.dataset.saved = String(rows.length);
+    });
+  });
+
+  restyle();
+})();

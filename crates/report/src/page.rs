@@ -1,0 +1,513 @@
+//! The tables and lists of the HTML page, as text.
+
+use std::path::Path;
+
+use assay_record::dir::RunDir;
+use serde::Serialize;
+
+use crate::document::{Figures, Percentiles, Summary};
+use crate::format::{bytes, capacity, count, date, duration_s, number, opt_number, percent};
+use crate::{repeat, words};
+
+/// A table: groups of columns, and rows that begin with a name.
+#[derive(Debug, Serialize)]
+pub(crate) struct TableView {
+    pub id: &'static str,
+    pub title: &'static str,
+    pub about: &'static str,
+    pub first: &'static str,
+    /// (heading, number of columns).
+    pub groups: Vec<(&'static str, usize)>,
+    pub heads: Vec<&'static str>,
+    pub rows: Vec<RowView>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct RowView {
+    pub name: String,
+    pub cells: Vec<String>,
+    /// The last row adds up the others.
+    pub total: bool,
+}
+
+/// A name and what it stands for.
+#[derive(Debug, Serialize)]
+pub(crate) struct Fact {
+    pub name: String,
+    pub text: String,
+}
+
+/// A number that is shown large.
+#[derive(Debug, Serialize)]
+pub(crate) struct Tile {
+    pub title: &'static str,
+    pub value: String,
+    pub unit: &'static str,
+    pub detail: String,
+    /// `good`, `bad` or nothing.
+    pub mood: &'static str,
+    /// Hit ratios: measured, ideal, offered, in percent.
+    pub bar: Option<[f64; 3]>,
+}
+
+/// A file of the target, shown where it is short text.
+#[derive(Debug, Serialize)]
+pub(crate) struct FileView {
+    pub name: String,
+    pub size: String,
+    pub text: Option<String>,
+}
+
+fn fact(name: &str, text: impl Into<String>) -> Fact {
+    Fact { name: name.to_owned(), text: text.into() }
+}
+
+/// What a column shows of a phase.
+type Cell = fn(&Figures) -> String;
+
+fn phase_table(
+    summary: &Summary,
+    id: &'static str,
+    title: &'static str,
+    about: &'static str,
+    groups: &[(&'static str, &[(&'static str, Cell)])],
+) -> TableView {
+    let columns: Vec<(&'static str, Cell)> =
+        groups.iter().flat_map(|group| group.1.iter().copied()).collect();
+    let row = |name: &str, figures: &Figures, total| RowView {
+        name: name.to_owned(),
+        cells: columns.iter().map(|(_, cell)| cell(figures)).collect(),
+        total,
+    };
+    let mut rows: Vec<RowView> =
+        summary.phases.iter().map(|phase| row(&phase.name, &phase.figures, false)).collect();
+    rows.push(row("whole run", &summary.total, true));
+    TableView {
+        id,
+        title,
+        about,
+        first: "phase",
+        groups: groups.iter().map(|(name, columns)| (*name, columns.len())).collect(),
+        heads: columns.iter().map(|(head, _)| *head).collect(),
+        rows,
+    }
+}
+
+/// The tables per phase.
+pub(crate) fn phase_tables(summary: &Summary) -> Vec<TableView> {
+    vec![load(summary), savings(summary), times(summary), resources(summary)]
+}
+
+fn load(summary: &Summary) -> TableView {
+    phase_table(
+        summary,
+        "load-table",
+        "Load",
+        "A request belongs to the phase it was due in. Unsent: due, but not sent by the end of its phase.",
+        &[
+            ("", &[("length", |f| f.duration_s.map_or_else(|| "did not run".to_owned(), duration_s))]),
+            (
+                "requests",
+                &[
+                    ("due", |f| count(f.due)),
+                    ("sent", |f| count(f.requests)),
+                    ("unsent", |f| count(f.unsent)),
+                    ("errors", |f| count(f.errors.total)),
+                ],
+            ),
+            (
+                "rate, per second",
+                &[
+                    ("offered", |f| opt_number(f.rate.offered)),
+                    ("measured", |f| opt_number(f.rate.measured)),
+                    ("origins", |f| opt_number(f.origins.rate)),
+                ],
+            ),
+            (
+                "bandwidth, Mbit/s",
+                &[
+                    ("to robots", |f| opt_number(f.bandwidth_mbit_s.client_in)),
+                    ("from origins", |f| opt_number(f.bandwidth_mbit_s.origin_out)),
+                ],
+            ),
+        ],
+    )
+}
+
+fn savings(summary: &Summary) -> TableView {
+    phase_table(
+        summary,
+        "savings-table",
+        "Hit ratios and offload",
+        "Of plain GETs. Offered is known from the stream alone; ideal is what an infinite cache would have hit \
+         of the requests that were sent.",
+        &[
+            (
+                "document hit ratio, %",
+                &[
+                    ("offered", |f| percent(f.dhr.offered)),
+                    ("ideal", |f| percent(f.dhr.ideal)),
+                    ("measured", |f| percent(f.dhr.measured)),
+                ],
+            ),
+            (
+                "byte hit ratio, %",
+                &[
+                    ("offered", |f| percent(f.bhr.offered)),
+                    ("ideal", |f| percent(f.bhr.ideal)),
+                    ("measured", |f| percent(f.bhr.measured)),
+                ],
+            ),
+            (
+                "answered",
+                &[
+                    ("hit", |f| count(f.outcomes.hit)),
+                    ("collapsed", |f| count(f.outcomes.collapsed)),
+                    ("revalidated", |f| count(f.outcomes.revalidated)),
+                    ("miss", |f| count(f.outcomes.miss)),
+                ],
+            ),
+            (
+                "offload, %",
+                &[("requests", |f| percent(f.offload.requests)), ("bytes", |f| percent(f.offload.bytes))],
+            ),
+        ],
+    )
+}
+
+fn times(summary: &Summary) -> TableView {
+    phase_table(
+        summary,
+        "times-table",
+        "Response time, ms",
+        "From when a request was due to the last byte of its answer.",
+        &[
+            (
+                "all",
+                &[
+                    ("mean", |f| opt_number(f.response_time_ms.all.mean)),
+                    ("p50", |f| opt_number(f.response_time_ms.all.p50)),
+                    ("p90", |f| opt_number(f.response_time_ms.all.p90)),
+                    ("p99", |f| opt_number(f.response_time_ms.all.p99)),
+                ],
+            ),
+            (
+                "hits",
+                &[
+                    ("mean", |f| opt_number(f.response_time_ms.hit.mean)),
+                    ("p50", |f| opt_number(f.response_time_ms.hit.p50)),
+                    ("p99", |f| opt_number(f.response_time_ms.hit.p99)),
+                ],
+            ),
+            (
+                "misses",
+                &[
+                    ("mean", |f| opt_number(f.response_time_ms.miss.mean)),
+                    ("p50", |f| opt_number(f.response_time_ms.miss.p50)),
+                    ("p99", |f| opt_number(f.response_time_ms.miss.p99)),
+                ],
+            ),
+        ],
+    )
+}
+
+fn cpu(figures: &Figures, role: &str) -> String {
+    opt_number(figures.cpu_us_per_request.get(role).copied().flatten())
+}
+
+fn cores(figures: &Figures, role: &str) -> String {
+    opt_number(figures.resources.get(role).and_then(|used| used.cpu_cores))
+}
+
+fn resources(summary: &Summary) -> TableView {
+    phase_table(
+        summary,
+        "resources-table",
+        "Resources",
+        "Processor time per request, processors used on average, and the highest levels at any second's end.",
+        &[
+            (
+                "CPU per request, µs",
+                &[
+                    ("proxy", |f| cpu(f, "proxy")),
+                    ("robots", |f| cpu(f, "robots")),
+                    ("origins", |f| cpu(f, "origins")),
+                ],
+            ),
+            (
+                "processors",
+                &[
+                    ("proxy", |f| cores(f, "proxy")),
+                    ("robots", |f| cores(f, "robots")),
+                    ("origins", |f| cores(f, "origins")),
+                ],
+            ),
+            (
+                "proxy memory",
+                &[("peak", |f| {
+                    f.resources.get("proxy").map_or_else(|| "–".into(), |r| bytes(r.rss_peak_bytes))
+                })],
+            ),
+            (
+                "peaks",
+                &[
+                    ("connections", |f| count(f.connections.client_peak)),
+                    ("under way", |f| count(f.in_flight_peak)),
+                    ("waiting", |f| count(f.waiting_peak)),
+                ],
+            ),
+            ("lateness, µs", &[("p99", |f| f.lateness_us.p99.map_or_else(|| "–".to_owned(), count))]),
+        ],
+    )
+}
+
+/// The distribution of all times of the whole run.
+pub(crate) fn percentile_table(summary: &Summary) -> TableView {
+    let total = &summary.total;
+    let row = |name: &str, p: &Percentiles| RowView {
+        name: name.to_owned(),
+        cells: [
+            vec![count(p.count)],
+            [p.mean, p.p50, p.p90, p.p99, p.p999, p.max].into_iter().map(opt_number).collect(),
+        ]
+        .concat(),
+        total: false,
+    };
+    let mut rows = vec![
+        row("response time: all", &total.response_time_ms.all),
+        row("response time: hits", &total.response_time_ms.hit),
+        row("response time: misses", &total.response_time_ms.miss),
+    ];
+    if total.response_time_ms.with_unsent.count > 0 {
+        rows.push(row("response time with unsent (at least)", &total.response_time_ms.with_unsent));
+    }
+    for (name, times) in [("service time", &total.service_time_ms), ("first byte", &total.ttfb_ms)] {
+        rows.push(row(&format!("{name}: all"), &times.all));
+        rows.push(row(&format!("{name}: hits"), &times.hit));
+        rows.push(row(&format!("{name}: misses"), &times.miss));
+    }
+    rows.push(row("at the origins", &total.origins.service_time_ms));
+    TableView {
+        id: "percentiles-table",
+        title: "Percentiles of the whole run, ms",
+        about: "Response time runs from when a request was due, service time and first byte from when it was \
+                sent. Each line is one merged histogram.",
+        first: "time",
+        groups: vec![],
+        heads: vec!["count", "mean", "p50", "p90", "p99", "p99.9", "max"],
+        rows,
+    }
+}
+
+/// The large numbers at the top.
+pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
+    let total = &summary.total;
+    let tile =
+        |title, value: String, unit, detail: String| Tile { title, value, unit, detail, mood: "", bar: None };
+    let mut tiles = vec![tile(
+        "Rate",
+        opt_number(total.rate.measured),
+        "requests/s",
+        format!("{} offered; {} answered", opt_number(total.rate.offered), count(total.completed)),
+    )];
+    if !words::is_direct(summary) {
+        for (title, ratio) in [("Document hit ratio", &total.dhr), ("Byte hit ratio", &total.bhr)] {
+            let bar = match (ratio.measured, ratio.ideal, ratio.offered) {
+                (Some(measured), Some(ideal), Some(offered)) => {
+                    Some([measured, ideal, offered].map(|ratio| (ratio * 100.0).clamp(0.0, 100.0)))
+                }
+                _ => None,
+            };
+            let detail = format!("{} % ideal, {} % offered", percent(ratio.ideal), percent(ratio.offered));
+            tiles.push(Tile { bar, ..tile(title, percent(ratio.measured), "%", detail) });
+        }
+        tiles.push(tile(
+            "Offload",
+            percent(total.offload.requests),
+            "% of requests",
+            format!("{} % of bytes", percent(total.offload.bytes)),
+        ));
+    }
+    let times = &total.response_time_ms.all;
+    tiles.push(tile(
+        "Response time",
+        opt_number(times.p50),
+        "ms, median",
+        format!("{} ms mean, {} ms p99", opt_number(times.mean), opt_number(times.p99)),
+    ));
+    let bad = |n: u64| if n > 0 { "bad" } else { "good" };
+    tiles.push(Tile {
+        mood: bad(total.errors.total),
+        ..tile("Errors", count(total.errors.total), "", "every byte of every answer is checked".into())
+    });
+    tiles.push(Tile {
+        mood: bad(total.unsent),
+        ..tile("Unsent", count(total.unsent), "", format!("of {} requests due", count(total.due)))
+    });
+    tiles
+}
+
+/// What was run, on what.
+pub(crate) fn setup(summary: &Summary) -> Vec<Fact> {
+    let target = &summary.target;
+    let mut facts = vec![
+        fact("Started", date(summary.started_unix_ms)),
+        fact("Assay", summary.assay_version.clone()),
+        fact("Tested", words::target(summary)),
+    ];
+    if !target.address.is_empty() {
+        facts.push(fact("Address", target.address.clone()));
+    }
+    if let Some(memory) = target.memory_bytes {
+        facts.push(fact("Memory given", capacity(memory)));
+    }
+    if let Some(disk) = target.disk_bytes {
+        facts.push(fact("Disk given", capacity(disk)));
+    }
+    let host = &summary.host;
+    let cpus = if host.cpus == 1 { "1 processor".to_owned() } else { format!("{} processors", host.cpus) };
+    facts
+        .push(fact("Machine", format!("{cpus}, {}, {} of memory", host.cpu_model, bytes(host.memory_bytes))));
+    facts.push(fact("Kernel", host.kernel.clone()));
+    facts.push(fact("Descriptor limit", count(host.descriptor_limit)));
+    facts.extend(host.settings.iter().map(|(name, value)| fact(name, value.clone())));
+    facts
+}
+
+/// Who ran where.
+pub(crate) fn placement(summary: &Summary) -> Vec<Fact> {
+    let describe = |role: &assay_record::run::PlacementInfo| {
+        let mut parts = Vec::new();
+        parts.push(match role.cpus.as_slice() {
+            [] => "any processor".to_owned(),
+            [one] => format!("processor {one}"),
+            many => format!("processors {}", many.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        });
+        parts.push(if role.threads == 1 {
+            "1 thread".to_owned()
+        } else {
+            format!("{} threads", role.threads)
+        });
+        match role.listening.as_slice() {
+            [] => {}
+            [one] => parts.push(format!("on {one}")),
+            [first, .., last] => parts.push(format!("on {first} to {last} ({})", role.listening.len())),
+        }
+        fact(&role.role, parts.join(", "))
+    };
+    summary.placement.iter().map(describe).collect()
+}
+
+/// The workload's identity.
+pub(crate) fn workload(summary: &Summary) -> Vec<Fact> {
+    let info = &summary.workload_info;
+    let mut facts = vec![
+        fact("Name", summary.workload.clone()),
+        fact("Robots", count(info.robots.into())),
+        fact("Origins", count(info.origins.into())),
+        fact("Seed", summary.seed.to_string()),
+        fact(
+            "Stream digest",
+            format!(
+                "{} (first {} requests of every robot)",
+                summary.stream_digest,
+                count(summary.stream_digest_requests)
+            ),
+        ),
+        fact("Digest of what came due", summary.total.due_digest.clone()),
+    ];
+    if let Some(scale) = info.scale.filter(|scale| *scale > 0.0) {
+        facts.push(fact(
+            "Schedule multiplied by",
+            if scale < 1.0 { format!("1/{}", number(1.0 / scale)) } else { number(scale) },
+        ));
+    }
+    facts.extend(info.sources.iter().map(|(path, digest)| fact(path, format!("digest {digest}"))));
+    facts
+}
+
+/// The schedule, phase by phase.
+pub(crate) fn schedule(summary: &Summary) -> TableView {
+    let ramp = |(begin, end): (f64, f64)| {
+        if begin == end { number(begin) } else { format!("{} → {}", number(begin), number(end)) }
+    };
+    let rows = summary.phases.iter().map(|phase| {
+        let seconds =
+            |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), |ms| format!("{:.2}", ms as f64 / 1000.0));
+        RowView {
+            name: phase.name.clone(),
+            cells: vec![
+                phase.goal.clone(),
+                ramp(phase.load),
+                ramp(phase.recurrence),
+                seconds(phase.start_ms),
+                seconds(phase.end_ms),
+            ],
+            total: false,
+        }
+    });
+    TableView {
+        id: "schedule-table",
+        title: "Schedule",
+        about: "Load and recurrence factors at the start and end of each phase; when it began and ended, in seconds.",
+        first: "phase",
+        groups: vec![],
+        heads: vec!["goal", "load factor", "recurrence factor", "began", "ended"],
+        rows: rows.collect(),
+    }
+}
+
+/// Commands that make the same run again, and the report again.
+pub(crate) fn repeat_commands(summary: &Summary) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if !summary.command.is_empty() {
+        facts.push(fact("As it was typed", repeat::command_line(&summary.command)));
+        facts.push(fact("The same stream again", repeat::same_stream(&summary.command, summary.seed)));
+    }
+    let again = ["assay".to_owned(), "report".to_owned(), summary.run.clone()];
+    facts.push(fact("This report again", repeat::command_line(&again)));
+    facts
+}
+
+/// The target's own counters, as last read.
+pub(crate) fn counters(summary: &Summary) -> Vec<Fact> {
+    let shown = |value: f64| if value.fract() == 0.0 { format!("{value:.0}") } else { number(value) };
+    summary.counters.iter().map(|(name, value)| fact(name, shown(*value))).collect()
+}
+
+/// Longest file that is shown in full, and how many of them.
+const SHOWN_BYTES: u64 = 24_000;
+const SHOWN_FILES: usize = 6;
+
+/// The target's files, with the text of its configuration.
+pub(crate) fn files(dir: &RunDir) -> Vec<FileView> {
+    let mut found = Vec::new();
+    collect(&dir.proxy_dir(), "", &mut found, 0);
+    found.sort();
+    let mut shown = 0;
+    let view = |(name, size): (String, u64)| {
+        let log = name.ends_with(".log") || name.contains("stderr") || name.contains("stdout");
+        let text = if log || size == 0 || size > SHOWN_BYTES || shown >= SHOWN_FILES {
+            None
+        } else {
+            std::fs::read_to_string(dir.proxy_dir().join(&name)).ok()
+        };
+        shown += usize::from(text.is_some());
+        FileView { name: format!("proxy/{name}"), size: bytes(size), text }
+    };
+    found.into_iter().take(100).map(view).collect()
+}
+
+/// Files below a directory, a few levels deep. What cannot be read is not shown: it is an extra.
+fn collect(directory: &Path, prefix: &str, found: &mut Vec<(String, u64)>, depth: usize) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if kind.is_dir() && depth < 3 && found.len() < 1000 {
+            collect(&entry.path(), &format!("{name}/"), found, depth + 1);
+        } else if kind.is_file() {
+            found.push((name, entry.metadata().map_or(0, |metadata| metadata.len())));
+        }
+    }
+}
