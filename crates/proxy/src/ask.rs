@@ -94,10 +94,8 @@ mod tests {
 
     #[test]
     fn directives_and_conditions_are_found() {
-        let ask = ask(
-            "Cache-Control: max-age=5, max-stale\r\nIf-None-Match: \"a\"\r\nAuthorization: x\r\n\
-             If-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n",
-        );
+        let ask = ask("Cache-Control: max-age=5, max-stale\r\nIf-None-Match: \"a\"\r\nAuthorization: x\r\n\
+             If-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n");
         assert_eq!(ask.control.max_age_s, Some(5));
         assert_eq!(ask.control.max_stale, Some(MaxStale::Any));
         assert_eq!(ask.conditions.if_none_match, Some(&b"\"a\""[..]));

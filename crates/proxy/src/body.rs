@@ -47,7 +47,8 @@ impl BodyReader {
         }
     }
 
-    /// True once the whole body was read. A body that ends with its connection is never known to be done before.
+    /// True once the whole body was read. A body that ends with its connection is never known to be done
+    /// before.
     pub fn is_done(&self) -> bool {
         matches!(self, BodyReader::Done)
     }

@@ -26,7 +26,8 @@ use crate::wire::{self, Input};
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 16;
 
-/// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is interested.
+/// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is
+/// interested.
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
     let mut client = Client::new(shared, stream);
     let mut input = Input::default();
@@ -103,7 +104,8 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     let step = if ask.is_for_cache() {
         cached(client, &ask, &target, &key).await
     } else {
-        let why = if ask.is_for_origin && ask.class != MethodClass::Unsafe { Why::Bypass } else { Why::Method };
+        let why =
+            if ask.is_for_origin && ask.class != MethodClass::Unsafe { Why::Bypass } else { Why::Method };
         Ok(Step::Pass(PassOrder::new(&client.shared, &ask, &target, &key, why)))
     };
     client.key = key;
@@ -187,7 +189,8 @@ async fn lead(
         is_authorised: ask.is_authorised,
     };
     let (fetch, mut reader) = Fetch::start(&shared, order, is_open);
-    let handling = |is_confirmed, is_stored| Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed: false };
+    let handling =
+        |is_confirmed, is_stored| Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed: false };
     match fetch.settled().await {
         Outcome::Reply(fetched) => {
             shared.count(|c| c.misses += 1);
@@ -206,7 +209,9 @@ async fn lead(
             client.send_stored(ask, &stored, handling(true, false), now_ms).await
         }
         Outcome::Failed(failure) => {
-            client.send_error(failure.status(), &failure.to_string(), Some(handling(false, false)), false).await
+            client
+                .send_error(failure.status(), &failure.to_string(), Some(handling(false, false)), false)
+                .await
         }
     }
 }
@@ -220,7 +225,8 @@ async fn join(
     why: Why,
 ) -> io::Result<bool> {
     let shared = Rc::clone(&client.shared);
-    let handling = |is_confirmed| Handling::Forwarded { why, is_confirmed, is_stored: false, is_collapsed: true };
+    let handling =
+        |is_confirmed| Handling::Forwarded { why, is_confirmed, is_stored: false, is_collapsed: true };
     let outcome = fetch.settled().await;
     let now_ms = shared.clock.now_ms();
     match outcome {
@@ -262,7 +268,9 @@ fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>) -> Vec<u8>
     let mut request = Vec::with_capacity(512);
     pass::write_request_line(shared, ask, target, &mut request);
     fields::append_end_to_end(&mut request, ask.head.headers(), ask.head.facts.version, |field| {
-        ["host", "content-length", "expect", "if-none-match", "if-modified-since"].iter().any(|name| field.is(name))
+        ["host", "content-length", "expect", "if-none-match", "if-modified-since"]
+            .iter()
+            .any(|name| field.is(name))
     });
     request.extend_from_slice(b"\r\n");
     request

@@ -1,8 +1,8 @@
 //! How is an object fetched from its origin, once, for everyone who wants it at the same time?
 //!
-//! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the answer is
-//! there: then everyone who waits decides whether that answer is for them. The body follows through a
-//! [`Flow`]; when it is complete and may be stored, it is.
+//! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
+//! answer is there: then everyone who waits decides whether that answer is for them. The body follows through
+//! a [`Flow`]; when it is complete and may be stored, it is.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -96,12 +96,7 @@ impl Fetch {
     pub fn start(shared: &Rc<Shared>, order: Order, is_open: bool) -> (Rc<Self>, Reader) {
         let began = shared.store.borrow_mut().next_tick();
         let (flow, reader) = Flow::new();
-        let fetch = Rc::new(Self {
-            outcome: RefCell::new(None),
-            settled: Notify::new(),
-            flow,
-            began,
-        });
+        let fetch = Rc::new(Self { outcome: RefCell::new(None), settled: Notify::new(), flow, began });
         if is_open {
             shared.fetches.borrow_mut().insert(Rc::clone(&order.key), Rc::clone(&fetch));
         }
@@ -191,7 +186,8 @@ impl Fetch {
         let reply = Rc::new(answer.reply);
         let mut room = Room::default();
         let storable = may_store(MethodClass::Get, &order.control, order.is_authorised, &reply.facts).is_ok();
-        let mut is_kept = storable && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
+        let mut is_kept =
+            storable && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
         self.flow.keep(is_kept);
         shared.store.borrow_mut().note_shared(&order.key, is_kept);
         if !is_kept {
@@ -238,7 +234,8 @@ impl Fetch {
                 self.store(shared, order, Stored::new(reply, chunks));
             }
         }
-        // After storing, so that there is no instant at which a new request finds neither the fetch nor the object.
+        // After storing, so that there is no instant at which a new request finds neither the fetch nor the
+        // object.
         self.close(shared, &order.key);
         self.flow.finish(end);
     }

@@ -18,8 +18,8 @@ const HOP_BY_HOP: [&str; 8] = [
     "upgrade",
 ];
 
-/// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names in
-/// `Connection`, nor those that `leave_out` picks. Then our own `Via`.
+/// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
+/// in `Connection`, nor those that `leave_out` picks. Then our own `Via`.
 pub fn append_end_to_end(
     out: &mut Vec<u8>,
     fields: Fields<'_>,
@@ -27,7 +27,8 @@ pub fn append_end_to_end(
     leave_out: impl Fn(&Field<'_>) -> bool,
 ) {
     for field in fields.clone() {
-        let for_this_hop = HOP_BY_HOP.iter().any(|name| field.is(name)) || is_nominated(fields.clone(), &field);
+        let for_this_hop =
+            HOP_BY_HOP.iter().any(|name| field.is(name)) || is_nominated(fields.clone(), &field);
         if !for_this_hop && !leave_out(&field) {
             append(out, field.name, field.value);
         }

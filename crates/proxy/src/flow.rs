@@ -1,9 +1,9 @@
 //! How does one body that is still arriving reach everyone who wants it?
 //!
-//! The fetch appends chunks, readers take them at their own pace. While the body is *kept* (it is going to be stored)
-//! nothing is dropped and the fetch never waits: its size is bounded by what may be stored. Otherwise chunks go once
-//! every reader has taken them, and the fetch waits for the slowest reader, so that a slow client cannot make it pile
-//! up memory.
+//! The fetch appends chunks, readers take them at their own pace. While the body is *kept* (it is going to be
+//! stored) nothing is dropped and the fetch never waits: its size is bounded by what may be stored. Otherwise
+//! chunks go once every reader has taken them, and the fetch waits for the slowest reader, so that a slow
+//! client cannot make it pile up memory.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,7 +16,8 @@ use crate::wire::Chunk;
 
 /// How far a fetch of a body that is not kept may be ahead of its slowest reader, in bytes.
 const WINDOW_BYTES: u64 = 256 * 1024;
-/// Most chunks that a reader takes at once: with what is written around them far below the system's limit on slices.
+/// Most chunks that a reader takes at once: with what is written around them far below the system's limit on
+/// slices.
 pub const BATCH_CHUNKS: usize = 32;
 /// Most bytes that a reader takes at once, unless one chunk has more.
 const BATCH_BYTES: usize = 256 * 1024;
@@ -70,8 +71,8 @@ impl Flow {
         (flow, reader)
     }
 
-    /// Says whether everything is to be kept from now on. To be said before the first chunk, and taken back at most
-    /// once.
+    /// Says whether everything is to be kept from now on. To be said before the first chunk, and taken back
+    /// at most once.
     pub fn keep(&self, kept: bool) {
         let mut state = self.state.borrow_mut();
         state.kept = kept;
@@ -117,7 +118,6 @@ impl Flow {
         let state = self.state.borrow();
         (state.dropped == 0).then(|| state.chunks.iter().cloned().collect())
     }
-
 }
 
 impl State {

@@ -201,7 +201,8 @@ impl Origin {
 
     /// Takes the head of the final answer to a request of `method` out of the input.
     pub fn answer(&mut self, length: usize, method: &str, times: Times) -> Result<Answer, Failure> {
-        let answer = self.read_answer(method, times).map_err(|error| Failure::BadReply(self.address, error))?;
+        let answer =
+            self.read_answer(method, times).map_err(|error| Failure::BadReply(self.address, error))?;
         self.input.consume(length);
         Ok(answer)
     }
@@ -228,8 +229,9 @@ impl Origin {
     }
 }
 
-/// Sends a request without a body and waits for the head of the final answer: the connection, and the length of the
-/// head in its input. An idle connection may have been closed by the origin just now: then a new one is tried.
+/// Sends a request without a body and waits for the head of the final answer: the connection, and the length
+/// of the head in its input. An idle connection may have been closed by the origin just now: then a new one
+/// is tried.
 pub async fn exchange(
     pool: &Pool,
     scratch: &Scratch,

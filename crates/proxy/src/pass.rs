@@ -1,5 +1,5 @@
-//! How does an exchange go through that the store has no part in: POST and the like, HEAD that is not stored, ranges,
-//! requests with a body?
+//! How does an exchange go through that the store has no part in: POST and the like, HEAD that is not stored,
+//! ranges, requests with a body?
 
 use std::io::{self, IoSlice};
 
@@ -114,7 +114,11 @@ pub async fn run(client: &mut Client, input: &mut Input, order: PassOrder) -> io
 }
 
 /// Sends the request and waits for the head of the final answer.
-async fn ask(client: &mut Client, input: &mut Input, order: &PassOrder) -> Result<(Origin, usize), PassError> {
+async fn ask(
+    client: &mut Client,
+    input: &mut Input,
+    order: &PassOrder,
+) -> Result<(Origin, usize), PassError> {
     let shared = client.shared.clone();
     let patience = shared.patience();
     let address =
@@ -244,7 +248,8 @@ async fn relay(
     if framing == Framing::Chunked {
         client.send_body(&[], framing).await?;
     }
-    // An answer that came before the whole request was sent leaves the connection in the middle of that request.
+    // An answer that came before the whole request was sent leaves the connection in the middle of that
+    // request.
     if answer.persists && !client.leaves_unread {
         shared.pool.put_back(origin);
     }

@@ -1,7 +1,7 @@
 //! How is an answer written to a client?
 //!
-//! What is stored goes out as it lies: one vectored write of the stored head, the few fields that are made for this
-//! answer, and the chunks of the body.
+//! What is stored goes out as it lies: one vectored write of the stored head, the few fields that are made
+//! for this answer, and the chunks of the body.
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -291,10 +291,12 @@ impl Client {
         write_parts(&mut self.stream, self.shared.limits.client_write, &parts, &[], &[]).await
     }
 
-    /// The body broke off after its head was sent: the client must see that, so the connection is lost for it.
+    /// The body broke off after its head was sent: the client must see that, so the connection is lost for
+    /// it.
     pub fn break_off(&self, framing: Framing) -> io::Error {
         if framing == Framing::UntilClose {
-            // An orderly end would look like the end of the body: reset instead. Nothing more can be done if that fails.
+            // An orderly end would look like the end of the body: reset instead. Nothing more can be done if
+            // that fails.
             let _ = self.stream.set_zero_linger();
         }
         io::Error::new(io::ErrorKind::UnexpectedEof, "the origin's answer broke off")

@@ -18,8 +18,8 @@ use crate::spec::ProxySpec;
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// Runs the proxy as the whole process: says `Ready` when it listens, reports its counters once a second, says `Done`
-/// when it is told to stop, and ends at once when its standard input does.
+/// Runs the proxy as the whole process: says `Ready` when it listens, reports its counters once a second,
+/// says `Done` when it is told to stop, and ends at once when its standard input does.
 ///
 /// An interrupt from the terminal is left to the parent, which drains the run and then stops its roles.
 pub fn run(spec: ProxySpec) -> Result<(), ProxyError> {
@@ -28,8 +28,10 @@ pub fn run(spec: ProxySpec) -> Result<(), ProxyError> {
     if let Some(&cpu) = spec.cpus.first() {
         pin(cpu)?;
     }
-    let runtime =
-        Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).map_err(ProxyError::Runtime)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .map_err(ProxyError::Runtime)?;
     let commands = read_commands();
     let result = runtime.block_on(obey(&spec, commands));
     // A look-up of a name may still be running; nobody waits for it.

@@ -62,12 +62,14 @@ impl Proxy {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        // Without it, the end of an answer could wait for the acknowledgement of its beginning.
+                        // Without it, the end of an answer could wait for the acknowledgement of its
+                        // beginning.
                         if stream.set_nodelay(true).is_ok() {
                             spawn_local(client::serve(stream, Rc::clone(&self.shared)));
                         }
                     }
-                    // The connection is gone, or no descriptor is left: others end, and then there are some again.
+                    // The connection is gone, or no descriptor is left: others end, and then there are some
+                    // again.
                     Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
                 },
                 _ = sweep.tick() => self.shared.pool.close_older_than(self.shared.limits.origin_idle),

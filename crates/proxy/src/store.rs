@@ -63,9 +63,12 @@ fn join(chunks: &[Chunk], length: usize) -> Rc<[Chunk]> {
 #[derive(Debug)]
 enum Entry {
     Reply(Rc<Stored>),
-    /// Replies under this name depend on request fields; they are stored under names of their own, which hold this
-    /// number. A new number makes the old ones unreachable.
-    Varies { vary: Vary, generation: u64 },
+    /// Replies under this name depend on request fields; they are stored under names of their own, which hold
+    /// this number. A new number makes the old ones unreachable.
+    Varies {
+        vary: Vary,
+        generation: u64,
+    },
 }
 
 /// What a lookup found.
@@ -120,8 +123,8 @@ impl Store {
         }
     }
 
-    /// Stores a reply to a request with these fields, unless something newer is known since `began`, its tick.
-    /// What is too large replaces nothing, but what it should have replaced goes.
+    /// Stores a reply to a request with these fields, unless something newer is known since `began`, its
+    /// tick. What is too large replaces nothing, but what it should have replaced goes.
     pub fn insert(&mut self, key: &Key, fields: Fields<'_>, stored: Stored, began: u64) {
         if began < self.mark(key).barrier {
             return;
@@ -186,7 +189,8 @@ impl Store {
         self.tick
     }
 
-    /// Whether the last reply under this name could not be shared, so that waiting for another's fetch is in vain.
+    /// Whether the last reply under this name could not be shared, so that waiting for another's fetch is in
+    /// vain.
     pub fn is_unshared(&mut self, key: &[u8]) -> bool {
         let hash = self.hash(key);
         self.mark(key).unshared == hash

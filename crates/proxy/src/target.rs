@@ -40,7 +40,8 @@ impl TargetError {
 pub struct Target<'b> {
     /// `host[:port]` as sent; none: HTTP/1.0 without `Host`.
     pub authority: Option<&'b str>,
-    /// Path and query, or `*`. An absolute URL may have a query and no path, in which case the `/` is missing here.
+    /// Path and query, or `*`. An absolute URL may have a query and no path, in which case the `/` is missing
+    /// here.
     pub path: &'b str,
     /// It came as an absolute URL, so its authority says where to go.
     pub is_absolute: bool,
@@ -65,7 +66,8 @@ impl<'b> Target<'b> {
         Ok(Self { authority: Some(authority), path: &rest[end..], is_absolute: true })
     }
 
-    /// Writes the name under which the answer is stored: authority in lower case without the default port, and path.
+    /// Writes the name under which the answer is stored: authority in lower case without the default port,
+    /// and path.
     pub fn write_key(&self, fallback_authority: &str, key: &mut Vec<u8>) {
         key.clear();
         let authority = without_default_port(self.authority.unwrap_or(fallback_authority));
@@ -83,7 +85,8 @@ impl<'b> Target<'b> {
     }
 }
 
-/// Only what hosts, addresses and ports are made of: with a `/` in it, two different resources could share a key.
+/// Only what hosts, addresses and ports are made of: with a `/` in it, two different resources could share a
+/// key.
 fn authority(bytes: &[u8]) -> Result<&str, TargetError> {
     let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(b);
     if bytes.is_empty() || !bytes.iter().all(fits) {
@@ -213,7 +216,8 @@ mod tests {
 
     #[test]
     fn one_resource_has_one_key_however_it_is_named() {
-        let keys = ["GET /X HTTP/1.1\r\nHost: A:80\r\n\r\n", "GET http://a/X HTTP/1.1\r\nHost: other\r\n\r\n"];
+        let keys =
+            ["GET /X HTTP/1.1\r\nHost: A:80\r\n\r\n", "GET http://a/X HTTP/1.1\r\nHost: other\r\n\r\n"];
         assert_eq!(keys.map(key), ["a/X", "a/X"]);
         assert_eq!(key("GET /X HTTP/1.0\r\n\r\n"), "first/X");
     }

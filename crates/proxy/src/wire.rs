@@ -28,8 +28,8 @@ impl Scratch {
     }
 }
 
-/// Reads once and hands the bytes to `take`; no bytes: the other side has closed. Nothing is lost when the future
-/// is dropped before it is ready.
+/// Reads once and hands the bytes to `take`; no bytes: the other side has closed. Nothing is lost when the
+/// future is dropped before it is ready.
 pub async fn read<T>(
     stream: &mut TcpStream,
     scratch: &Scratch,

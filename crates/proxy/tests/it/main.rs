@@ -1,1 +1,11 @@
-//! The proxy between a scripted origin and raw clients.
+//! The proxy between a scripted origin and raw clients, in one process and on a clock that stands still.
+
+mod caching;
+mod collapse;
+mod forward;
+mod harness;
+mod memory;
+mod passing;
+mod protocol;
+mod role;
+mod validation;

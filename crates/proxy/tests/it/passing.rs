@@ -1,0 +1,155 @@
+//! What goes through the proxy without the store: POST, ranges, request bodies; and what that drops.
+
+use std::rc::Rc;
+
+use tokio::sync::Semaphore;
+
+use crate::harness::{Bed, Origin, Part, ok, run, send, until};
+
+const FRESH: &str = "Cache-Control: max-age=60\r\n";
+
+#[test]
+fn a_post_goes_through_and_drops_what_is_stored() {
+    run(async {
+        let origin = Origin::start(|_, n| ok(FRESH, &n.to_string())).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        client.get("/x", "").await;
+        client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").await;
+        let posted = client.reply("POST").await;
+        assert_eq!((posted.body(), posted.cache_status()), ("1", "assay; fwd=method"));
+        assert_eq!(origin.seen()[1].body, b"hello");
+        let again = client.get("/x", "").await;
+        assert_eq!((again.body(), again.cache_status()), ("2", "assay; fwd=miss; stored"));
+        assert_eq!(bed.counters().passed, 1);
+    });
+}
+
+#[test]
+fn unknown_methods_drop_too_and_failures_do_not() {
+    run(async {
+        let origin = Origin::start(|seen, n| match seen.line().starts_with("POST") {
+            true => vec![send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")],
+            false => ok(FRESH, &n.to_string()),
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        bed.get("/x", "").await;
+        bed.client().await.request("POST", "/x", "").await;
+        assert_eq!(bed.get("/x", "").await.body(), "0");
+        assert_eq!(bed.client().await.request("FROB", "/x", "").await.status, 200);
+        assert_eq!(bed.get("/x", "").await.body(), "3");
+    });
+}
+
+#[test]
+fn what_is_being_fetched_during_a_post_is_not_stored() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let origin = Origin::start(move |_, n| {
+            let reply = ok(FRESH, &n.to_string());
+            if n == 0 { [vec![Part::Wait(Rc::clone(&held))], reply].concat() } else { reply }
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut slow = bed.client().await;
+        slow.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        until(|| origin.count() == 1).await;
+        bed.client().await.request("POST", "/x", "").await;
+        gate.add_permits(1);
+        assert_eq!(slow.reply("GET").await.body(), "0");
+        assert_eq!(bed.counters().objects, 0);
+    });
+}
+
+#[test]
+fn request_bodies_in_chunks_go_through_in_chunks() {
+    run(async {
+        let origin = Origin::start(|_, _| ok("", "done")).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        client.send("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
+        client.send("2;x=y\r\nde\r\n0\r\nTrailer: dropped\r\n\r\n").await;
+        assert_eq!(client.reply("POST").await.body(), "done");
+        assert!(origin.seen()[0].has("Transfer-Encoding: chunked"));
+        assert_eq!(origin.seen()[0].body, b"abcde");
+        assert_eq!(client.get("/x", "").await.body(), "done");
+    });
+}
+
+#[test]
+fn a_client_that_waits_for_100_gets_it_from_the_origin() {
+    run(async {
+        let origin = Origin::start(|_, _| ok("", "done")).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n").await;
+        assert_eq!(client.head("POST").await.0, 100);
+        client.send("body").await;
+        let reply = client.reply("POST").await;
+        assert_eq!((reply.status, reply.body()), (200, "done"));
+        assert_eq!(origin.seen()[0].body, b"body");
+    });
+}
+
+#[test]
+fn a_range_goes_through_and_is_not_stored() {
+    run(async {
+        let origin = Origin::start(|seen, _| match seen.has("Range: bytes=0-0") {
+            true => {
+                let fields =
+                    "Content-Range: bytes 0-0/5\r\nCache-Control: max-age=60\r\nContent-Length: 1\r\n";
+                vec![send(format!("HTTP/1.1 206 Partial Content\r\n{fields}\r\nh"))]
+            }
+            false => ok(FRESH, "hello"),
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        for _ in 0..2 {
+            let part = bed.get("/x", "Range: bytes=0-0\r\n").await;
+            assert_eq!((part.status, part.body(), part.cache_status()), (206, "h", "assay; fwd=bypass"));
+        }
+        assert_eq!(bed.counters().objects, 0);
+        assert_eq!(bed.get("/x", "").await.body(), "hello");
+    });
+}
+
+#[test]
+fn an_answer_that_does_not_wait_for_the_body_is_passed_on() {
+    run(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let bed = Bed::start(&[("a", listener.local_addr().unwrap())]);
+        let mut client = bed.client().await;
+        client.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nbegin").await;
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let refusal = b"HTTP/1.1 413 Too Much\r\nContent-Length: 2\r\n\r\nno";
+        tokio::io::AsyncWriteExt::write_all(&mut stream, refusal).await.unwrap();
+        let reply = client.reply("POST").await;
+        assert_eq!((reply.status, reply.body(), reply.field("Connection")), (413, "no", Some("close")));
+        assert!(client.is_closed().await);
+    });
+}
+
+#[test]
+fn a_closed_idle_connection_is_replaced_without_a_word() {
+    run(async {
+        let origin = Origin::start(|seen, n| {
+            let reply = ok("Cache-Control: no-store\r\n", &n.to_string());
+            // The first connection dies on its second request.
+            match (seen.connection, n) {
+                (0, 1..) => vec![Part::Close],
+                _ => reply,
+            }
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        assert_eq!(bed.get("/x", "").await.body(), "0");
+        let retried = bed.get("/x", "").await;
+        assert_eq!((retried.status, retried.body()), (200, "2"));
+        // What cannot be repeated does not risk it.
+        let posted = bed.client().await.request("POST", "/x", "").await;
+        assert_eq!(posted.status, 200);
+        assert_eq!(origin.seen()[3].connection, 2);
+    });
+}

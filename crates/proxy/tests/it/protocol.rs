@@ -1,0 +1,207 @@
+//! Framing and its faults, in both directions; HTTP/1.0; errors.
+
+use crate::harness::{Bed, Origin, Part, ok, run, send};
+
+const FRESH: &str = "Cache-Control: max-age=60\r\n";
+
+#[test]
+fn a_truncated_body_is_seen_by_the_client_and_not_stored() {
+    run(async {
+        let origin = Origin::start(|_, n| match n {
+            0 => vec![send(format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 10\r\n\r\nhalf")), Part::Close],
+            1 => vec![
+                send(format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")),
+                Part::Close,
+            ],
+            _ => ok(FRESH, "whole"),
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        for _ in 0..2 {
+            let broken = bed.get("/x", "").await;
+            assert_eq!((broken.status, broken.body), (200, None));
+        }
+        assert_eq!(bed.counters().objects, 0);
+        assert_eq!(bed.get("/x", "").await.body(), "whole");
+    });
+}
+
+#[test]
+fn a_truncated_body_cannot_look_whole_to_an_http_1_0_client() {
+    run(async {
+        let origin = Origin::start(|_, _| {
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            vec![send(format!("{head}4\r\nhalf\r\n")), Part::Close]
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        client.send("GET /x HTTP/1.0\r\nHost: a\r\n\r\n").await;
+        let mut all = Vec::new();
+        let end = tokio::io::AsyncReadExt::read_to_end(&mut client.stream, &mut all).await;
+        assert!(end.is_err(), "the connection must be reset, not closed");
+    });
+}
+
+#[test]
+fn chunked_answers_are_stored_and_hit_with_their_length() {
+    run(async {
+        let origin = Origin::start(|_, _| {
+            let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n");
+            vec![send(head), send("3\r\nabc\r\n"), send("2\r\nde\r\n0\r\nX: trailer\r\n\r\n")]
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        let miss = client.get("/x", "").await;
+        assert_eq!((miss.body(), miss.field("Transfer-Encoding")), ("abcde", Some("chunked")));
+        let hit = client.get("/x", "").await;
+        assert_eq!((hit.body(), hit.field("Content-Length")), ("abcde", Some("5")));
+        assert_eq!(hit.field("Transfer-Encoding"), None);
+        client.get("/y", "").await;
+        assert_eq!(origin.seen()[1].connection, 0);
+    });
+}
+
+#[test]
+fn answers_that_end_with_their_connection_are_passed_on_and_stored() {
+    run(async {
+        let origin = Origin::start(|_, _| {
+            vec![send(format!("HTTP/1.0 200 OK\r\n{FRESH}\r\nuntil close")), Part::Close]
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        let miss = client.get("/x", "").await;
+        assert_eq!((miss.body(), miss.field("Via")), ("until close", Some("1.0 assay")));
+        assert_eq!(client.get("/x", "").await.cache_status(), "assay; hit; ttl=60");
+    });
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    run(async {
+        let origin = Origin::start(|seen, _| ok(FRESH, seen.line())).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let post = "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+        client.send([get("/1"), get("/2"), post.into(), get("/1"), get("/3")].concat()).await;
+        for (method, line) in [
+            ("GET", "GET /1 HTTP/1.1"),
+            ("GET", "GET /2 HTTP/1.1"),
+            ("POST", "POST /p HTTP/1.1"),
+            ("GET", "GET /1 HTTP/1.1"),
+            ("GET", "GET /3 HTTP/1.1"),
+        ] {
+            assert_eq!(client.reply(method).await.body(), line);
+        }
+        assert_eq!(bed.counters().hits, 1);
+    });
+}
+
+#[test]
+fn http_1_0_clients_get_what_they_understand() {
+    run(async {
+        let origin = Origin::start(|seen, _| match seen.line().contains("chunked") {
+            true => vec![send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")],
+            false => ok(FRESH, "hello"),
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        client.send("GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
+        let kept = client.reply("GET").await;
+        assert_eq!((kept.body(), kept.field("Connection")), ("hello", Some("keep-alive")));
+        assert!(origin.seen()[0].has("Host: a") && origin.seen()[0].has("Via: 1.0 assay"));
+        client.send("GET /x HTTP/1.0\r\n\r\n").await;
+        let last = client.reply("GET").await;
+        assert_eq!((last.body(), last.field("Connection")), ("hello", Some("close")));
+        assert!(client.is_closed().await);
+        let mut client = bed.client().await;
+        client.send("GET /chunked HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
+        let closing = client.reply("GET").await;
+        assert_eq!((closing.body(), closing.field("Connection")), ("abc", Some("close")));
+        assert_eq!(closing.field("Transfer-Encoding"), None);
+    });
+}
+
+#[test]
+fn what_is_not_http_is_refused_and_the_connection_closed() {
+    run(async {
+        let origin = Origin::start(|_, _| ok("", "never")).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(70_000));
+        let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: 1\r\n".repeat(200));
+        let both = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc";
+        for (text, status) in [
+            ("nonsense\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+            (both, 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+            ("GET / HTTP/2.5\r\nHost: a\r\n\r\n", 505),
+            ("CONNECT b:443 HTTP/1.1\r\nHost: b\r\n\r\n", 501),
+            (&long, 431),
+            (&many, 431),
+        ] {
+            let mut client = bed.client().await;
+            client.send(text).await;
+            let reply = client.reply("GET").await;
+            assert_eq!((reply.status, reply.field("Connection")), (status, Some("close")), "{text:.40}");
+            assert!(client.is_closed().await, "{text:.40}");
+        }
+        assert_eq!(origin.count(), 0);
+    });
+}
+
+#[test]
+fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
+    run(async {
+        let nobody = {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            listener.local_addr().unwrap()
+        };
+        let origin = Origin::start(|seen, _| match seen.line() {
+            "GET /silent HTTP/1.1" => vec![Part::Wait(std::rc::Rc::new(tokio::sync::Semaphore::new(0)))],
+            "GET /both HTTP/1.1" => vec![send(
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            )],
+            _ => vec![send("what?\r\n\r\n")],
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address), ("nobody", nobody)]);
+        let mut client = bed.client().await;
+        for (path, host, status) in
+            [("/", "nobody", 502), ("/silent", "a", 504), ("/both", "a", 502), ("/senseless", "a", 502)]
+        {
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+            let reply = client.reply("GET").await;
+            assert_eq!((reply.status, reply.cache_status()), (status, "assay; fwd=miss"), "{path}");
+            client.send(format!("POST {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+            if path != "/silent" && path != "/both" {
+                assert_eq!(client.reply("POST").await.status, status, "{path}");
+            } else {
+                client.reply("POST").await;
+            }
+        }
+        assert!(bed.counters().origin_errors >= 6);
+    });
+}
+
+#[test]
+fn interim_answers_are_passed_over() {
+    run(async {
+        let origin = Origin::start(|_, _| {
+            let early = send("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n");
+            [vec![early], ok(FRESH, "hello")].concat()
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let reply = bed.get("/x", "").await;
+        assert_eq!((reply.status, reply.body()), (200, "hello"));
+    });
+}
