@@ -346,8 +346,10 @@ mod tests {
     #[test]
     fn a_run_directory_with_something_in_it_is_refused() {
         let mut plan = testing::plan();
-        plan.run_dir = PathBuf::from("/proc/self");
-        assert!(refused(&plan).contains("/proc/self"));
+        let used = tempfile::tempdir().unwrap();
+        std::fs::write(used.path().join("precious"), "x").unwrap();
+        plan.run_dir = used.path().to_owned();
+        assert!(refused(&plan).contains("is not empty"));
     }
 
     #[test]

@@ -437,11 +437,7 @@ async fn fetch(source: &CounterSource, settings: &Settings, cpus: &[u32]) -> Res
             Some(host) => settings.fill(host).map_err(|e| e.to_string())?,
             None => settings.listen.to_string(),
         };
-        let target = match settings.mode {
-            Mode::Reverse => path.clone(),
-            Mode::Forward => format!("http://{host}{path}"),
-        };
-        return match probe::get(settings.listen, &host, &target, QUICK).await {
+        return match probe::get(settings.listen, &host, &path, QUICK).await {
             Ok((200, text)) => Ok(text),
             Ok((status, _)) => Err(format!("{path} was answered with status {status}")),
             Err(e) => Err(format!("{path}: {e}")),

@@ -172,6 +172,7 @@ mod tests {
     #[test]
     fn a_directory_below_a_private_one_cannot_be_reached_by_others() {
         let private = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(private.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         let below = private.path().join("below");
         std::fs::create_dir(&below).unwrap();
         assert!(!others_can_reach(&below));

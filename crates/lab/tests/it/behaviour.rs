@@ -1,0 +1,104 @@
+//! What a description declares is what the proxy does: told by what reaches the origin.
+
+use std::net::SocketAddr;
+
+use assay_lab::plan::Mode;
+use assay_lab::real::RealProxy;
+
+use crate::origin::{LATER, Origin, ask};
+use crate::proxies::{choice, installed, target};
+
+struct Bench {
+    listen: SocketAddr,
+    mode: Mode,
+    origin: Origin,
+}
+
+impl Bench {
+    async fn ask(&self, method: &str, path: &str, headers: &str) -> (u16, String) {
+        let (target, host) = target(self.mode, &self.origin, path);
+        ask(self.listen, method, &target, &host, headers).await
+    }
+
+    /// Does a plain GET of `path` reach the origin?
+    async fn get_reaches_origin(&self, path: &str) -> bool {
+        let before = self.origin.asked(path).len();
+        assert_eq!(self.ask("GET", path, "").await.0, 200, "{path}");
+        self.origin.asked(path).len() > before
+    }
+
+    async fn head_fills(&self) -> bool {
+        assert_eq!(self.ask("HEAD", "/head", "").await.0, 200);
+        !self.get_reaches_origin("/head").await
+    }
+
+    async fn conditional_fills(&self) -> bool {
+        let condition = format!("If-Modified-Since: {LATER}\r\n");
+        assert_eq!(self.ask("GET", "/conditional", &condition).await.0, 304);
+        !self.get_reaches_origin("/conditional").await
+    }
+
+    async fn reload_fills(&self) -> bool {
+        self.ask("GET", "/reload", "").await;
+        let reload = "Cache-Control: no-cache\r\nPragma: no-cache\r\n";
+        let (_, body) = self.ask("GET", "/reload", reload).await;
+        assert_eq!(body, "answer 2 for /reload\n", "a reload must reach the origin");
+        self.ask("GET", "/reload", "").await.1 == "answer 2 for /reload\n"
+    }
+
+    async fn post_invalidates(&self) -> bool {
+        self.ask("GET", "/post", "").await;
+        assert_eq!(self.ask("POST", "/post", "Content-Length: 0\r\n").await.0, 200);
+        self.get_reaches_origin("/post").await
+    }
+
+    async fn caches_what_it_should(&self) {
+        for path in ["/plain", "/undated"] {
+            assert!(self.get_reaches_origin(path).await, "{path} came from nowhere");
+            assert!(!self.get_reaches_origin(path).await, "{path} must be a hit");
+        }
+        let condition = format!("If-Modified-Since: {LATER}\r\n");
+        assert_eq!(self.ask("GET", "/plain", &condition).await.0, 304);
+        assert_eq!(self.origin.asked("/plain").len(), 1, "a stored object answers a condition");
+        for path in ["/uncachable", "/expired"] {
+            assert!(self.get_reaches_origin(path).await, "{path} came from nowhere");
+            assert!(self.get_reaches_origin(path).await, "{path} must reach the origin");
+        }
+    }
+}
+
+async fn does_what_is_declared(name: &str, mode: Mode) {
+    let Some(description) = installed(name) else { return };
+    let declared = description.behaviour;
+    let (keep, origin) = (tempfile::tempdir().unwrap(), Origin::start().await);
+    let choice = choice(description, mode, &origin, keep.path());
+    let bench = Bench { listen: choice.listen, mode, origin };
+    let mut proxy = RealProxy::start(choice).await.unwrap();
+    proxy.wait_ready().await.unwrap();
+    bench.caches_what_it_should().await;
+    assert_eq!(bench.head_fills().await, declared.head_fills, "head-fills");
+    assert_eq!(bench.conditional_fills().await, declared.conditional_fills, "conditional-fills");
+    assert_eq!(bench.reload_fills().await, declared.reload_fills, "reload-fills");
+    assert_eq!(bench.post_invalidates().await, declared.post_invalidates, "post-invalidates");
+    proxy.stop(None).await;
+}
+
+#[tokio::test]
+async fn varnish_does_what_is_declared() {
+    does_what_is_declared("varnish", Mode::Reverse).await;
+}
+
+#[tokio::test]
+async fn nginx_does_what_is_declared() {
+    does_what_is_declared("nginx", Mode::Reverse).await;
+}
+
+#[tokio::test]
+async fn squid_does_what_is_declared() {
+    does_what_is_declared("squid", Mode::Reverse).await;
+}
+
+#[tokio::test]
+async fn squid_does_what_is_declared_as_forward_proxy() {
+    does_what_is_declared("squid", Mode::Forward).await;
+}

@@ -1,0 +1,110 @@
+//! A scripted origin: answers what the path says, and remembers who asked.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// When everything was last modified.
+pub const LAST_MODIFIED: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
+/// A date after that: an `If-Modified-Since` of it is answered with 304.
+pub const LATER: &str = "Fri, 02 Jan 2026 00:00:00 GMT";
+
+/// Requests seen, by path: `METHOD`, and `+ims` when it was conditional.
+pub type Seen = Arc<Mutex<HashMap<String, Vec<String>>>>;
+
+/// An origin that runs as long as the test's runtime.
+pub struct Origin {
+    pub address: SocketAddr,
+    seen: Seen,
+}
+
+impl Origin {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Seen::default();
+        let for_task = Arc::clone(&seen);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, Arc::clone(&for_task)));
+            }
+        });
+        Self { address, seen }
+    }
+
+    /// What was asked of this path so far.
+    pub fn asked(&self, path: &str) -> Vec<String> {
+        self.seen.lock().unwrap().get(path).cloned().unwrap_or_default()
+    }
+}
+
+async fn serve(stream: TcpStream, seen: Seen) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).await.ok()? == 0 {
+                return None;
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            lines.push(line.trim().to_owned());
+        }
+        let mut words = lines.first()?.split(' ');
+        let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let header = |name: &str| {
+            let found = lines.iter().filter_map(|line| line.split_once(": "));
+            found
+                .into_iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.to_owned())
+        };
+        let length: usize = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).await.ok()?;
+        let ims = header("if-modified-since");
+        let number = {
+            let mut seen = seen.lock().unwrap();
+            let asked = seen.entry(target.clone()).or_default();
+            asked.push(format!("{method}{}", if ims.is_some() { "+ims" } else { "" }));
+            asked.len()
+        };
+        let answer = answer(&method, &target, ims.as_deref() == Some(LATER), number);
+        stream.get_mut().write_all(answer.as_bytes()).await.ok()?;
+    }
+}
+
+fn answer(method: &str, path: &str, unchanged: bool, number: usize) -> String {
+    let body = format!("answer {number} for {path}\n");
+    let cache = match path {
+        path if path.contains("uncachable") => "Cache-Control: private, no-cache, no-store\r\n",
+        path if path.contains("undated") => "Cache-Control: public\r\n",
+        path if path.contains("expired") => {
+            "Cache-Control: public\r\nExpires: Thu, 01 Jan 2026 00:00:01 GMT\r\n"
+        }
+        _ => "Cache-Control: public\r\nExpires: Thu, 01 Jan 2099 00:00:00 GMT\r\n",
+    };
+    let modified =
+        if path.contains("undated") { String::new() } else { format!("Last-Modified: {LAST_MODIFIED}\r\n") };
+    if unchanged {
+        return format!("HTTP/1.1 304 Not Modified\r\n{cache}{modified}\r\n");
+    }
+    let shown = if method == "HEAD" { "" } else { &body };
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{cache}{modified}\r\n{shown}", body.len())
+}
+
+/// One request over a connection of its own; status and body.
+pub async fn ask(proxy: SocketAddr, method: &str, target: &str, host: &str, headers: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    let request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no HTTP: {answer:?}"));
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
