@@ -7,8 +7,8 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = new Map(data.charts.map((chart) => [chart.id, chart]));
   const plots = new Map();
-  const HEIGHT = 230;
-  const PHASES_ABOVE = 18;
+  const HEIGHT = 240;
+  const PHASES_ABOVE = 31;
 
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const colour = (role) => css("--c-" + role) || css("--soft");
@@ -21,15 +21,19 @@
     if (size >= 100 || value === 0) return String(Math.round(value));
     return String(+value.toPrecision(3));
   };
+  // In a legend: nothing where the cursor is nowhere.
+  const shown = (u, value) => (u.cursor.idx === null || u.cursor.idx === undefined ? "" : show(value));
   const phaseAt = (time) => data.phases.find((phase) => time >= phase.start && time < phase.end);
 
-  // A band for every other phase, its name above it: upright where it does not fit.
+  // A band for every other phase, and the names above, in two rows where one would be too narrow.
   const phaseBands = (names) => (u) => {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio || 1;
+    const rowEnds = [-Infinity, -Infinity];
     ctx.save();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = "middle";
+    ctx.textAlign = "center";
     data.phases.forEach((phase, index) => {
       const left = Math.max(u.valToPos(phase.start, "x", true), bbox.left);
       const right = Math.min(u.valToPos(phase.end, "x", true), bbox.left + bbox.width);
@@ -39,21 +43,16 @@
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
       }
       ctx.fillStyle = names.line;
-      ctx.fillRect(Math.round(left), bbox.top - 4 * ratio, ratio, bbox.height + 4 * ratio);
+      ctx.fillRect(Math.round(left), bbox.top - 3 * ratio, ratio, bbox.height + 3 * ratio);
+      const short = phase.name.length > 20 ? phase.name.slice(0, 19) + "…" : phase.name;
+      const half = ctx.measureText(short).width / 2;
+      const edge = bbox.left + bbox.width + 10 * ratio;
+      const middle = Math.min(Math.max((left + right) / 2, bbox.left + half), edge - half);
+      const row = rowEnds.findIndex((end) => middle - half > end);
+      if (row < 0) return;
+      rowEnds[row] = middle + half + 5 * ratio;
       ctx.fillStyle = names.text;
-      const short = phase.name.length > 24 ? phase.name.slice(0, 23) + "…" : phase.name;
-      const width = ctx.measureText(short).width;
-      if (width + 6 * ratio <= right - left) {
-        ctx.textAlign = "center";
-        ctx.fillText(short, (left + right) / 2, bbox.top - 9 * ratio);
-      } else if (right - left >= 11 * ratio) {
-        ctx.save();
-        ctx.translate((left + right) / 2, bbox.top + 4 * ratio);
-        ctx.rotate(-Math.PI / 2);
-        ctx.textAlign = "right";
-        ctx.fillText(short, 0, 0);
-        ctx.restore();
-      }
+      ctx.fillText(short, middle, bbox.top - (10 + 13 * row) * ratio);
     });
     ctx.restore();
   };
@@ -104,7 +103,7 @@
       scales: { x: { time: false }, y: log ? { distr: 3 } : { range: linearRange } },
       axes: axes(chart, log),
       series: [
-        { label: "time", value: (_, time) => (time === null ? "–" : `${show(time)} s${phaseName(time)}`) },
+        { label: "\u00a0", value: (_, time) => (time === null ? "" : `${show(time)} s${phaseName(time)}`) },
         ...chart.lines.map((line) => ({
           label: line.name,
           stroke: colour(line.role),
@@ -112,7 +111,7 @@
           dash: line.dashed ? [5, 4] : undefined,
           spanGaps: false,
           points: { show: few && line.values.filter((value) => value !== null).length < 4 },
-          value: (_, value) => show(value),
+          value: shown,
         })),
       ],
       hooks: {
@@ -154,13 +153,46 @@
       scales: { x: { time: false, range: linearRange }, y: { range: linearRange } },
       axes: axes(chart, false),
       series: [
-        { label: chart.x_label, value: (_, value) => show(value) },
-        { label: chart.unit, stroke, fill: stroke + "88", width: 0, paths, points: { show: false }, value: (_, value) => show(value) },
+        { label: chart.x_label, value: shown },
+        { label: chart.unit, stroke, fill: stroke + "88", width: 0, paths, points: { show: false }, value: shown },
       ],
       hooks: { draw: [(u) => { u.root.closest("figure").dataset.drawn = "true"; }] },
     }, [points.map((point) => point[0]), points.map((point) => point[1])], place);
   };
 
+  // Percentiles: each further step of the axis is ten times rarer.
+  const rarity = (share) => -Math.log10(1 - share);
+  const drawDistribution = (chart, place, width) => {
+    const marks = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
+    const shares = chart.lines[0].x;
+    const last = rarity(shares[shares.length - 1]);
+    const label = (share) => `${+(share * 100).toFixed(3)} %`;
+    const [x, y] = axes(chart, true);
+    Object.assign(x, {
+      label: undefined,
+      size: 34,
+      splits: () => marks.map(rarity).filter((mark) => mark <= last + 1e-9),
+      values: (_, splits) => splits.map((split) => label(1 - 10 ** -split)),
+    });
+    return new uPlot({
+      width,
+      height: HEIGHT,
+      padding: [12, 18, 0, 0],
+      cursor: { focus: { prox: 24 }, drag: { x: false, y: false }, points: { size: 7 } },
+      focus: { alpha: 0.35 },
+      scales: { x: { time: false, range: [0, last] }, y: { distr: 3 } },
+      axes: [x, y],
+      series: [
+        { label: "\u00a0", value: (u, value) => (shown(u, value) === "" ? "" : `${label(1 - 10 ** -value)} take no longer than`) },
+        ...chart.lines.map((line) => ({
+          label: line.name, stroke: colour(line.role), width: 1.75, points: { show: false }, value: shown,
+        })),
+      ],
+      hooks: { draw: [(u) => { u.root.closest("figure").dataset.drawn = "true"; }] },
+    }, [shares.map(rarity), ...chart.lines.map((line) => line.values.map((v) => (v > 0 ? v : null)))], place);
+  };
+
+  const draw = { time: drawTime, scatter: drawScatter, distribution: drawDistribution };
   const drawAll = () => {
     plots.forEach((plot) => plot.destroy());
     plots.clear();
@@ -177,7 +209,7 @@
         return;
       }
       const width = Math.max(place.clientWidth, 240);
-      plots.set(chart.id, (chart.kind === "scatter" ? drawScatter : drawTime)(chart, place, width));
+      plots.set(chart.id, draw[chart.kind](chart, place, width));
     });
     root.dataset.charts = String(data.charts.length);
   };
@@ -242,6 +274,10 @@
     return text;
   };
   const chartRows = (chart) => {
+    if (chart.kind === "distribution") {
+      const heads = ["share", ...chart.lines.map((line) => `${line.name} (${chart.unit})`)];
+      return [heads, ...chart.lines[0].x.map((share, index) => [share, ...chart.lines.map((line) => line.values[index])])];
+    }
     const heads = ["time_s", "phase"];
     if (chart.x_label) heads.push(chart.x_label);
     heads.push(...chart.lines.map((line) => (chart.x_label ? chart.unit : `${line.name} (${chart.unit})`)));

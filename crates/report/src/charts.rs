@@ -14,6 +14,10 @@ use serde::Serialize;
 use crate::document::Summary;
 use crate::words;
 
+/// Heading of what Assay itself added.
+const TRUST: &str = "Can the numbers be trusted?";
+/// Heading of the response times.
+const RESPONSE: &str = "Response time";
 /// Steps that a chart shows at most.
 const MOST_STEPS: u64 = 900;
 
@@ -63,6 +67,8 @@ pub(crate) enum Kind {
     Time,
     /// Points; each line has its own x.
     Scatter,
+    /// Values by the share of requests that they suffice for; x is that share.
+    Distribution,
 }
 
 /// One line of a chart.
@@ -90,8 +96,16 @@ struct Step<'a> {
     origin_service: Vec<&'a SparseHistogram>,
     levels: RobotLevels,
     origin_connections: u64,
-    /// CPU and watched time in microseconds, and resident memory, by role.
-    roles: BTreeMap<&'a str, (u64, u64, u64)>,
+    roles: BTreeMap<&'a str, Use>,
+}
+
+/// What a role's processes used in a step.
+#[derive(Default)]
+struct Use {
+    cpu_us: u64,
+    run_delay_us: u64,
+    watched_us: u64,
+    rss_bytes: u64,
 }
 
 impl Step<'_> {
@@ -193,7 +207,11 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
             })
         })
         .collect();
-    Charts { phases, step_s: step_ms as f64 / 1000.0, time, charts: all(&steps, words::is_direct(summary)) }
+    let mut charts = all(&steps, words::is_direct(summary));
+    // After the response times over time.
+    let place = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
+    charts.insert(place, distribution(series));
+    Charts { phases, step_s: step_ms as f64 / 1000.0, time, charts }
 }
 
 fn steps(series: &Series, step_ms: u64, count: u64) -> Vec<Step<'_>> {
@@ -221,9 +239,10 @@ fn steps(series: &Series, step_ms: u64, count: u64) -> Vec<Step<'_>> {
     for interval in &series.host {
         let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
         let role = step.roles.entry(interval.role.as_str()).or_default();
-        role.0 += interval.cpu_us;
-        role.1 += interval.length_ms * 1000;
-        role.2 = role.2.max(interval.rss_bytes);
+        role.cpu_us += interval.cpu_us;
+        role.run_delay_us += interval.run_delay_us;
+        role.watched_us += interval.length_ms * 1000;
+        role.rss_bytes = role.rss_bytes.max(interval.rss_bytes);
     }
     steps
 }
@@ -270,6 +289,7 @@ fn all(steps: &[Step<'_>], direct: bool) -> Vec<Chart> {
     charts.extend(errors(steps));
     charts.extend(resources(steps));
     charts.push(lateness(steps));
+    charts.extend(starved(steps));
     charts
 }
 
@@ -317,12 +337,49 @@ fn response(steps: &[Step<'_>]) -> Vec<Chart> {
     };
     let about =
         "From when a request was due to the last byte of its answer, by the second in which it ended.";
-    let chart = |id, title, lines| logarithmic(time_chart("Response time", id, title, "ms", about, lines));
+    let chart = |id, title, lines| logarithmic(time_chart(RESPONSE, id, title, "ms", about, lines));
     vec![
         chart("response-mean", "Mean response time", lines(&Merged::mean_us)),
         chart("response-p50", "Median response time", lines(&|merged| merged.quantile_us(0.5, &ruler))),
         chart("response-p99", "99th percentile", lines(&|merged| merged.quantile_us(0.99, &ruler))),
     ]
+}
+
+/// The response times of the whole run, from the shortest to the longest.
+fn distribution(series: &Series) -> Chart {
+    let ruler = Histogram::new();
+    let hits = Merged::of(series.robots.iter().map(|interval| &interval.hit.response));
+    let misses = Merged::of(series.robots.iter().map(|interval| &interval.miss.response));
+    let both = series.robots.iter().flat_map(|interval| [&interval.hit.response, &interval.miss.response]);
+    let all = Merged::of(both);
+    // Fine at the end: tenths of a decade, as far as there are requests to speak of.
+    let most = (all.count.max(10) as f64).log10().min(5.0);
+    let shares: Vec<f64> =
+        (0..=(most * 10.0) as i32).map(|tenth| 1.0 - 10f64.powf(-f64::from(tenth) / 10.0)).collect();
+    let line = |name: &str, role, merged: &Merged| Line {
+        name: name.to_owned(),
+        role,
+        dashed: false,
+        x: Some(shares.iter().map(|share| Some(*share)).collect()),
+        values: shares
+            .iter()
+            // A class of few requests has no far end.
+            .map(|share| (merged.count as f64 * (1.0 - share) >= 1.0 - 1e-9).then_some(*share))
+            .map(|share| merged.quantile_us(share?, &ruler).map(|us| short(us / 1000.0)))
+            .collect(),
+    };
+    Chart {
+        id: "response-distribution",
+        section: RESPONSE,
+        title: "Distribution",
+        about: "Over the whole run: how long the given share of requests took at most. Each mark to the right is \
+                ten times rarer.",
+        unit: "ms",
+        kind: Kind::Distribution,
+        log: true,
+        x_label: None,
+        lines: vec![line("all", "all", &all), line("hits", "hit", &hits), line("misses", "miss", &misses)],
+    }
 }
 
 fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
@@ -454,8 +511,8 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
         .iter()
         .map(|&(name, role)| {
             let cores = line(label(name), role, steps, |s| {
-                let (cpu_us, watched_us, _) = s.roles.get(name)?;
-                (*watched_us > 0).then(|| *cpu_us as f64 / *watched_us as f64)
+                let used = s.roles.get(name)?;
+                (used.watched_us > 0).then(|| used.cpu_us as f64 / used.watched_us as f64)
             });
             if name == "host" { dashed(cores) } else { cores }
         })
@@ -464,7 +521,7 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
         .iter()
         .filter(|(name, _)| *name != "host")
         .map(|&(name, role)| {
-            line(label(name), role, steps, |s| s.roles.get(name).map(|used| used.2 as f64 / 1e6))
+            line(label(name), role, steps, |s| s.roles.get(name).map(|used| used.rss_bytes as f64 / 1e6))
         })
         .collect();
     vec![
@@ -487,6 +544,24 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
     ]
 }
 
+/// Threads that were ready to run and had no processor.
+fn starved(steps: &[Step<'_>]) -> Option<Chart> {
+    let known = [("robots", "all"), ("origins", "origin"), ("proxy", "proxy")];
+    let present = known.iter().filter(|(name, _)| steps.iter().any(|step| step.roles.contains_key(name)));
+    let lines: Vec<Line> = present
+        .map(|&(name, role)| {
+            line(name, role, steps, |s| {
+                let used = s.roles.get(name)?;
+                (used.watched_us > 0).then(|| used.run_delay_us as f64 / used.watched_us as f64)
+            })
+        })
+        .collect();
+    let about = "Threads that were ready to run and had no processor, on average. Much of it in robots or origins \
+                 means that Assay needs more processors.";
+    let chart = |lines| time_chart(TRUST, "starved", "Waiting for a processor", "threads", about, lines);
+    (!lines.is_empty()).then(|| chart(lines))
+}
+
 fn label(role: &str) -> &str {
     if role == "host" { "whole machine" } else { role }
 }
@@ -498,7 +573,7 @@ fn lateness(steps: &[Step<'_>]) -> Chart {
         move |s: &Step<'_>| Merged::of(s.lateness.iter().copied()).quantile_us(quantile, ruler)
     };
     logarithmic(time_chart(
-        "Can the numbers be trusted?",
+        TRUST,
         "lateness",
         "Lateness of Assay itself",
         "µs",

@@ -335,6 +335,11 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
         "ms, median",
         format!("{} ms mean, {} ms p99", opt_number(times.mean), opt_number(times.p99)),
     ));
+    if let Some(per_request) = total.cpu_us_per_request.get("proxy") {
+        let cores = total.resources.get("proxy").and_then(|used| used.cpu_cores);
+        let detail = format!("{} processors on average", opt_number(cores));
+        tiles.push(tile("Proxy CPU", opt_number(*per_request), "µs per request", detail));
+    }
     let bad = |n: u64| if n > 0 { "bad" } else { "good" };
     tiles.push(Tile {
         mood: bad(total.errors.total),
