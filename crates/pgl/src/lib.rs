@@ -17,8 +17,21 @@
 
 use assay_workload::model::Workload;
 
+mod ast;
+mod build;
 mod diagnostic;
+mod diagnostics;
+mod eval;
+mod lexer;
+mod parser;
+mod random;
+mod schema;
 mod source;
+mod suggest;
+mod units;
+mod value;
+
+use diagnostics::Diagnostics;
 
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use source::{ResolvedSource, Resolver, SearchPath, Source, Span, bundled, bundled_names};
@@ -62,9 +75,29 @@ fn summary(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
 
 /// Compiles the workload that the resolver knows as `main`.
 pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure> {
-    let message = match resolver.read(main, None) {
-        Err(why) => format!("cannot read the workload: {why}"),
-        Ok(_) => "the compiler is not finished".to_owned(),
+    let found = match resolver.read(main, None) {
+        Ok(found) => found,
+        Err(why) => {
+            let message = format!("cannot read the workload: {why}");
+            let diagnostics = vec![Diagnostic::placeless(Code::Directive, message)];
+            return Err(Failure { diagnostics, sources: vec![] });
+        }
     };
-    Err(Failure { diagnostics: vec![Diagnostic::placeless(Code::Directive, message)], sources: vec![] })
+    let name = stem(&found.name).to_owned();
+    let mut sources = vec![Source { name: found.name, text: found.text, included_from: None }];
+    let mut diagnostics = Diagnostics::default();
+    let tokens = lexer::lex(&mut sources, resolver, &mut diagnostics);
+    let parsed = parser::parse(&tokens, &mut diagnostics);
+    let registered = eval::run(&parsed.program, &parsed.skipped, &sources, resolver, &mut diagnostics);
+    let workload = build::build(&name, &registered, &mut diagnostics);
+    let failed = diagnostics.failed();
+    let diagnostics = diagnostics.finish();
+    if failed { Err(Failure { diagnostics, sources }) } else { Ok(Compiled { workload, warnings: diagnostics, sources }) }
+}
+
+/// The name of a file without directories and ending: `polymix` of `dir/polymix.pg`.
+fn stem(path: &str) -> &str {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let stem = file.strip_suffix(".pg").unwrap_or(file);
+    if stem.is_empty() || stem == "-" { "workload" } else { stem }
 }

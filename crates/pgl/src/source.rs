@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    fn path(files: &[(&str, &str)], directories: &[&str]) -> impl Resolver {
+    fn path(files: &[(&str, &str)], directories: &[&str]) -> impl Resolver + use<> {
         let files: HashMap<String, String> = files.iter().map(|(n, t)| ((*n).into(), (*t).into())).collect();
         SearchPath::new(directories.iter().map(|d| (*d).to_owned()).collect(), move |name| {
             Ok(files.get(name).cloned())

@@ -1,0 +1,158 @@
+//! The tree of a program, as written.
+
+use std::rc::Rc;
+
+use crate::lexer::Literal;
+use crate::source::Span;
+
+/// A name with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Name {
+    pub text: Rc<str>,
+    pub span: Span,
+}
+
+/// `a.b.c`; never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Path {
+    pub first: Name,
+    pub rest: Vec<Name>,
+}
+
+impl Path {
+    /// All of it.
+    pub fn span(&self) -> Span {
+        self.first.span.to(self.rest.last().unwrap_or(&self.first).span)
+    }
+}
+
+/// `Type`, `Type[]`, `Type[][]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TypeName {
+    pub name: Name,
+    pub arrays: u8,
+}
+
+/// Statements between braces, or a whole file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Block {
+    pub statements: Vec<Statement>,
+}
+
+/// A statement with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Statement {
+    pub kind: StatementKind,
+    pub span: Span,
+}
+
+/// What a statement does.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum StatementKind {
+    /// `Type name [= value]`.
+    Declare { ty: TypeName, name: Name, value: Option<Assigned> },
+    /// `path = value`.
+    Assign { target: Path, value: Assigned },
+    /// `[a, b: 25%] = value`.
+    Group { targets: Vec<(Path, Option<Expr>)>, value: Expr },
+    /// `name(arguments)`.
+    Call(Call),
+    /// `if condition then { } else { }`.
+    If { condition: Expr, then: Block, otherwise: Option<Block> },
+    /// `every goal do { }`; only scripts may have it.
+    Every,
+    /// `{ }`.
+    Block(Block),
+    /// Reported already.
+    Broken,
+}
+
+/// The right side of `=`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Assigned {
+    /// A value.
+    Expr(Expr),
+    /// Statements that fill an object, or a script.
+    Block(Rc<Block>, Span),
+}
+
+/// `name(arguments)`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call {
+    pub name: Name,
+    pub arguments: Vec<Expr>,
+    pub span: Span,
+}
+
+/// An expression with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Expr {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+/// What an expression is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ExprKind {
+    Literal(Literal),
+    Path(Path),
+    Unary(Operator, Box<Expr>),
+    /// Operators of one level, applied from the left: no tree as deep as the line is long.
+    Chain(Box<Expr>, Vec<(Operator, Span, Expr)>),
+    /// Items, each with its probability.
+    Array(Vec<(Expr, Option<Expr>)>),
+    Call(Call),
+    /// `subject =~/pattern/options`.
+    Regex { subject: Name, text: Rc<str> },
+    /// Reported already.
+    Broken,
+}
+
+/// An operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Range,
+    Clone,
+    Or,
+    And,
+    Xor,
+    Not,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Plus,
+    Minus,
+    Times,
+    Divide,
+    Remainder,
+    Power,
+}
+
+impl Operator {
+    /// As written.
+    pub fn text(self) -> &'static str {
+        match self {
+            Operator::Range => "..",
+            Operator::Clone => "**",
+            Operator::Or => "||",
+            Operator::And => "&&",
+            Operator::Xor => "^^",
+            Operator::Not => "!",
+            Operator::Equal => "==",
+            Operator::NotEqual => "!=",
+            Operator::Less => "<",
+            Operator::LessOrEqual => "<=",
+            Operator::Greater => ">",
+            Operator::GreaterOrEqual => ">=",
+            Operator::Plus => "+",
+            Operator::Minus => "-",
+            Operator::Times => "*",
+            Operator::Divide => "/",
+            Operator::Remainder => "%",
+            Operator::Power => "^",
+        }
+    }
+}

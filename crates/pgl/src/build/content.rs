@@ -1,0 +1,190 @@
+//! Content types and life cycles.
+
+use std::rc::Rc;
+
+use assay_workload::model::{
+    ClientBehaviour, Content, ContentIndex, Distribution, Embedded, Expiry, ExpiryBase, LifeCycle, Popularity,
+    Weighted,
+};
+
+use super::Builder;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::value::{Record, Value};
+
+impl Builder<'_> {
+    /// The index of a content type; none when it is broken. Types that say the same are one.
+    pub(super) fn content(&mut self, record: &Rc<Record>, span: Span) -> Option<ContentIndex> {
+        let fingerprint = record.fingerprint();
+        if let Some(index) = self.known_contents.get(&fingerprint) {
+            return Some(*index);
+        }
+        let Ok(index) = ContentIndex::try_from(self.contents.len()) else {
+            self.error(Code::TooMany, span, "too many content types", "at most 65536 fit into a workload");
+            return None;
+        };
+        self.note_fields(record);
+        let size_bytes = self.content_size(record, span);
+        let mime = self.object(record, "mime");
+        if let Some(mime) = mime {
+            self.note_fields(mime);
+        }
+        let content = Content {
+            kind: self.content_kind(record, span),
+            mime_type: mime.and_then(|mime| self.text(mime, "type")),
+            extensions: mime.map_or_else(Weighted::none, |mime| self.texts(mime, "extensions")),
+            prefixes: mime.map_or_else(Weighted::none, |mime| self.texts(mime, "prefixes")),
+            size_bytes,
+            life_cycle: self.life_cycle(record, span),
+            cachable: self.share(record, "cachable").unwrap_or(0.0),
+            checksum: self.share(record, "checksum").unwrap_or(0.0),
+            embedded: None,
+            behaviour: self.behaviour(record, span),
+        };
+        self.contents.push(content);
+        self.known_contents.insert(fingerprint, index);
+        self.pages.push((index, record.clone()));
+        Some(index)
+    }
+
+    fn content_size(&mut self, record: &Record, span: Span) -> Distribution {
+        let source = ["content_db", "document_root"].into_iter().find(|field| record.get(field).is_some());
+        let help = match source {
+            Some(field) => format!("`{field}` is not acted on, so bodies need a size: `size = exp(13KB);`"),
+            None => "say how large bodies are: `size = exp(13KB);`".to_owned(),
+        };
+        self.require(record, "size", span, &help);
+        self.distribution(record, "size").unwrap_or(Distribution::Constant(0.0))
+    }
+
+    /// The label of a content type, made unique.
+    fn content_kind(&mut self, record: &Record, span: Span) -> String {
+        let kind = self.text(record, "kind").unwrap_or_else(|| "some-content".to_owned());
+        if self.kinds.insert(kind.clone()) {
+            return kind;
+        }
+        let unique = (2..).map(|n| format!("{kind}-{n}")).find(|name| !self.kinds.contains(name)).unwrap_or_default();
+        self.kinds.insert(unique.clone());
+        let place = record.get("kind").map_or(span, |slot| slot.span);
+        self.diagnostics.add(
+            Diagnostic::warning(Code::Duplicate, place, format!("two different content types are called `{kind}`"))
+                .label(format!("this one is called `{unique}` in results"))
+                .help("give each its own `kind`"),
+        );
+        unique
+    }
+
+    /// Looks at what pages contain, until there is nothing new.
+    pub(super) fn settle_pages(&mut self) {
+        while !self.pages.is_empty() {
+            for (index, record) in std::mem::take(&mut self.pages) {
+                let embedded = self.embedded(&record);
+                if let Some(content) = self.contents.get_mut(usize::from(index)) {
+                    content.embedded = embedded;
+                }
+            }
+        }
+    }
+
+    fn embedded(&mut self, record: &Record) -> Option<Embedded> {
+        let contents = self.array(record, "may_contain").filter(|(array, _)| array.count() > 0);
+        let count = record.get("embedded_obj_cnt");
+        match (contents, count) {
+            (Some(_), Some(_)) => {
+                let count = self.distribution(record, "embedded_obj_cnt")?;
+                let contents = self.content_choices(record, "may_contain");
+                (!contents.is_empty()).then(|| Embedded { count, contents })
+            }
+            (Some((_, at)), None) => {
+                self.error(
+                    Code::Required,
+                    at,
+                    "a page must say how many objects it has",
+                    "`embedded_obj_cnt` must be set too",
+                );
+                None
+            }
+            (None, Some(slot)) if !record.get("may_contain").is_some_and(|slot| slot.value.is_broken()) => {
+                self.error(Code::Required, slot.span, "a page must say what it has", "`may_contain` must be set too");
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// A selector of content types; those alike are added up.
+    pub(super) fn content_choices(&mut self, record: &Record, field: &str) -> Weighted<ContentIndex> {
+        let mut sums: Vec<(ContentIndex, f64)> = Vec::new();
+        for choice in self.choices(record, field) {
+            let Value::Record(content) = &choice.value else { continue };
+            let Some(index) = self.content(content, choice.span) else { continue };
+            match sums.iter_mut().find(|(other, _)| *other == index) {
+                Some((_, sum)) => *sum += choice.probability,
+                None => sums.push((index, choice.probability)),
+            }
+        }
+        Weighted::new(sums)
+    }
+
+    fn life_cycle(&mut self, content: &Record, span: Span) -> Option<LifeCycle> {
+        let record = self.object(content, "obj_life_cycle")?;
+        let span = content.get("obj_life_cycle").map_or(span, |slot| slot.span);
+        self.note_fields(record);
+        self.require(record, "length", span, "say how long an object stays as it is: `length = const(7day);`");
+        let length_s = self.distribution(record, "length")?;
+        Some(LifeCycle {
+            length_s,
+            variance: self.share(record, "variance").unwrap_or(0.0),
+            with_last_modified: self.share(record, "with_lmt").unwrap_or(0.0),
+            expires: self.expires(record),
+        })
+    }
+
+    fn expires(&mut self, record: &Record) -> Weighted<Option<Expiry>> {
+        let mut all = Vec::new();
+        for choice in self.choices(record, "expires") {
+            let Value::Random(random) = &choice.value else { continue };
+            let expiry = match random.moment {
+                Some(base) => Some(Expiry { base, after_s: random.law.clone() }),
+                None if random.law == Distribution::Constant(0.0) => None,
+                None => {
+                    self.diagnostics.add(
+                        Diagnostic::warning(Code::NoEffect, choice.span, "this expiry does not say what it is counted from")
+                            .label("it is counted from the time of the response")
+                            .help(format!("write `now + {random}`, or `lmt`, or `nmt`")),
+                    );
+                    Some(Expiry { base: ExpiryBase::Now, after_s: random.law.clone() })
+                }
+            };
+            all.push((expiry, choice.probability));
+        }
+        Weighted::new(all)
+    }
+
+    fn behaviour(&mut self, content: &Record, span: Span) -> ClientBehaviour {
+        let Some(record) = self.object(content, "client_behavior") else {
+            return ClientBehaviour::default();
+        };
+        self.note_fields(record);
+        ClientBehaviour {
+            request_types: self.request_types(record),
+            methods: self.methods(record),
+            recurrence: self.share(record, "recurrence"),
+            popularity: self.popularity(record, span),
+        }
+    }
+
+    /// `pop_model` of a robot or a client behaviour.
+    pub(super) fn popularity(&mut self, owner: &Record, span: Span) -> Option<Popularity> {
+        let record = self.object(owner, "pop_model")?;
+        let span = owner.get("pop_model").map_or(span, |slot| slot.span);
+        self.note_fields(record);
+        self.require(record, "pop_distr", span, "say which objects are popular: `pop_distr = popUnif();`");
+        let Value::Popularity(law) = record.get("pop_distr")?.value else { return None };
+        Some(Popularity {
+            law,
+            hot_set_fraction: self.share(record, "hot_set_frac").unwrap_or(1.0),
+            hot_set_probability: self.share(record, "hot_set_prob").unwrap_or(0.0),
+        })
+    }
+}

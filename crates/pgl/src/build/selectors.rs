@@ -1,0 +1,147 @@
+//! Arrays as random selectors.
+
+use assay_workload::model::{HttpVersion, Method, RequestType, Weighted};
+
+use super::Builder;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::suggest::did_you_mean;
+use crate::value::array::{Array, Choice, Scaled};
+use crate::value::{Record, Value};
+
+/// Choices of one selector.
+const MAX_CHOICES: u64 = 1 << 16;
+
+impl Builder<'_> {
+    /// An array field.
+    pub(super) fn array<'r>(&self, record: &'r Record, field: &str) -> Option<(&'r Array, Span)> {
+        let slot = record.get(field)?;
+        match &slot.value {
+            Value::Array(array) => Some((array, slot.span)),
+            _ => None,
+        }
+    }
+
+    /// The choices of an array field, each a single value; empty when it is not set.
+    pub(super) fn choices(&mut self, record: &Record, field: &str) -> Vec<Choice> {
+        let Some((array, span)) = self.array(record, field) else { return vec![] };
+        let what = format!("{}.{field}", record.kind.name());
+        let Some((choices, scaled)) = array.choices().filter(|_| array.count() <= u64::from(u32::MAX)) else {
+            self.error(Code::TooMany, span, format!("`{what}` has too many items"), "this is not a list to choose from");
+            return vec![];
+        };
+        if let Some(scaled) = scaled {
+            self.warn_scaled(&what, scaled, span);
+        }
+        let singles: u64 = choices.iter().map(|choice| choice.value.count()).fold(0, u64::saturating_add);
+        if singles > MAX_CHOICES {
+            let label = format!("{singles} items; at most {MAX_CHOICES} can be chosen from");
+            self.error(Code::TooMany, span, format!("`{what}` has too many items"), label);
+            return vec![];
+        }
+        choices.into_iter().flat_map(singles_of).map(|choice| placed(choice, span)).collect()
+    }
+
+    fn warn_scaled(&mut self, what: &str, scaled: Scaled, span: Span) {
+        let (sum, then) = match scaled {
+            Scaled::Up(sum) => (sum, "they are scaled up to 100%"),
+            Scaled::Down(sum) => (sum, "they are scaled down to 100%, and items without a probability get none"),
+        };
+        let percent = (sum * 10_000.0).round() / 100.0;
+        self.diagnostics.add(
+            Diagnostic::warning(Code::Probabilities, span, format!("the probabilities in `{what}` add up to {percent}%"))
+                .label(then),
+        );
+    }
+
+    /// A selector of strings.
+    pub(super) fn texts(&mut self, record: &Record, field: &str) -> Weighted<String> {
+        let choices = self.choices(record, field);
+        Weighted::new(choices.into_iter().map(|choice| (choice.value.to_string(), choice.probability)))
+    }
+
+    /// A selector of words, each of which means something; none when it is not set or empty.
+    pub(super) fn words<T: Copy + PartialEq>(
+        &mut self,
+        record: &Record,
+        field: &str,
+        known: &[(&'static str, T)],
+        instead: &[(&'static str, T, &'static str)],
+    ) -> Option<Weighted<T>> {
+        let mut sums: Vec<(T, f64)> = Vec::new();
+        for choice in self.choices(record, field) {
+            let word = choice.value.to_string();
+            let meant = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
+            let meant = meant.or_else(|| {
+                let (name, meaning, then) = instead.iter().find(|(name, ..)| *name == word)?;
+                self.not_acted_on(&format!("{}.{field}: {name}", record.kind.name()), choice.span, then);
+                Some(*meaning)
+            });
+            let Some(meant) = meant else {
+                self.unknown_word(&word, choice.span, known.iter().map(|(name, _)| *name));
+                continue;
+            };
+            match sums.iter_mut().find(|(other, _)| *other == meant) {
+                Some((_, sum)) => *sum += choice.probability,
+                None => sums.push((meant, choice.probability)),
+            }
+        }
+        (!sums.is_empty()).then(|| Weighted::new(sums))
+    }
+
+    fn unknown_word(&mut self, word: &str, span: Span, known: impl Iterator<Item = &'static str>) {
+        let known: Vec<&str> = known.collect();
+        let list: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
+        self.diagnostics.add(
+            Diagnostic::error(Code::OutOfRange, span, format!("\"{word}\" means nothing here"))
+                .label(format!("expected {}", list.join(", ")))
+                .maybe_help(did_you_mean(word, known)),
+        );
+    }
+
+    /// Request types.
+    pub(super) fn request_types(&mut self, record: &Record) -> Option<Weighted<RequestType>> {
+        let known = [
+            ("Basic", RequestType::Basic),
+            ("Ims200", RequestType::Ims200),
+            ("Ims304", RequestType::Ims304),
+            ("Reload", RequestType::Reload),
+        ];
+        let instead = [
+            ("Range", RequestType::Basic, "sent as \"Basic\": no ranges are requested"),
+            ("Upload", RequestType::Basic, "sent as \"Basic\": nothing is uploaded"),
+        ];
+        self.words(record, "req_types", &known, &instead)
+    }
+
+    /// Methods.
+    pub(super) fn methods(&mut self, record: &Record) -> Option<Weighted<Method>> {
+        let known = [("GET", Method::Get), ("HEAD", Method::Head), ("POST", Method::Post)];
+        let instead = [("PUT", Method::Get, "sent as \"GET\": nothing is uploaded")];
+        self.words(record, "req_methods", &known, &instead)
+    }
+
+    /// Versions of HTTP, 1.1 unless said otherwise.
+    pub(super) fn versions(&mut self, record: &Record) -> Weighted<HttpVersion> {
+        let known = [("1.0", HttpVersion::Http10), ("1.1", HttpVersion::Http11)];
+        self.words(record, "http_versions", &known, &[]).unwrap_or_else(|| Weighted::one(HttpVersion::Http11))
+    }
+}
+
+/// A choice that is a range, as its single values; they share its probability.
+fn singles_of(choice: Choice) -> impl Iterator<Item = Choice> {
+    let count = choice.value.count();
+    (0..count).map(move |index| {
+        let value = match &choice.value {
+            Value::Address(range) => Value::Address(range.nth(index).into()),
+            Value::Text(pattern) => Value::Text(pattern.nth(index).into()),
+            other => other.clone(),
+        };
+        Choice { value, probability: choice.probability / count as f64, span: choice.span }
+    })
+}
+
+/// Items that a conversion made have no place of their own; they are where their field was set.
+fn placed(choice: Choice, field: Span) -> Choice {
+    if choice.span == Span::default() { Choice { span: field, ..choice } } else { choice }
+}

@@ -1,0 +1,112 @@
+//! Servers and their origins.
+
+use assay_workload::model::{ContentIndex, Origin, OriginIndex, Server, Weighted};
+
+use super::Builder;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::value::array::Run;
+use crate::value::{Record, Value};
+
+impl Builder<'_> {
+    /// A kind of server, and an origin for each of its addresses.
+    pub(super) fn server(&mut self, record: &Record, span: Span) {
+        let Some(runs) = self.agent_runs(record, span) else { return };
+        let Some(index) = self.next_server(span) else { return };
+        self.note_fields(record);
+        let usable = self.require(record, "contents", span, "list its content types: `contents = [ cntImage ];`");
+        let contents = self.content_choices(record, "contents");
+        if usable && contents.is_empty() && self.array(record, "contents").is_some_and(|(array, _)| array.count() == 0) {
+            let at = record.get("contents").map_or(span, |slot| slot.span);
+            self.error(Code::Required, at, "this server has nothing to serve", "expected content types");
+        }
+        let direct_access = self.direct_access(record, &contents);
+        self.settle_pages();
+        let _: Option<Weighted<()>> = self.words(
+            record,
+            "rep_types",
+            &[("Basic", ())],
+            &[("302 Found", (), "answered as \"Basic\": servers do not redirect")],
+        );
+        let _: Option<Weighted<()>> =
+            self.words(record, "protocol", &[("HTTP", ())], &[("FTP", (), "these servers speak HTTP")]);
+        let server = Server {
+            kind: self.text(record, "kind").unwrap_or_else(|| "server".to_owned()),
+            contents,
+            direct_access,
+            think_s: self.distribution(record, "xact_think"),
+            connection_use_limit: self.distribution(record, "pconn_use_lmt"),
+            idle_timeout: self.duration(record, "idle_pconn_tout", false),
+            http_versions: self.versions(record),
+        };
+        self.servers.push(server);
+        self.add_origins(record, &runs, index, span);
+    }
+
+    /// Types that robots ask for directly. Without probabilities of their own they have those of `contents`.
+    fn direct_access(&mut self, record: &Record, contents: &Weighted<ContentIndex>) -> Weighted<ContentIndex> {
+        let Some((array, at)) = self.array(record, "direct_access").filter(|(array, _)| array.count() > 0) else {
+            return contents.clone();
+        };
+        let own = array.weighted();
+        let mut weights: Vec<(ContentIndex, f64)> = Vec::new();
+        for choice in self.choices(record, "direct_access") {
+            let Value::Record(content) = &choice.value else { continue };
+            let index = self.known_contents.get(&content.fingerprint()).copied();
+            let planned = index.and_then(|index| contents.items().iter().find(|(other, _)| *other == index));
+            let Some((index, planned)) = planned else {
+                if !contents.is_empty() {
+                    let kind = self.text(content, "kind").unwrap_or_else(|| "some-content".to_owned());
+                    self.diagnostics.add(
+                        Diagnostic::error(Code::UnknownOrigin, choice.span, format!("`{kind}` is not among the contents"))
+                            .label("expected a type that `contents` of this server lists")
+                            .help("a type that was changed after it was listed is another type: assigning copies"),
+                    );
+                }
+                continue;
+            };
+            let weight = if own { choice.probability } else { *planned };
+            match weights.iter_mut().find(|(other, _)| other == index) {
+                Some((_, sum)) if own => *sum += weight,
+                Some(_) => {}
+                None => weights.push((*index, weight)),
+            }
+        }
+        if !weights.is_empty() && weights.iter().all(|(_, weight)| *weight <= 0.0) {
+            self.error(Code::Probabilities, at, "nothing would ever be asked for", "all of these have a weight of zero");
+        }
+        Weighted::new(weights)
+    }
+
+    fn add_origins(&mut self, record: &Record, runs: &[Run], server: u16, span: Span) {
+        let at = record.get("addresses").map_or(span, |slot| slot.span);
+        let total: u64 = runs.iter().map(|run| run.value.count().saturating_mul(run.times)).sum();
+        if total.saturating_add(self.origins.len() as u64) > u64::from(OriginIndex::MAX) + 1 {
+            self.error(Code::TooMany, at, "too many servers", format!("{total} here; at most 65536 in a workload"));
+            return;
+        }
+        for run in runs {
+            let Value::Address(range) = &run.value else { continue };
+            if range.ports.is_none() {
+                self.diagnostics.add(
+                    Diagnostic::error(Code::BadAddress, at, "the address of a server has no port")
+                        .label(format!("`{range}` does not say where to listen"))
+                        .help(format!("write '{range}:80', or `setAddrPort(addresses, 80)`")),
+                );
+                return;
+            }
+            for address in (0..run.times).flat_map(|_| range.iter()) {
+                let authority = address.authority();
+                if let Some((_, before)) = self.origin_places.get(&authority) {
+                    let diagnostic = Diagnostic::error(Code::Duplicate, at, format!("two servers have the address {authority}"))
+                        .label("only one can listen there")
+                        .also(*before, "used here already");
+                    self.diagnostics.add(diagnostic);
+                    return;
+                }
+                self.origin_places.insert(authority.clone(), (self.origins.len(), at));
+                self.origins.push(Origin { authority, server });
+            }
+        }
+    }
+}

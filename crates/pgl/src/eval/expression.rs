@@ -1,0 +1,150 @@
+//! Expressions to values.
+
+use std::rc::Rc;
+
+use assay_workload::model::ExpiryBase;
+
+use super::arithmetic::{self, Failed};
+use super::{Evaluated, Interpreter, Reported};
+use crate::ast::{Expr, ExprKind, Operator};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lexer::Literal;
+use crate::schema::{Base, RecordKind, Ty};
+use crate::source::Span;
+use crate::value::array::{Array, Item, MAX_ITEMS};
+use crate::value::{Record, Slot, Value};
+
+impl Interpreter<'_> {
+    /// The value of an expression; never a broken one.
+    pub(super) fn value(&mut self, expr: &Expr) -> Evaluated<Value> {
+        match &expr.kind {
+            ExprKind::Literal(literal) => literal_value(literal, expr.span).ok_or(Reported),
+            ExprKind::Path(path) => match (&*path.first.text, path.rest.is_empty()) {
+                ("now", true) => Ok(Value::Moment(ExpiryBase::Now)),
+                ("lmt", true) => Ok(Value::Moment(ExpiryBase::LastModified)),
+                ("nmt", true) => Ok(Value::Moment(ExpiryBase::NextModified)),
+                _ => self.read(path),
+            },
+            ExprKind::Unary(operator, operand) => {
+                let value = self.value(operand)?;
+                arithmetic::unary(*operator, &value).or_else(|why| {
+                    let kinds = value.type_name();
+                    self.operator_failed(why, *operator, &kinds, expr.span)
+                })
+            }
+            ExprKind::Chain(first, rest) => self.chain(first, rest),
+            ExprKind::Array(items) => self.array(items, expr.span),
+            ExprKind::Call(call) => self.call_function(call),
+            ExprKind::Regex { subject, text } => Ok(Value::Regex(format!("{} {text}", subject.text).into())),
+            ExprKind::Broken => Err(Reported),
+        }
+    }
+
+    fn chain(&mut self, first: &Expr, rest: &[(Operator, Span, Expr)]) -> Evaluated<Value> {
+        let mut left = self.value(first);
+        let mut span = first.span;
+        for (operator, _, expr) in rest {
+            // The right side is looked at even when the left is broken: it may have mistakes of its own.
+            let right = self.value(expr);
+            let whole = span.to(expr.span);
+            left = match (left, right) {
+                (Ok(left), Ok(right)) => {
+                    arithmetic::binary(&left, *operator, &right, (span, expr.span)).or_else(|why| {
+                        let kinds = format!("{} and {}", left.type_name(), right.type_name());
+                        self.operator_failed(why, *operator, &kinds, whole)
+                    })
+                }
+                _ => Err(Reported),
+            };
+            span = whole;
+        }
+        left
+    }
+
+    fn operator_failed(&mut self, why: Failed, operator: Operator, kinds: &str, span: Span) -> Evaluated<Value> {
+        let operator = operator.text();
+        self.fail(match why {
+            Failed::NoSuchOperator(help) => {
+                Diagnostic::error(Code::NoOperator, span, format!("`{operator}` does not work for {kinds}"))
+                    .label(format!("these are {kinds}"))
+                    .maybe_help(help.map(str::to_owned))
+            }
+            Failed::Arithmetic(why) => Diagnostic::error(Code::Arithmetic, span, why)
+                .label(format!("this `{operator}` has no result")),
+            Failed::TooMany => too_many(span),
+        })
+    }
+
+    fn array(&mut self, items: &[(Expr, Option<Expr>)], span: Span) -> Evaluated<Value> {
+        let mut made = Vec::with_capacity(items.len());
+        let mut complete = true;
+        for (expr, probability) in items {
+            let value = self.value(expr);
+            let probability = probability.as_ref().map(|expr| self.probability(expr));
+            match (value, probability) {
+                (Ok(Value::Undefined), _) => {
+                    complete = false;
+                    self.diagnostics.add(
+                        Diagnostic::error(Code::NoValue, expr.span, "an item of an array must have a value")
+                            .label("`undef()` is none; leave the item out"),
+                    );
+                }
+                (Ok(value), None) => made.push(Item::plain(value, expr.span)),
+                (Ok(value), Some(Ok(p))) => {
+                    made.push(Item { probability: Some(p), ..Item::plain(value, expr.span) });
+                }
+                _ => complete = false,
+            }
+        }
+        if !complete {
+            return Err(Reported);
+        }
+        arithmetic::checked(Array::new(made)).or_else(|_| self.fail(too_many(span)))
+    }
+
+    /// A probability behind a colon.
+    pub(super) fn probability(&mut self, expr: &Expr) -> Evaluated<f64> {
+        let value = self.value(expr)?;
+        match self.fit(value, Ty::one(Base::Float), expr.span)? {
+            Value::Float(p) if p >= 0.0 && p.is_finite() => Ok(p),
+            Value::Float(_) => self.fail(
+                Diagnostic::error(Code::OutOfRange, expr.span, "a probability cannot be negative")
+                    .label("expected 0% to 100%"),
+            ),
+            _ => Err(Reported),
+        }
+    }
+}
+
+/// Why an array was not made.
+pub(super) fn too_many(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::TooMany, span, "this array is too large")
+        .label(format!("at most {MAX_ITEMS} items that are written one by one, not as a range or with `**`"))
+}
+
+/// The value of a literal; none for one that was reported.
+fn literal_value(literal: &Literal, span: Span) -> Option<Value> {
+    Some(match literal {
+        Literal::Bool(x) => Value::Bool(*x),
+        Literal::Int(x) => Value::Int(*x),
+        Literal::Float(x) | Literal::Percent(x) => Value::Float(*x),
+        Literal::Time(x) => Value::Time(*x),
+        Literal::Size(x) => Value::Size(*x),
+        Literal::Date(x) => Value::Date(*x),
+        Literal::Text(x) => Value::Text(x.clone()),
+        Literal::Address(x) => Value::Address(x.clone()),
+        Literal::Header(name, value) => header(name, value, span),
+        Literal::Broken => return None,
+    })
+}
+
+/// A MIME header written in single quotes.
+fn header(name: &str, value: &str, span: Span) -> Value {
+    let mut record = Record::new(RecordKind::MimeHeader);
+    for (index, text) in [(0, name), (1, value)] {
+        if let Some(slot) = record.slot_mut(index) {
+            *slot = Slot { value: Value::text(text), span };
+        }
+    }
+    Value::Record(Rc::new(record))
+}

@@ -1,0 +1,458 @@
+//! The functions, except distributions.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+
+use super::expression::too_many;
+use super::{Evaluated, Interpreter, Reported, arithmetic, distributions, schemes};
+use crate::ast::{Call, Operator};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::schema::{Base, Ty};
+use crate::source::Span;
+use crate::suggest::did_you_mean;
+use crate::value::address::AddrRange;
+use crate::value::array::{Array, Item, MAX_ITEMS};
+use crate::value::pattern::{Pattern, Piece};
+use crate::value::Value;
+
+/// An argument with its place.
+#[derive(Debug, Clone)]
+pub(super) struct Argument {
+    pub value: Value,
+    pub span: Span,
+}
+
+/// A function.
+pub(crate) struct Function {
+    pub name: &'static str,
+    /// Its arguments, as a message shows them.
+    pub arguments: &'static str,
+    count: RangeInclusive<usize>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<Value>,
+}
+
+const MANY: usize = usize::MAX;
+
+const fn function(
+    name: &'static str,
+    arguments: &'static str,
+    count: RangeInclusive<usize>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<Value>,
+) -> Function {
+    Function { name, arguments, count, run }
+}
+
+/// All functions.
+pub(crate) const FUNCTIONS: [Function; 36] = [
+    function("int", "x", 1..=1, int),
+    function("float", "x", 1..=1, float),
+    function("undef", "", 0..=0, |_, _, _| Ok(Value::Undefined)),
+    function("count", "container", 1..=1, count),
+    function("min", "a, b, ...", 1..=MANY, |i, call, a| i.extreme(call, a, Operator::Less)),
+    function("max", "a, b, ...", 1..=MANY, |i, call, a| i.extreme(call, a, Operator::Greater)),
+    function("select", "array, n", 2..=2, select),
+    function("setAddrPort", "addresses, port", 2..=2, set_port),
+    function("robotAddrs", "scheme, bench", 2..=2, schemes::robots),
+    function("serverAddrs", "scheme, bench", 2..=2, schemes::servers),
+    function("proxyAddrs", "scheme, bench", 2..=2, schemes::proxies),
+    function("clientHostCount", "bench", 1..=1, schemes::client_hosts),
+    function("ipsToNames", "addresses, zone", 2..=2, ips_to_names),
+    function("zoneDomains", "file, addresses", 2..=2, zone_domains),
+    function("tracedHosts", "file", 1..=1, super::table::traced_hosts),
+    function("dynamicName", "address, probability", 2..=2, dynamic),
+    function("dynamize", "addresses, probability", 2..=2, dynamic),
+    function("credentials", "n, realm", 2..=2, credentials),
+    function("anyOf", "array", 1..=1, any_of),
+    function("uniqId", "", 0..=0, |i, _, _| {
+        i.ids += 1;
+        Ok(Value::Id(i.ids))
+    }),
+    function("system", "command", 1..=1, system),
+    function("Worker", "", 0..=0, |_, _, _| Ok(Value::Int(1))),
+    function("const", "x", 1..=1, distributions::constant),
+    function("unif", "low, high", 2..=2, distributions::uniform),
+    function("exp", "mean", 1..=1, distributions::exponential),
+    function("norm", "mean, deviation", 2..=2, distributions::normal),
+    function("logn", "mean, deviation", 2..=2, distributions::log_normal),
+    function("zipf", "n", 1..=1, distributions::zipf),
+    function("seq", "first", 1..=1, distributions::sequence),
+    function("table", "file, type", 1..=2, super::table::table),
+    function("popUnif", "", 0..=0, distributions::popularity_uniform),
+    function("popZipf", "skew", 1..=1, distributions::popularity_zipf),
+    function("currentLoadFactor", "", 0..=0, script_only),
+    function("currentPopulusFactor", "", 0..=0, script_only),
+    function("currentSample", "", 0..=0, script_only),
+    function("currentPhase", "", 0..=0, script_only),
+];
+
+impl Interpreter<'_> {
+    /// The value of a call.
+    pub(super) fn call_function(&mut self, call: &Call) -> Evaluated<Value> {
+        let name = &*call.name.text;
+        let arguments = self.arguments(call);
+        let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else {
+            let procedure = super::procedures::is_procedure(name);
+            let known = FUNCTIONS.iter().map(|function| function.name);
+            let help = if procedure { None } else { did_you_mean(name, known) };
+            let message = if procedure {
+                format!("`{name}()` does something, but gives no value")
+            } else {
+                format!("there is no function `{name}`")
+            };
+            return self.fail(
+                Diagnostic::error(Code::UnknownFunction, call.name.span, message)
+                    .label("expected the name of a function")
+                    .maybe_help(help),
+            );
+        };
+        self.check_count(call, &function.count, function.arguments)?;
+        (function.run)(self, call, &arguments?)
+    }
+
+    /// The arguments of a call; all are looked at, even when one is broken.
+    pub(super) fn arguments(&mut self, call: &Call) -> Evaluated<Vec<Argument>> {
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        let mut complete = true;
+        for expr in &call.arguments {
+            match self.value(expr) {
+                Ok(Value::Undefined) => {
+                    complete = false;
+                    self.diagnostics.add(
+                        Diagnostic::error(Code::NoValue, expr.span, "an argument must have a value")
+                            .label("`undef()` is none"),
+                    );
+                }
+                Ok(value) => arguments.push(Argument { value, span: expr.span }),
+                Err(Reported) => complete = false,
+            }
+        }
+        if complete { Ok(arguments) } else { Err(Reported) }
+    }
+
+    /// Complains about too few or too many arguments.
+    pub(super) fn check_count(&mut self, call: &Call, count: &RangeInclusive<usize>, shape: &str) -> Evaluated<()> {
+        let given = call.arguments.len();
+        if count.contains(&given) {
+            return Ok(());
+        }
+        let name = &call.name.text;
+        let plural = if given == 1 { "argument" } else { "arguments" };
+        self.fail(
+            Diagnostic::error(Code::Arguments, call.span, format!("`{name}()` does not take {given} {plural}"))
+                .label(format!("expected `{name}({shape})`")),
+        )
+    }
+
+    /// An argument as a value of a type.
+    pub(super) fn argument(&mut self, argument: &Argument, base: Base) -> Evaluated<Value> {
+        self.fit(argument.value.clone(), Ty::one(base), argument.span)
+    }
+
+    /// An argument as an array.
+    fn container(&mut self, argument: &Argument) -> Evaluated<Rc<Array>> {
+        match &argument.value {
+            Value::Array(array) => Ok(array.clone()),
+            value @ (Value::Address(_) | Value::Text(_)) => {
+                Ok(Rc::new(Array::new(vec![Item::plain(value.clone(), argument.span)])))
+            }
+            other => {
+                let found = other.type_name();
+                self.fail(
+                    Diagnostic::error(Code::TypeMismatch, argument.span, format!("expected an array, found {found}"))
+                        .label(format!("this is {found}")),
+                )
+            }
+        }
+    }
+
+    /// An argument as an array of addresses.
+    pub(super) fn addresses(&mut self, argument: &Argument) -> Evaluated<Rc<Array>> {
+        let ty = Ty::one(Base::Address).array();
+        match self.fit(argument.value.clone(), ty, argument.span)? {
+            Value::Array(array) => Ok(array),
+            _ => Err(Reported),
+        }
+    }
+
+    /// The array with every range of addresses changed by `f`.
+    fn map_ranges(&mut self, array: &Array, f: &dyn Fn(&AddrRange) -> AddrRange) -> Value {
+        let items = array.items().iter().map(|item| {
+            let value = match &item.value {
+                Value::Array(inner) => self.map_ranges(inner, f),
+                Value::Address(range) => Value::Address(Rc::new(f(range))),
+                other => other.clone(),
+            };
+            Item { value, ..item.clone() }
+        });
+        Value::array(items.collect())
+    }
+
+    fn extreme(&mut self, call: &Call, arguments: &[Argument], wanted: Operator) -> Evaluated<Value> {
+        let mut best: Option<&Argument> = None;
+        for argument in arguments {
+            let Some(before) = best else {
+                best = Some(argument);
+                continue;
+            };
+            let spans = (before.span, argument.span);
+            match arithmetic::binary(&argument.value, wanted, &before.value, spans) {
+                Ok(Value::Bool(true)) => best = Some(argument),
+                Ok(_) => {}
+                Err(_) => {
+                    let kinds = format!("{} and {}", before.value.type_name(), argument.value.type_name());
+                    let message = format!("`{}()` cannot compare {kinds}", call.name.text);
+                    return self.fail(
+                        Diagnostic::error(Code::Arguments, argument.span, message)
+                            .label(format!("expected {}", before.value.type_name())),
+                    );
+                }
+            }
+        }
+        best.map(|argument| argument.value.clone()).ok_or(Reported)
+    }
+}
+
+fn script_only(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<Value> {
+    interpreter.fail(
+        Diagnostic::error(Code::NotHere, call.span, format!("`{}()` asks about a running phase", call.name.text))
+            .label("only the script of a phase may call it"),
+    )
+}
+
+fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [argument] = arguments else { return Err(Reported) };
+    if let Value::Text(text) = &argument.value {
+        let text = text.to_string();
+        return match text.trim().parse() {
+            Ok(x) => Ok(Value::Int(x)),
+            Err(_) => not_a_number(interpreter, argument, "an integer"),
+        };
+    }
+    match interpreter.argument(argument, Base::Float)? {
+        Value::Float(x) if x.abs() <= f64::from(i32::MAX) => Ok(Value::Int(x.trunc() as i32)),
+        _ => interpreter.fail(
+            Diagnostic::error(Code::Arithmetic, argument.span, "the number does not fit an integer")
+                .label(format!("this is {}; the largest integer is {}", argument.value, i32::MAX)),
+        ),
+    }
+}
+
+fn float(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [argument] = arguments else { return Err(Reported) };
+    if let Value::Text(text) = &argument.value {
+        let text = text.to_string();
+        return match text.trim().parse::<f64>() {
+            Ok(x) if x.is_finite() => Ok(Value::Float(x)),
+            _ => not_a_number(interpreter, argument, "a number"),
+        };
+    }
+    interpreter.argument(argument, Base::Float)
+}
+
+fn not_a_number(interpreter: &mut Interpreter<'_>, argument: &Argument, wanted: &str) -> Evaluated<Value> {
+    interpreter.fail(
+        Diagnostic::error(Code::Arguments, argument.span, format!("\"{}\" is not {wanted}", argument.value))
+            .label(format!("expected {wanted} in the string")),
+    )
+}
+
+fn count(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [argument] = arguments else { return Err(Reported) };
+    let items = interpreter.container(argument)?.count();
+    match i32::try_from(items) {
+        Ok(items) => Ok(Value::Int(items)),
+        Err(_) => interpreter.fail(
+            Diagnostic::error(Code::Arithmetic, argument.span, "there are too many items to count")
+                .label("the number does not fit an integer"),
+        ),
+    }
+}
+
+fn select(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [from, n] = arguments else { return Err(Reported) };
+    let array = interpreter.container(from)?;
+    let Value::Int(wanted) = interpreter.argument(n, Base::Int)? else { return Err(Reported) };
+    let total = array.count();
+    let Some(wanted) = u64::try_from(wanted).ok().filter(|wanted| *wanted <= MAX_ITEMS) else {
+        return interpreter.fail(
+            Diagnostic::error(Code::Arguments, n.span, "that many items cannot be selected")
+                .label(format!("expected 0 to {MAX_ITEMS}")),
+        );
+    };
+    if wanted > total {
+        if total == 0 {
+            return interpreter.fail(
+                Diagnostic::error(Code::Arguments, from.span, "nothing can be selected from an empty array")
+                    .label("expected items"),
+            );
+        }
+        interpreter.diagnostics.add(
+            Diagnostic::warning(Code::Arguments, call.span, format!("{wanted} items are selected from {total}"))
+                .label("some are taken more than once"),
+        );
+    }
+    let mut taken = HashSet::new();
+    let mut places = Vec::new();
+    while (places.len() as u64) < wanted {
+        let place = interpreter.generator.below(total);
+        if taken.len() as u64 >= total || taken.insert(place) {
+            places.push(place);
+        }
+    }
+    match pick(&array, &places) {
+        Some(values) => Ok(Value::list(values, call.span)),
+        None => interpreter.fail(too_many(from.span)),
+    }
+}
+
+/// The flattened items at places.
+fn pick(array: &Array, places: &[u64]) -> Option<Vec<Value>> {
+    let runs = array.runs()?;
+    let mut starts = Vec::with_capacity(runs.len());
+    let mut start = 0_u64;
+    for run in &runs {
+        starts.push(start);
+        start = start.saturating_add(run.value.count().saturating_mul(run.times));
+    }
+    let at = |place: &u64| {
+        let index = starts.partition_point(|start| start <= place).checked_sub(1)?;
+        let run = runs.get(index)?;
+        Some(nth(&run.value, (place - starts[index]) % run.value.count().max(1)))
+    };
+    places.iter().map(at).collect()
+}
+
+/// One of the values that a range stands for.
+pub(super) fn nth(value: &Value, index: u64) -> Value {
+    match value {
+        Value::Address(range) => Value::Address(Rc::new(range.nth(index))),
+        Value::Text(pattern) => Value::Text(Rc::new(pattern.nth(index))),
+        other => other.clone(),
+    }
+}
+
+/// All flattened items one by one; none when there are too many.
+pub(super) fn flatten(array: &Array) -> Option<Vec<Value>> {
+    if array.count() > MAX_ITEMS {
+        return None;
+    }
+    let mut all = Vec::with_capacity(array.count() as usize);
+    for run in array.runs()? {
+        for _ in 0..run.times {
+            all.extend((0..run.value.count()).map(|index| nth(&run.value, index)));
+        }
+    }
+    Some(all)
+}
+
+fn set_port(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [from, port] = arguments else { return Err(Reported) };
+    let array = interpreter.addresses(from)?;
+    let Value::Int(number) = interpreter.argument(port, Base::Int)? else { return Err(Reported) };
+    let new = match (number, u16::try_from(number)) {
+        (-1, _) => None,
+        (_, Ok(number)) => Some(number),
+        _ => {
+            return interpreter.fail(
+                Diagnostic::error(Code::OutOfRange, port.span, format!("{number} is not a port"))
+                    .label("expected 0 to 65535, or -1 for none"),
+            );
+        }
+    };
+    Ok(interpreter.map_ranges(&array, &|range| range.with_port(new)))
+}
+
+fn ips_to_names(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [from, zone] = arguments else { return Err(Reported) };
+    let array = interpreter.addresses(from)?;
+    let zone = interpreter.argument(zone, Base::Text)?.to_string();
+    let Some(all) = flatten(&array) else { return interpreter.fail(too_many(from.span)) };
+    let mut names = Vec::with_capacity(all.len());
+    for value in &all {
+        let name = match value {
+            Value::Address(address) => host_name(address, &zone),
+            _ => None,
+        };
+        let Some(name) = name.and_then(|name| AddrRange::parse(&name).ok()) else {
+            return interpreter.fail(
+                Diagnostic::error(Code::BadAddress, from.span, format!("no name can be made for {value}"))
+                    .label("expected IPv4 addresses, and a zone or template that gives a domain name"),
+            );
+        };
+        let port = match value {
+            Value::Address(address) => address.port(),
+            _ => None,
+        };
+        names.push(Value::Address(Rc::new(name.with_port(port))));
+    }
+    Ok(Value::list(names, from.span))
+}
+
+/// The name that stands for an address: by template, or made of its octets.
+fn host_name(address: &AddrRange, zone: &str) -> Option<String> {
+    let [a, b, c, d] = address.octets()?.map(u32::from);
+    if !zone.contains('$') {
+        return Some(format!("w{}.h{}o{}s{}.{zone}", 1000 + d, 1000 + c, 1000 + b, 1000 + a));
+    }
+    let port = address.port().map_or(String::new(), |port| port.to_string());
+    let name = zone.replace("${dashed_ip}", &format!("{a}-{b}-{c}-{d}")).replace("${port}", &port);
+    Some(name.replace("${worker}", "1"))
+}
+
+fn zone_domains(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<Value> {
+    interpreter.fail(
+        Diagnostic::error(Code::Refused, call.span, "DNS zone files are not read")
+            .label("expected the names themselves")
+            .help("write the names as addresses: 'w[1-50].host.com:80', or make them with `ipsToNames()`"),
+    )
+}
+
+/// `dynamicName()` and `dynamize()`: names stay as they are, and that is said.
+fn dynamic(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [from, probability] = arguments else { return Err(Reported) };
+    interpreter.argument(probability, Base::Float)?;
+    let array = interpreter.addresses(from)?;
+    let name = &call.name.text;
+    interpreter.diagnostics.add_once(
+        format!("function {name}"),
+        Diagnostic::warning(Code::NotActedOn, call.span, format!("`{name}()` is accepted, but not acted on yet"))
+            .label("names stay as they are"),
+    );
+    Ok(if &**name == "dynamize" { Value::Array(array) } else { from.value.clone() })
+}
+
+/// Made-up users, symbolically. Robots are anonymous; where they are used a warning says so.
+fn credentials(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [n, realm] = arguments else { return Err(Reported) };
+    let Value::Int(users) = interpreter.argument(n, Base::Int)? else { return Err(Reported) };
+    let realm = interpreter.argument(realm, Base::Text)?;
+    let Some(high) = u64::try_from(users).ok().filter(|users| *users > 0) else {
+        return interpreter.fail(
+            Diagnostic::error(Code::OutOfRange, n.span, "there must be at least one user").label("expected 1 or more"),
+        );
+    };
+    let user = Piece::Range { low: 1, high, width: 0 };
+    let pieces = vec![Piece::Text("user".into()), user, Piece::Text(format!("@{realm}:pw"))];
+    Ok(Value::list([Value::Text(Rc::new(Pattern::new(pieces)))], n.span))
+}
+
+fn any_of(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [argument] = arguments else { return Err(Reported) };
+    let ty = Ty::one(Base::Regex).array();
+    let Value::Array(array) = interpreter.fit(argument.value.clone(), ty, argument.span)? else { return Err(Reported) };
+    let Some(all) = flatten(&array) else { return interpreter.fail(too_many(argument.span)) };
+    let parts: Vec<String> = all.iter().map(Value::to_string).collect();
+    Ok(Value::Regex(format!("({})", parts.join(" || ")).into()))
+}
+
+fn system(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<Value> {
+    interpreter.fail(
+        Diagnostic::error(Code::Refused, call.span, "shell commands in a workload are not run")
+            .label("its output would be a value here")
+            .help(
+                "run the command yourself and write what it prints as a string: a workload must mean the same on \
+                 every machine, and reading one must be safe",
+            ),
+    )
+}

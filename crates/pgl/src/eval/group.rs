@@ -1,0 +1,94 @@
+//! `[a, b: 25%, c] = items`: deals the items of an array to names.
+
+use super::expression::too_many;
+use super::functions::flatten;
+use super::{Evaluated, Interpreter, Reported};
+use crate::ast::{Expr, Path};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::value::Value;
+
+impl Interpreter<'_> {
+    pub(super) fn assign_group(
+        &mut self,
+        targets: &[(Path, Option<Expr>)],
+        value: &Expr,
+        span: Span,
+    ) -> Evaluated<()> {
+        let shares: Vec<Option<f64>> =
+            targets.iter().map(|(_, share)| share.as_ref().and_then(|share| self.probability(share).ok())).collect();
+        let dealt = self.value(value);
+        let parts = match &dealt {
+            Ok(Value::Array(array)) => {
+                let Some(items) = flatten(array) else { return self.fail(too_many(value.span)) };
+                self.deal_items(items, &shares, value.span, span)?
+            }
+            // What is no array is copied to every name, a bare range too.
+            Ok(single) => vec![single.clone(); targets.len()],
+            Err(Reported) => vec![Value::Broken; targets.len()],
+        };
+        for ((target, _), part) in targets.iter().zip(parts) {
+            let Ok(place) = self.place(target) else { continue };
+            let part = match part {
+                Value::Array(array) if place.ty.arrays == 0 && array.items().len() == 1 => {
+                    array.items().first().map_or(Value::Broken, |item| item.value.clone())
+                }
+                other => other,
+            };
+            let part = self.fit(part, place.ty, value.span).unwrap_or(Value::Broken);
+            self.write_place(&place, part, target.span());
+        }
+        Ok(())
+    }
+
+    /// The part of each name.
+    fn deal_items(
+        &mut self,
+        mut items: Vec<Value>,
+        shares: &[Option<f64>],
+        from: Span,
+        span: Span,
+    ) -> Evaluated<Vec<Value>> {
+        let names = shares.len();
+        if names == 0 {
+            return Ok(vec![]);
+        }
+        let list = |items: Vec<Value>| Value::list(items, from);
+        if shares.iter().all(Option::is_none) {
+            if !items.len().is_multiple_of(names) {
+                return self.fail(
+                    Diagnostic::error(
+                        Code::GroupAssignment,
+                        span,
+                        format!("{} items cannot be dealt evenly to {names} names", items.len()),
+                    )
+                    .label("expected as many items for each name")
+                    .help("say how many each name gets with a probability: `[a: 25%, b] = ...`"),
+                );
+            }
+            let each = (items.len() / names).max(1);
+            let mut parts: Vec<Value> = items.chunks(each).map(|part| list(part.to_vec())).collect();
+            parts.resize(names, list(vec![]));
+            return Ok(parts);
+        }
+        let given: f64 = shares.iter().flatten().sum();
+        if given > 1.0 + 1e-9 {
+            return self.fail(
+                Diagnostic::error(Code::GroupAssignment, span, "more than 100% of the items are dealt")
+                    .label(format!("these add up to {}%", given * 100.0)),
+            );
+        }
+        let open = shares.iter().filter(|share| share.is_none()).count().max(1) as f64;
+        let total = items.len() as f64;
+        self.generator.shuffle(&mut items);
+        let mut parts = Vec::with_capacity(names);
+        for share in shares {
+            let share = share.unwrap_or((1.0 - given) / open);
+            // A share that is a whole number but for rounding is that number.
+            let wanted = (share * total - 1e-9).ceil().max(0.0) as usize;
+            let rest = items.split_off(wanted.min(items.len()));
+            parts.push(list(std::mem::replace(&mut items, rest)));
+        }
+        Ok(parts)
+    }
+}

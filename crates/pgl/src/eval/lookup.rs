@@ -1,0 +1,286 @@
+//! Names: what they mean, where they lead, and reading and writing there.
+
+use std::rc::Rc;
+
+use super::{Evaluated, Interpreter, Reported};
+use crate::ast::{Name, Path};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::schema::{Base, RecordKind, Ty};
+use crate::source::Span;
+use crate::suggest::did_you_mean;
+use crate::value::{Record, Value};
+
+/// Where an assignment goes.
+pub(super) struct Place {
+    root: Root,
+    /// Fields from there on, by index.
+    fields: Vec<usize>,
+    /// The type of what is there.
+    pub ty: Ty,
+}
+
+/// Where a path begins.
+enum Root {
+    /// A field of the object of a frame.
+    Member { frame: usize, field: usize },
+    /// A declared name.
+    Local { frame: usize, name: Rc<str> },
+}
+
+/// Fields that existed once, and why they are gone.
+const RETIRED: [(&str, &str); 3] = [
+    ("launch_win", "robots start with their schedule; leave it out"),
+    ("priv_cache_cap", "it is called `private_cache_cap`"),
+    ("public_interest", "interests are a selector now: `interests = [ \"public\": 90%, \"private\" ]`"),
+];
+
+impl Interpreter<'_> {
+    /// The root that a first name means, and its type.
+    fn root(&self, name: &str) -> Option<(Root, Ty)> {
+        for (frame, scope) in self.frames.iter().enumerate().rev() {
+            if let Some((field, definition)) = scope.object.as_ref().and_then(|object| object.kind.field(name)) {
+                return Some((Root::Member { frame, field }, definition.ty));
+            }
+            if let Some((name, variable)) = scope.names.get_key_value(name) {
+                return Some((Root::Local { frame, name: name.clone() }, variable.ty));
+            }
+        }
+        None
+    }
+
+    /// Where a path leads to be assigned.
+    pub(super) fn place(&mut self, path: &Path) -> Evaluated<Place> {
+        let Some((root, mut ty)) = self.root(&path.first.text) else {
+            return self.unknown(&path.first);
+        };
+        let mut fields = Vec::new();
+        for name in &path.rest {
+            let Some(kind) = ty.record() else {
+                return self.no_fields(name, ty);
+            };
+            let (index, field) = self.field(kind, name)?;
+            fields.push(index);
+            ty = field.ty;
+        }
+        Ok(Place { root, fields, ty })
+    }
+
+    fn no_fields<T>(&mut self, name: &Name, ty: Ty) -> Evaluated<T> {
+        let help = match ty {
+            Ty { base: Base::Address, arrays: 0, .. } => {
+                Some("an address cannot be changed in part; `setAddrPort(addresses, port)` makes new ones".to_owned())
+            }
+            _ => None,
+        };
+        self.fail(
+            Diagnostic::error(Code::UnknownField, name.span, format!("`{}` has no fields", ty.name()))
+                .label("expected `=`")
+                .maybe_help(help),
+        )
+    }
+
+    /// A field of a type, or an error that knows the name that was meant.
+    fn field(&mut self, kind: RecordKind, name: &Name) -> Evaluated<(usize, &'static crate::schema::Field)> {
+        match kind.field(&name.text) {
+            Some(found) => Ok(found),
+            None => self.unknown_field(kind, name),
+        }
+    }
+
+    fn unknown_field<T>(&mut self, kind: RecordKind, name: &Name) -> Evaluated<T> {
+        let retired = RETIRED.iter().find(|(field, _)| *field == &*name.text).map(|(_, why)| (*why).to_owned());
+        let known = || kind.fields().map(|field| field.name);
+        let help = retired.or_else(|| did_you_mean(&name.text, known())).or_else(|| {
+            let all: Vec<&str> = known().collect();
+            (!all.is_empty() && all.len() <= 12).then(|| format!("its fields are {}", all.join(", ")))
+        });
+        self.fail(
+            Diagnostic::error(Code::UnknownField, name.span, format!("`{}` has no field `{}`", kind.name(), name.text))
+                .label("expected the name of a field")
+                .maybe_help(help),
+        )
+    }
+
+    /// A name that means nothing.
+    fn unknown<T>(&mut self, name: &Name) -> Evaluated<T> {
+        if self.skipped.contains(&name.text) {
+            return Err(Reported);
+        }
+        // In the block of an object, a field was most likely meant.
+        let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
+        if let Some(kind) = object {
+            let declared = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
+            let near_field = crate::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
+            let near_name = crate::suggest::nearest(&name.text, declared).is_some();
+            if near_field || !near_name {
+                return self.unknown_field(kind, name);
+            }
+        }
+        let declared = self.frames.iter().rev().flat_map(|frame| frame.names.keys()).map(|name| &**name);
+        let help = did_you_mean(&name.text, declared);
+        self.fail(
+            Diagnostic::error(Code::UnknownName, name.span, format!("`{}` is not declared", name.text))
+                .label("expected a name that was declared before")
+                .maybe_help(help),
+        )
+    }
+
+    /// What is at a place now.
+    pub(super) fn read_place(&self, place: &Place) -> Value {
+        let mut value = match &place.root {
+            Root::Member { frame, field } => {
+                let object = self.frames.get(*frame).and_then(|frame| frame.object.as_ref());
+                object.and_then(|object| object.slot(*field)).map(|slot| slot.value.clone())
+            }
+            Root::Local { frame, name } => {
+                self.frames.get(*frame).and_then(|frame| frame.names.get(name)).map(|variable| variable.value.clone())
+            }
+        };
+        for field in &place.fields {
+            value = match value {
+                Some(Value::Record(record)) => record.slot(*field).map(|slot| slot.value.clone()),
+                other => other.filter(Value::is_broken),
+            };
+        }
+        value.unwrap_or(Value::Undefined)
+    }
+
+    /// Puts a value there. Objects on the way that do not exist yet are made.
+    pub(super) fn write_place(&mut self, place: &Place, value: Value, span: Span) {
+        if value.depth() > crate::value::array::MAX_DEPTH {
+            self.diagnostics.add(
+                Diagnostic::error(Code::TooDeep, span, "arrays and objects are nested too deeply")
+                    .label(format!("at most {} levels", crate::value::array::MAX_DEPTH)),
+            );
+            return;
+        }
+        match &place.root {
+            Root::Member { frame, field } => {
+                let Some(object) = self.frames.get_mut(*frame).and_then(|frame| frame.object.as_mut()) else {
+                    return;
+                };
+                write_field(object, *field, &place.fields, value, span);
+            }
+            Root::Local { frame, name } => {
+                let Some(variable) = self.frames.get_mut(*frame).and_then(|frame| frame.names.get_mut(name)) else {
+                    return;
+                };
+                match place.fields.split_first() {
+                    None => variable.value = value,
+                    Some((first, rest)) => {
+                        if let Some(object) = object_in(&mut variable.value, variable.ty) {
+                            write_field(object, *first, rest, value, span);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The value of a path.
+    pub(super) fn read(&mut self, path: &Path) -> Evaluated<Value> {
+        let Some((root, ty)) = self.root(&path.first.text) else {
+            return self.unknown(&path.first);
+        };
+        let member = matches!(root, Root::Member { .. });
+        let mut value = self.read_place(&Place { root, fields: vec![], ty });
+        let mut owner: Option<RecordKind> = None;
+        let mut last = &path.first;
+        for name in &path.rest {
+            value = match &value {
+                Value::Record(record) => {
+                    let (index, _) = self.field(record.kind, name)?;
+                    owner = Some(record.kind);
+                    record.slot(index).map_or(Value::Undefined, |slot| slot.value.clone())
+                }
+                Value::Address(address) => self.address_member(address, name)?,
+                Value::Broken => return Err(Reported),
+                Value::Undefined => return self.no_value(last, owner, member),
+                other => {
+                    let found = other.type_name();
+                    return self.fail(
+                        Diagnostic::error(Code::UnknownField, name.span, format!("{found} has no fields"))
+                            .label("expected the end of the name"),
+                    );
+                }
+            };
+            last = name;
+        }
+        match value {
+            Value::Broken => Err(Reported),
+            Value::Undefined => self.no_value(last, owner, member && path.rest.is_empty()),
+            value => Ok(value),
+        }
+    }
+
+    fn no_value<T>(&mut self, name: &Name, owner: Option<RecordKind>, member: bool) -> Evaluated<T> {
+        let outside = self.frames.iter().any(|frame| frame.names.contains_key(&name.text));
+        let help = match owner {
+            Some(kind) => Some(format!("set the field `{}` of this `{}` before it is read", name.text, kind.name())),
+            None if member && outside => Some(format!(
+                "inside this block `{0}` is the object's own field; give the outer `{0}` another name",
+                name.text
+            )),
+            None => Some("give it a value before it is read".to_owned()),
+        };
+        self.fail(
+            Diagnostic::error(Code::NoValue, name.span, format!("`{}` has no value yet", name.text))
+                .label("expected something that was set before")
+                .maybe_help(help),
+        )
+    }
+
+    fn address_member(&mut self, address: &crate::value::address::AddrRange, name: &Name) -> Evaluated<Value> {
+        if address.count() > 1 {
+            return self.fail(
+                Diagnostic::error(Code::TypeMismatch, name.span, "a range of addresses has no members")
+                    .label("expected a single address"),
+            );
+        }
+        let value = match &*name.text {
+            "host" => Some(Value::text(address.host())),
+            "port" => address.port().map(|port| Value::Int(i32::from(port))),
+            "if_name" => address.interface.as_ref().map(|name| Value::text(&**name)),
+            "subnet" => address.subnet.map(|bits| Value::Int(i32::from(bits))),
+            _ => {
+                return self.fail(
+                    Diagnostic::error(Code::UnknownField, name.span, format!("an address has no `{}`", name.text))
+                        .label("expected host, port, if_name or subnet"),
+                );
+            }
+        };
+        match value {
+            Some(value) => Ok(value),
+            None => self.no_value(name, None, false),
+        }
+    }
+}
+
+/// The object in a value of an object type; made when there is none.
+fn object_in(value: &mut Value, ty: Ty) -> Option<&mut Rc<Record>> {
+    if matches!(value, Value::Undefined) {
+        *value = Value::Record(Rc::new(Record::new(ty.record()?)));
+    }
+    match value {
+        Value::Record(record) => Some(record),
+        _ => None,
+    }
+}
+
+fn write_field(object: &mut Rc<Record>, field: usize, rest: &[usize], value: Value, span: Span) {
+    let ty = object.kind.fields().nth(field).map(|field| field.ty);
+    let Some(slot) = Rc::make_mut(object).slot_mut(field) else {
+        return;
+    };
+    match rest.split_first() {
+        None => *slot = crate::value::Slot { value, span },
+        Some((first, rest)) => {
+            if matches!(slot.value, Value::Undefined) {
+                slot.span = span;
+            }
+            if let Some(inner) = ty.and_then(|ty| object_in(&mut slot.value, ty)) {
+                write_field(inner, *first, rest, value, span);
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Runs a program: statement after statement, once.
+//!
+//! There are no loops, so every program ends; what could still grow without bound (arrays of arrays of
+//! arrays) is limited where it is made. After a mistake a value is broken, and nothing that is made of a
+//! broken value is reported again.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use crate::ast::{Assigned, Block, Expr, Name, Path, Statement, StatementKind, TypeName};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostics::Diagnostics;
+use crate::random::Random as Generator;
+use crate::schema::{Base, Effect, RecordKind, Ty};
+use crate::source::{Resolver, Source, Span};
+use crate::suggest::did_you_mean;
+use crate::value::{Record, Value};
+
+mod arithmetic;
+mod convert;
+mod distributions;
+mod expression;
+mod functions;
+mod group;
+mod lookup;
+mod procedures;
+mod schemes;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+/// What a program registered.
+#[derive(Debug, Default)]
+pub(crate) struct Registered {
+    /// Everything given to `use()`, in order.
+    pub used: Vec<(Rc<Record>, Span)>,
+    /// Everything given to `schedule()`, in order.
+    pub scheduled: Vec<(Rc<Record>, Span)>,
+    /// `working_set_length()` in seconds.
+    pub working_set_length: Option<(f64, Span)>,
+    /// `working_set_cap()`.
+    pub working_set_cap: Option<(i32, Span)>,
+    /// The place of a call to `schedule()`, even of one without phases.
+    pub schedule_call: Option<Span>,
+}
+
+/// Runs a program.
+pub(crate) fn run(
+    program: &Block,
+    skipped: &HashSet<Rc<str>>,
+    sources: &[Source],
+    resolver: &dyn Resolver,
+    diagnostics: &mut Diagnostics,
+) -> Registered {
+    let mut interpreter = Interpreter {
+        diagnostics,
+        sources,
+        resolver,
+        skipped,
+        frames: vec![Frame::default()],
+        registered: Registered::default(),
+        generator: Generator::new(GENERATOR_SEED),
+        ids: 0,
+    };
+    interpreter.block(program);
+    interpreter.registered
+}
+
+/// Seed of `select()` and of group assignments: all runs of all processes agree.
+const GENERATOR_SEED: u64 = 1;
+
+/// A mistake that was reported.
+struct Reported;
+
+type Evaluated<T> = Result<T, Reported>;
+
+/// A declared name.
+#[derive(Debug)]
+struct Variable {
+    ty: Ty,
+    value: Value,
+    declared: Span,
+}
+
+/// Names of one block: an object's members, and what the block declares itself.
+#[derive(Debug, Default)]
+struct Frame {
+    object: Option<Rc<Record>>,
+    names: HashMap<Rc<str>, Variable>,
+}
+
+struct Interpreter<'a> {
+    diagnostics: &'a mut Diagnostics,
+    sources: &'a [Source],
+    resolver: &'a dyn Resolver,
+    /// Names in statements that could not be read: nobody knows whether they were declared.
+    skipped: &'a HashSet<Rc<str>>,
+    /// Innermost last; never empty.
+    frames: Vec<Frame>,
+    registered: Registered,
+    generator: Generator,
+    ids: u32,
+}
+
+impl Interpreter<'_> {
+    fn fail<T>(&mut self, diagnostic: Diagnostic) -> Evaluated<T> {
+        self.diagnostics.add(diagnostic);
+        Err(Reported)
+    }
+
+    fn block(&mut self, block: &Block) {
+        for statement in &block.statements {
+            // What went wrong was reported; the next statement is tried anyway.
+            let _: Evaluated<()> = self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Evaluated<()> {
+        match &statement.kind {
+            StatementKind::Declare { ty, name, value } => self.declare(ty, name, value.as_ref()),
+            StatementKind::Assign { target, value } => self.assign(target, value),
+            StatementKind::Group { targets, value } => self.assign_group(targets, value, statement.span),
+            StatementKind::Call(call) => self.call_statement(call),
+            StatementKind::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_ref()),
+            StatementKind::Every => self.fail(
+                Diagnostic::error(Code::NotHere, statement.span, "`every` watches a running phase")
+                    .label("only the script of a phase may have it"),
+            ),
+            StatementKind::Block(block) => {
+                self.block(block);
+                Ok(())
+            }
+            StatementKind::Broken => Ok(()),
+        }
+    }
+
+    fn branch(&mut self, condition: &Expr, then: &Block, otherwise: Option<&Block>) -> Evaluated<()> {
+        let value = self.value(condition)?;
+        match self.fit(value, Ty::one(Base::Bool), condition.span)? {
+            Value::Bool(true) => self.block(then),
+            Value::Bool(false) => otherwise.into_iter().for_each(|block| self.block(block)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn declare(&mut self, ty: &TypeName, name: &Name, value: Option<&Assigned>) -> Evaluated<()> {
+        let resolved = self.type_named(ty);
+        let known = resolved.is_some();
+        // A name of an unknown type is still a name: it must not be reported as undeclared.
+        let ty = resolved.unwrap_or(Ty::one(Base::Int));
+        self.check_name(name);
+        let first = match (value, ty.record()) {
+            _ if !known => Value::Broken,
+            (None, Some(kind)) => Value::Record(Rc::new(Record::new(kind))),
+            (None, None) => Value::Undefined,
+            (Some(value), _) => self.assigned(value, ty, Value::Undefined).unwrap_or(Value::Broken),
+        };
+        if let Base::Record(kind) = ty.base {
+            self.warn_type(kind, name.span);
+        }
+        let variable = Variable { ty, value: first, declared: name.span };
+        if let Some(frame) = self.frames.last_mut() {
+            frame.names.insert(name.text.clone(), variable);
+        }
+        Ok(())
+    }
+
+    fn type_named(&mut self, ty: &TypeName) -> Option<Ty> {
+        let found = Ty::named(&ty.name.text).map(|found| Ty { arrays: ty.arrays, ..found });
+        if found.is_none() {
+            let names = Base::all().map(Base::name);
+            let diagnostic =
+                Diagnostic::error(Code::UnknownType, ty.name.span, format!("there is no type `{}`", ty.name.text))
+                    .label("expected the name of a type")
+                    .maybe_help(did_you_mean(&ty.name.text, names));
+            self.diagnostics.add(diagnostic);
+        }
+        found
+    }
+
+    /// Complains about names that cannot be declared, or hide others.
+    fn check_name(&mut self, name: &Name) {
+        if crate::units::bare_unit(&name.text).is_some() || is_truth(&name.text) {
+            self.diagnostics.add(
+                Diagnostic::error(Code::Redeclared, name.span, format!("`{}` is not free to be a name", name.text))
+                    .label("it always means a unit or a truth value"),
+            );
+        }
+        let current = self.frames.len() - 1;
+        let same = self.frames[current].names.get(&name.text).map(|variable| variable.declared);
+        if let Some(before) = same {
+            self.diagnostics.add(
+                Diagnostic::error(Code::Redeclared, name.span, format!("`{}` is declared twice", name.text))
+                    .label("it exists already")
+                    .also(before, "declared here")
+                    .help("to give it another value leave out the type"),
+            );
+            return;
+        }
+        let outer = self.frames[..current].iter().rev().find_map(|frame| frame.names.get(&name.text));
+        if let Some(before) = outer.map(|variable| variable.declared) {
+            self.diagnostics.add(
+                Diagnostic::warning(Code::Shadowed, name.span, format!("this hides another `{}`", name.text))
+                    .label("in this block the name means this")
+                    .also(before, "declared here"),
+            );
+        }
+    }
+
+    /// Says once that objects of a type have no effect.
+    fn warn_type(&mut self, kind: RecordKind, span: Span) {
+        if let Effect::None(instead) = kind.definition().effect {
+            let name = kind.name();
+            self.diagnostics.add_once(
+                format!("type {name}"),
+                Diagnostic::warning(Code::NotActedOn, span, format!("`{name}` is accepted, but not acted on yet"))
+                    .label(instead),
+            );
+        }
+    }
+
+    /// The value of the right side of `=` for a target of a type; blocks go on from what is there.
+    fn assigned(&mut self, value: &Assigned, ty: Ty, current: Value) -> Evaluated<Value> {
+        match value {
+            Assigned::Expr(expr) => {
+                let value = self.value(expr)?;
+                self.fit(value, ty, expr.span)
+            }
+            Assigned::Block(block, span) => self.object(block, ty, current, *span),
+        }
+    }
+
+    /// Runs a block with an object as its scope.
+    fn object(&mut self, block: &Rc<Block>, ty: Ty, current: Value, span: Span) -> Evaluated<Value> {
+        if ty == Ty::one(Base::Code) {
+            return Ok(Value::Code(block.clone()));
+        }
+        let single = Ty { arrays: 0, ..ty };
+        let Some(kind) = single.record() else {
+            return self.fail(
+                Diagnostic::error(Code::TypeMismatch, span, "a block fills an object")
+                    .label(format!("expected a value of type `{}`", ty.name())),
+            );
+        };
+        let object = match current {
+            Value::Record(record) if ty.arrays == 0 => record,
+            _ => Rc::new(Record::new(kind)),
+        };
+        self.frames.push(Frame { object: Some(object), names: HashMap::new() });
+        self.block(block);
+        let object = self.frames.pop().and_then(|frame| frame.object);
+        let value = object.map_or(Value::Broken, Value::Record);
+        // An array may be given a single object.
+        Ok(if ty.arrays > 0 { Value::list([value], span) } else { value })
+    }
+
+    fn assign(&mut self, target: &Path, value: &Assigned) -> Evaluated<()> {
+        let place = self.place(target)?;
+        let current = self.read_place(&place);
+        let value = self.assigned(value, place.ty, current).unwrap_or(Value::Broken);
+        self.write_place(&place, value, target.span());
+        Ok(())
+    }
+
+    /// The value as a value of a type.
+    fn fit(&mut self, value: Value, ty: Ty, span: Span) -> Evaluated<Value> {
+        convert::convert(value, ty).or_else(|why| {
+            self.fail(
+                Diagnostic::error(Code::TypeMismatch, span, format!("expected {}, found {}", why.expected, why.found))
+                    .label(format!("this is {}", why.found))
+                    .maybe_help(why.help),
+            )
+        })
+    }
+}
+
+/// The words for truth, which cannot be names.
+fn is_truth(word: &str) -> bool {
+    matches!(word, "yes" | "true" | "on" | "no" | "false" | "off")
+}

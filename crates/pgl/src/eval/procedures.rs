@@ -1,0 +1,259 @@
+//! Calls as statements: `use()`, `schedule()` and their like.
+
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+
+use super::expression::too_many;
+use super::functions::{Argument, FUNCTIONS};
+use super::{Evaluated, Interpreter, Reported};
+use crate::ast::Call;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::schema::{Base, RecordKind};
+use crate::source::Span;
+use crate::suggest::did_you_mean;
+use crate::value::array::Array;
+use crate::value::{Record, Value};
+
+/// A procedure.
+pub(crate) struct Procedure {
+    pub name: &'static str,
+    /// Its arguments, as a message shows them.
+    pub arguments: &'static str,
+    count: RangeInclusive<usize>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<()>,
+}
+
+const MANY: usize = usize::MAX;
+
+const fn procedure(
+    name: &'static str,
+    arguments: &'static str,
+    count: RangeInclusive<usize>,
+    run: fn(&mut Interpreter<'_>, &Call, &[Argument]) -> Evaluated<()>,
+) -> Procedure {
+    Procedure { name, arguments, count, run }
+}
+
+/// All procedures.
+pub(crate) const PROCEDURES: [Procedure; 13] = [
+    procedure("use", "agent, ...", 1..=MANY, use_objects),
+    procedure("schedule", "phase, ...", 0..=MANY, schedule),
+    procedure("working_set_length", "time", 1..=1, working_set_length),
+    procedure("working_set_cap", "int", 1..=1, working_set_cap),
+    procedure("note_substitutes", "addresses, ...", 1..=MANY, note_substitutes),
+    procedure("print", "value, ...", 0..=MANY, print),
+    procedure("printV", "level, value, ...", 1..=MANY, script_only),
+    procedure("changeLoadFactorBy", "factor", 1..=1, script_only),
+    procedure("setLoadFactorTo", "factor", 1..=1, script_only),
+    procedure("changePopulusFactorBy", "factor", 1..=1, script_only),
+    procedure("setPopulusFactorTo", "factor", 1..=1, script_only),
+    procedure("setSamplingGoalTo", "goal", 1..=1, script_only),
+    procedure("reachedPositiveGoal", "reason", 0..=1, script_only),
+];
+
+/// True for the name of a procedure.
+pub(super) fn is_procedure(name: &str) -> bool {
+    PROCEDURES.iter().any(|procedure| procedure.name == name)
+}
+
+impl Interpreter<'_> {
+    /// Runs a call that is a statement.
+    pub(super) fn call_statement(&mut self, call: &Call) -> Evaluated<()> {
+        let name = &*call.name.text;
+        if let Some(procedure) = PROCEDURES.iter().find(|procedure| procedure.name == name) {
+            let arguments = self.arguments(call);
+            self.check_count(call, &procedure.count, procedure.arguments)?;
+            // A list with a broken item is still a list: what is good of it is registered.
+            return match arguments {
+                Ok(arguments) => (procedure.run)(self, call, &arguments),
+                Err(Reported) => self.register_anyway(call),
+            };
+        }
+        if FUNCTIONS.iter().any(|function| function.name == name) {
+            self.call_function(call)?;
+            self.diagnostics.add(
+                Diagnostic::warning(Code::NoEffect, call.span, format!("the value of `{name}()` is not used"))
+                    .label("this statement does nothing"),
+            );
+            return Ok(());
+        }
+        let known = PROCEDURES.iter().map(|procedure| procedure.name);
+        let help = did_you_mean(name, known);
+        self.arguments(call).ok();
+        self.fail(
+            Diagnostic::error(Code::UnknownFunction, call.name.span, format!("there is no procedure `{name}`"))
+                .label("expected the name of a procedure")
+                .maybe_help(help),
+        )
+    }
+
+    /// After a broken argument of `use` or `schedule`: remembers that something was to be there.
+    fn register_anyway(&mut self, call: &Call) -> Evaluated<()> {
+        if &*call.name.text == "schedule" {
+            self.registered.schedule_call = Some(call.span);
+        }
+        Err(Reported)
+    }
+
+    /// The objects in an argument, nested lists flattened.
+    fn objects(&mut self, argument: &Argument) -> Evaluated<Vec<(Rc<Record>, Span)>> {
+        let single = match &argument.value {
+            Value::Array(array) => array.clone(),
+            value => Rc::new(Array::new(vec![crate::value::array::Item::plain(value.clone(), argument.span)])),
+        };
+        let Some(runs) = single.runs().filter(|runs| runs.iter().map(|run| run.times).sum::<u64>() < 100_000) else {
+            return self.fail(too_many(argument.span));
+        };
+        let mut objects = Vec::new();
+        for run in runs {
+            match run.value {
+                Value::Record(record) => {
+                    objects.extend((0..run.times).map(|_| (record.clone(), argument.span)));
+                }
+                other => {
+                    let found = other.type_name();
+                    return self.fail(
+                        Diagnostic::error(Code::TypeMismatch, argument.span, format!("expected an object, found {found}"))
+                            .label(format!("this is {found}")),
+                    );
+                }
+            }
+        }
+        Ok(objects)
+    }
+}
+
+fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    for argument in arguments {
+        let Ok(objects) = i.objects(argument) else { continue };
+        for (record, span) in objects {
+            match record.kind {
+                RecordKind::Robot | RecordKind::Server | RecordKind::AddrMap => {
+                    i.registered.used.push((record, span));
+                }
+                RecordKind::Proxy | RecordKind::NetPipe | RecordKind::SslWrap | RecordKind::MembershipMap => {
+                    i.warn_type(record.kind, span);
+                }
+                RecordKind::Bench => i.diagnostics.add_once(
+                    "use Bench",
+                    Diagnostic::warning(Code::NotActedOn, span, "using a `Bench` is accepted, but not acted on yet")
+                        .label("everything runs on this machine; only functions that make addresses read it"),
+                ),
+                kind => {
+                    let help = match kind {
+                        RecordKind::Phase | RecordKind::StatsSample => Some("phases go to `schedule()`".to_owned()),
+                        RecordKind::Content => Some("content types go into a server's `contents`".to_owned()),
+                        _ => None,
+                    };
+                    i.diagnostics.add(
+                        Diagnostic::error(Code::Arguments, span, format!("a `{}` cannot be used by itself", kind.name()))
+                            .label("expected robots, servers, and what belongs to them")
+                            .maybe_help(help),
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn schedule(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    i.registered.schedule_call = Some(call.span);
+    for argument in arguments {
+        let Ok(objects) = i.objects(argument) else { continue };
+        for (record, span) in objects {
+            match record.kind {
+                RecordKind::Phase => i.registered.scheduled.push((record, span)),
+                RecordKind::StatsSample => i.warn_type(RecordKind::StatsSample, span),
+                kind => i.diagnostics.add(
+                    Diagnostic::error(Code::Arguments, span, format!("a `{}` cannot be scheduled", kind.name()))
+                        .label("expected phases")
+                        .maybe_help(
+                            matches!(kind, RecordKind::Robot | RecordKind::Server)
+                                .then(|| "agents go to `use()`".to_owned()),
+                        ),
+                ),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn working_set_length(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    let [argument] = arguments else { return Err(Reported) };
+    let length = match i.argument(argument, Base::Time)? {
+        Value::Time(seconds) if seconds > 0.0 => seconds,
+        other => {
+            return i.fail(
+                Diagnostic::error(Code::OutOfRange, argument.span, "the working set needs time to grow")
+                    .label(format!("this is {other}; expected a positive time")),
+            );
+        }
+    };
+    if let Some((_, before)) = i.registered.working_set_length.replace((length, call.span)) {
+        i.warn_again(call, before);
+    }
+    i.exclude(call, i.registered.working_set_cap.map(|(_, span)| span))
+}
+
+fn working_set_cap(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    let [argument] = arguments else { return Err(Reported) };
+    let cap = match i.argument(argument, Base::Int)? {
+        Value::Int(cap) if cap > 0 => cap,
+        other => {
+            return i.fail(
+                Diagnostic::error(Code::OutOfRange, argument.span, "the working set must hold something")
+                    .label(format!("this is {other}; expected 1 or more")),
+            );
+        }
+    };
+    if let Some((_, before)) = i.registered.working_set_cap.replace((cap, call.span)) {
+        i.warn_again(call, before);
+    }
+    i.exclude(call, i.registered.working_set_length.map(|(_, span)| span))
+}
+
+impl Interpreter<'_> {
+    fn warn_again(&mut self, call: &Call, before: Span) {
+        self.diagnostics.add(
+            Diagnostic::warning(Code::Duplicate, call.span, format!("`{}()` is called again", call.name.text))
+                .label("this one counts")
+                .also(before, "not this one"),
+        );
+    }
+
+    /// The working set is frozen by one rule only.
+    fn exclude(&mut self, call: &Call, other: Option<Span>) -> Evaluated<()> {
+        let Some(other) = other else { return Ok(()) };
+        self.fail(
+            Diagnostic::error(Code::Conflict, call.span, "the working set cannot be frozen in two ways")
+                .label("expected either `working_set_length()` or `working_set_cap()`")
+                .also(other, "frozen here already"),
+        )
+    }
+}
+
+fn note_substitutes(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    for argument in arguments {
+        i.addresses(argument)?;
+    }
+    i.diagnostics.add_once(
+        "procedure note_substitutes",
+        Diagnostic::warning(Code::NotActedOn, call.span, "`note_substitutes()` is accepted, but not acted on yet")
+            .label("a connection is reused for its own address only"),
+    );
+    Ok(())
+}
+
+fn print(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    let text: String = arguments.iter().map(|argument| argument.value.to_string()).collect();
+    i.diagnostics.add(Diagnostic::note(Code::Print, call.span, format!("script output: {text}")));
+    Ok(())
+}
+
+fn script_only(i: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<()> {
+    i.fail(
+        Diagnostic::error(Code::NotHere, call.span, format!("`{}()` changes a running phase", call.name.text))
+            .label("only the script of a phase may call it"),
+    )
+}

@@ -1,0 +1,203 @@
+//! The functions that read a file: distributions from a histogram, hosts from a list of URLs.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use assay_workload::model::{Bin, Distribution};
+
+use super::functions::Argument;
+use super::{Evaluated, Interpreter, Reported};
+use crate::ast::Call;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::schema::{Base, Ty};
+use crate::units::{self, Unit};
+use crate::value::address::AddrRange;
+use crate::value::{Random, Value};
+
+impl Interpreter<'_> {
+    /// The text of a file that an argument names.
+    fn file(&mut self, argument: &Argument) -> Evaluated<String> {
+        let name = self.argument(argument, Base::Text)?.to_string();
+        let including = self.sources.get(argument.span.source as usize).map(|source| source.name.clone());
+        match self.resolver.read(&name, including.as_deref()) {
+            Ok(found) => Ok(found.text),
+            Err(why) => self.fail(
+                Diagnostic::error(Code::Directive, argument.span, format!("cannot read `{name}`"))
+                    .label(why)
+                    .help("name the directory it is in with -I DIR"),
+            ),
+        }
+    }
+}
+
+/// `table(file [, type])`.
+pub(super) fn table(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [file, rest @ ..] = arguments else { return Err(Reported) };
+    let text = i.file(file)?;
+    let wanted = match rest.first() {
+        Some(argument) => Some(i.argument(argument, Base::Text)?.to_string()),
+        None => None,
+    };
+    let (kind, bins) = match parse_table(&text) {
+        Ok(table) => table,
+        Err((line, why)) => {
+            return i.fail(
+                Diagnostic::error(Code::BadLiteral, file.span, "the table cannot be read")
+                    .label(format!("line {line} of the file: {why}")),
+            );
+        }
+    };
+    if let Some(wanted) = wanted
+        && wanted.trim_end_matches("_distr") != kind.name()
+    {
+        return i.fail(
+            Diagnostic::error(Code::TypeMismatch, file.span, format!("expected {wanted}, found {}_distr", kind.name()))
+                .label("the file says of what type its table is"),
+        );
+    }
+    Ok(Value::Random(Rc::new(Random { kind, law: Distribution::Table(bins), moment: None })))
+}
+
+/// A line number with what was expected there.
+type Wrong = (usize, String);
+
+/// `<type>_distr name = {`, lines of bin and weight, `}`.
+fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.split('#').next().unwrap_or("").trim()));
+    let mut lines = lines.filter(|(_, line)| !line.is_empty());
+    let header = || "expected `<type>_distr name = {`".to_owned();
+    let (at, first) = lines.next().ok_or_else(|| (1, header()))?;
+    let ty = first.split_whitespace().next().and_then(Ty::named).filter(|ty| ty.random);
+    let ty = ty.filter(|_| first.ends_with('{')).ok_or_else(|| (at, header()))?;
+    let mut bins: Vec<Bin> = Vec::new();
+    let mut missing: Option<(usize, f64)> = None;
+    let mut closed = false;
+    for (at, line) in lines {
+        if closed {
+            return Err((at, "expected nothing after `}`".into()));
+        }
+        if line == "}" {
+            closed = true;
+            continue;
+        }
+        let (bin, weight) = line.split_once(char::is_whitespace).ok_or((at, "expected `bin weight`".to_owned()))?;
+        let (low, high) = parse_bin(bin, bins.last(), ty.base).ok_or((at, format!("`{bin}` is not a bin")))?;
+        let weight = match weight.trim().strip_prefix("*/") {
+            Some(total) if missing.is_none() => {
+                let total = total.trim().parse().map_err(|_| (at, "expected a total after `*/`".to_owned()))?;
+                missing = Some((bins.len(), total));
+                0.0
+            }
+            Some(_) => return Err((at, "only one weight may be `*/total`".into())),
+            None => weight.trim().parse().map_err(|_| (at, format!("`{}` is not a weight", weight.trim())))?,
+        };
+        if !(0.0..=f64::MAX).contains(&weight) {
+            return Err((at, "a weight is a number, not below zero".into()));
+        }
+        bins.push(Bin { low, high, weight });
+    }
+    finish_table(text, ty.base, bins, missing, closed)
+}
+
+fn finish_table(
+    text: &str,
+    kind: Base,
+    mut bins: Vec<Bin>,
+    missing: Option<(usize, f64)>,
+    closed: bool,
+) -> Result<(Base, Vec<Bin>), Wrong> {
+    let last = text.lines().count().max(1);
+    if !closed {
+        return Err((last, "expected `}` at the end".into()));
+    }
+    if let Some((index, total)) = missing {
+        let rest: f64 = bins.iter().map(|bin| bin.weight).sum();
+        if let Some(bin) = bins.get_mut(index) {
+            bin.weight = (total - rest).max(0.0);
+        }
+    }
+    bins.retain(|bin| bin.weight > 0.0);
+    let mut sorted: Vec<&Bin> = bins.iter().collect();
+    sorted.sort_by(|a, b| a.low.total_cmp(&b.low));
+    if sorted.windows(2).any(|pair| matches!(pair, [a, b] if b.low < a.high || (a.low == b.low))) {
+        return Err((last, "bins overlap".into()));
+    }
+    if bins.is_empty() {
+        return Err((last, "expected at least one bin with a weight".into()));
+    }
+    Ok((kind, bins))
+}
+
+/// `500`, `lo:hi`, or `:hi`, which begins where the last ended.
+fn parse_bin(text: &str, before: Option<&Bin>, kind: Base) -> Option<(f64, f64)> {
+    let (low, high) = match text.split_once(':') {
+        None => {
+            let point = parse_number(text, kind)?;
+            (point, point)
+        }
+        Some(("", high)) => (before.map_or(0.0, |bin| bin.high), parse_number(high, kind)?),
+        Some((low, high)) => (parse_number(low, kind)?, parse_number(high, kind)?),
+    };
+    (low <= high).then_some((low, high))
+}
+
+/// A number with the unit that its kind asks for, or none.
+fn parse_number(text: &str, kind: Base) -> Option<f64> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(split);
+    let number: f64 = digits.parse().ok().filter(|x: &f64| x.is_finite())?;
+    if unit.is_empty() {
+        return Some(number);
+    }
+    match (units::unit(unit)?, kind) {
+        (unit @ Unit::Time(_), Base::Time) | (unit @ Unit::Size(_), Base::Size) => Some(unit.times(number)),
+        _ => None,
+    }
+}
+
+/// `tracedHosts(file)`: the hosts of the URLs in a file, each once.
+pub(super) fn traced_hosts(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [file] = arguments else { return Err(Reported) };
+    let text = i.file(file)?;
+    let mut hosts = BTreeSet::new();
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        let url = line.split_whitespace().find(|word| word.contains("://"));
+        let Some((_, after)) = url.and_then(|url| url.split_once("://")) else { continue };
+        let authority = after.split(['/', '?', '#']).next().unwrap_or(after);
+        let host = authority.rsplit('@').next().unwrap_or(authority);
+        hosts.insert(host.to_ascii_lowercase());
+    }
+    let addresses = hosts.iter().filter_map(|host| AddrRange::parse(host).ok());
+    Ok(Value::list(addresses.map(|address| Value::Address(Rc::new(address))), call.span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_points_intervals_and_continued_intervals() {
+        let text = "# sizes\nsize_distr x = {\n 1KB 10\n 2KB:4KB 20 # half open\n :8KB */100\n}\n";
+        let (kind, bins) = parse_table(text).unwrap();
+        assert_eq!(kind, Base::Size);
+        let bin = |low, high, weight| Bin { low, high, weight };
+        assert_eq!(bins, [bin(1024., 1024., 10.), bin(2048., 4096., 20.), bin(4096., 8192., 70.)]);
+    }
+
+    #[test]
+    fn broken_tables_name_their_line() {
+        for (text, line) in [
+            ("", 1),
+            ("x {\n}", 1),
+            ("int_distr a = {\n5 x\n}", 2),
+            ("int_distr a = {\n9:5 1\n}", 2),
+            ("int_distr a = {\n1:5 1\n4:6 1\n}", 4),
+            ("int_distr a = {\n1 1", 2),
+            ("int_distr a = {\n}", 2),
+            ("int_distr a = {\n1 */5\n2 */5\n}", 3),
+            ("int_distr a = {\n1 -5\n}", 2),
+        ] {
+            assert_eq!(parse_table(text).unwrap_err().0, line, "{text}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `#include`: the only directive there is.
+
+use super::{Scanner, TokenKind};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Source;
+
+/// Files inside files.
+const MAX_DEPTH: usize = 32;
+/// Inclusions in one program.
+const MAX_INCLUDES: usize = 1000;
+
+impl Scanner<'_, '_, '_> {
+    /// A line that begins with `#`.
+    pub(super) fn directive(&mut self) {
+        let start = self.at;
+        if !self.fresh_line {
+            self.at += 1;
+            let span = self.span(start);
+            self.error(Code::StrayCharacter, span, "`#` means nothing here", "only at the start of a line");
+            return;
+        }
+        let line = self.take_while(|c| c != '\n');
+        let words = line[1..].trim();
+        if words.is_empty() {
+            return;
+        }
+        let span = self.span(start);
+        let Some(name) = included_name(words) else {
+            self.lexer.diagnostics.add(
+                Diagnostic::error(Code::Directive, span, "this line is not an `#include`")
+                    .label("expected `#include \"file\"`")
+                    .help("there is no other directive; a comment begins with `//`"),
+            );
+            return;
+        };
+        self.lexer.includes += 1;
+        if self.lexer.chain.len() >= MAX_DEPTH || self.lexer.includes > MAX_INCLUDES {
+            self.error(Code::TooDeep, span, "too many files are included", "this one is not read");
+            return;
+        }
+        let including = self.lexer.sources.get(self.source as usize).map(|source| source.name.clone());
+        match self.lexer.resolver.read(name, including.as_deref()) {
+            Err(why) => self.lexer.diagnostics.add(
+                Diagnostic::error(Code::Directive, span, format!("cannot include `{name}`"))
+                    .label(why)
+                    .help("name the directory it is in with -I DIR"),
+            ),
+            Ok(found) => {
+                let sources = &self.lexer.sources;
+                let open = |index: &&u32| sources.get(**index as usize).is_some_and(|s| s.name == found.name);
+                if self.lexer.chain.iter().find(open).is_some() {
+                    let label = format!("`{}` is being read already", found.name);
+                    self.error(Code::Directive, span, "a file includes itself", label);
+                    return;
+                }
+                let index = self.lexer.sources.len() as u32;
+                self.lexer.sources.push(Source { name: found.name, text: found.text, included_from: Some(span) });
+                self.lexer.source(index);
+                debug_assert!(!matches!(self.lexer.tokens.last().map(|t| &t.kind), Some(TokenKind::End)));
+            }
+        }
+    }
+}
+
+/// `name` of `include "name"`, with nothing but a comment after it.
+fn included_name(words: &str) -> Option<&str> {
+    let after = words.strip_prefix("include")?.trim_start().strip_prefix('"')?;
+    let (name, after) = after.split_once('"')?;
+    let after = after.trim();
+    let comment = after.starts_with("//") || (after.starts_with("/*") && after.ends_with("*/"));
+    (!name.is_empty() && (after.is_empty() || comment)).then_some(name)
+}

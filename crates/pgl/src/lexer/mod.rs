@@ -1,0 +1,335 @@
+//! Text to tokens: comments, numbers with units, literals in quotes, and `#include`.
+
+use std::rc::Rc;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostics::Diagnostics;
+use crate::source::{Resolver, Source, Span};
+use crate::value::address::AddrRange;
+use crate::value::pattern::Pattern;
+
+mod include;
+mod number;
+mod quoted;
+
+#[cfg(test)]
+mod tests;
+
+/// A token with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Token {
+    pub kind: TokenKind,
+    pub span: Span,
+    /// True when it is the first on its line.
+    pub first_on_line: bool,
+}
+
+/// What a token is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TokenKind {
+    /// A name, keyword, unit or Boolean word: which of them, the parser knows.
+    Word(Rc<str>),
+    /// A value.
+    Literal(Literal),
+    /// `=~/pattern/options` or `==/pattern/options`, all of it.
+    Regex(Rc<str>),
+    /// An operator or a mark.
+    Mark(&'static str),
+    /// The end of the program.
+    End,
+}
+
+/// A value as written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Literal {
+    Bool(bool),
+    Int(i32),
+    Float(f64),
+    /// Already divided by 100.
+    Percent(f64),
+    /// Seconds.
+    Time(f64),
+    /// Bytes.
+    Size(f64),
+    /// Seconds since 1970.
+    Date(f64),
+    Text(Rc<Pattern>),
+    Address(Rc<AddrRange>),
+    Header(Rc<str>, Rc<str>),
+    /// Could not be read, and was reported.
+    Broken,
+}
+
+/// Marks, longest first.
+const MARKS: [&str; 29] = [
+    "==", "!=", "<=", ">=", "&&", "||", "^^", "..", "**", "=", "<", ">", "+", "-", "*", "/", "%", "^", "!", "(",
+    ")", "[", "]", "{", "}", ";", ".", ",", ":",
+];
+/// Tokens in a program and all that it includes.
+const MAX_TOKENS: usize = 4_000_000;
+/// Bytes in one source; places are 32 bits.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Reads the main source (the first of `sources`) and everything it includes.
+pub(crate) fn lex(sources: &mut Vec<Source>, resolver: &dyn Resolver, diagnostics: &mut Diagnostics) -> Vec<Token> {
+    let mut lexer = Lexer { sources, resolver, diagnostics, tokens: Vec::new(), includes: 0, chain: Vec::new() };
+    lexer.source(0);
+    let end = lexer.sources.first().map_or(0, |source| source.text.len()) as u32;
+    let mut tokens = lexer.tokens;
+    tokens.push(Token {
+        kind: TokenKind::End,
+        span: Span { source: 0, start: end, end },
+        first_on_line: true,
+    });
+    tokens
+}
+
+/// What all sources of a program share.
+struct Lexer<'a> {
+    sources: &'a mut Vec<Source>,
+    resolver: &'a dyn Resolver,
+    diagnostics: &'a mut Diagnostics,
+    tokens: Vec<Token>,
+    includes: usize,
+    /// Sources being read, outermost first.
+    chain: Vec<u32>,
+}
+
+impl Lexer<'_> {
+    fn source(&mut self, index: u32) {
+        let Some(source) = self.sources.get(index as usize) else {
+            return;
+        };
+        let text: Rc<str> = source.text.as_str().into();
+        if text.len() > MAX_BYTES {
+            let span = Span { source: index, start: 0, end: 0 };
+            let message = format!("this file has {} MB; a workload has at most {}", text.len() >> 20, MAX_BYTES >> 20);
+            self.diagnostics.add(Diagnostic::error(Code::TooMany, span, message));
+            return;
+        }
+        self.chain.push(index);
+        let mut scanner = Scanner { lexer: self, text: &text, source: index, at: 0, fresh_line: true };
+        scanner.run();
+        self.chain.pop();
+    }
+}
+
+/// One source being read.
+struct Scanner<'l, 'a, 't> {
+    lexer: &'l mut Lexer<'a>,
+    text: &'t str,
+    source: u32,
+    at: usize,
+    /// No token yet on this line.
+    fresh_line: bool,
+}
+
+impl<'t> Scanner<'_, '_, 't> {
+    fn run(&mut self) {
+        while self.at < self.text.len() {
+            if self.lexer.tokens.len() >= MAX_TOKENS {
+                let span = self.span(self.at);
+                self.error(Code::TooMany, span, "the program is too long", "no more is read from here on");
+                return;
+            }
+            self.next();
+        }
+    }
+
+    /// What has not been read.
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    /// From `start` to here.
+    fn span(&self, start: usize) -> Span {
+        Span { source: self.source, start: start as u32, end: self.at as u32 }
+    }
+
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>, label: impl Into<String>) {
+        self.lexer.diagnostics.add(Diagnostic::error(code, span, message).label(label));
+    }
+
+    fn push(&mut self, kind: TokenKind, start: usize) {
+        let span = self.span(start);
+        self.lexer.tokens.push(Token { kind, span, first_on_line: self.fresh_line });
+        self.fresh_line = false;
+    }
+
+    /// Reads while the test holds.
+    fn take_while(&mut self, test: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        let taken = rest.find(|c| !test(c)).unwrap_or(rest.len());
+        self.at += taken;
+        &rest[..taken]
+    }
+
+    fn next(&mut self) {
+        let start = self.at;
+        let rest = self.rest();
+        let Some(c) = self.peek() else {
+            return;
+        };
+        match c {
+            '\n' => {
+                self.at += 1;
+                self.fresh_line = true;
+            }
+            ' ' | '\t' | '\x0b' | '\x0c' | '\r' => self.at += 1,
+            '/' if rest.starts_with("//") => {
+                self.take_while(|c| c != '\n');
+            }
+            '/' if rest.starts_with("/*") => self.comment(),
+            '#' => self.directive(),
+            '"' => self.string(),
+            '\'' => self.quoted(),
+            '`' => self.shell(),
+            '0'..='9' => self.number(),
+            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => self.pointed_number(),
+            '=' if rest.starts_with("=~") || is_regex(rest) => self.regex(),
+            c if is_word_start(c) => {
+                let word = self.take_while(is_word);
+                self.push(TokenKind::Word(word.into()), start);
+            }
+            c => match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
+                Some(mark) => {
+                    self.at += mark.len();
+                    self.push(TokenKind::Mark(mark), start);
+                }
+                None => self.stray(c),
+            },
+        }
+    }
+
+    fn stray(&mut self, c: char) {
+        let start = self.at;
+        self.at += c.len_utf8();
+        let span = self.span(start);
+        let diagnostic = Diagnostic::error(Code::StrayCharacter, span, format!("`{}` means nothing here", c.escape_default()))
+            .maybe_help(match c {
+                '\u{201c}' | '\u{201d}' => Some("write a plain double quote: \"".to_owned()),
+                '\u{2018}' | '\u{2019}' => Some("write a plain single quote: '".to_owned()),
+                '&' => Some("`and` is written `&&`".to_owned()),
+                '|' => Some("`or` is written `||`".to_owned()),
+                '\u{feff}' => Some("save the file without a byte order mark".to_owned()),
+                '?' => Some("there is no conditional expression; use `if ... then { } else { }`".to_owned()),
+                _ => None,
+            });
+        self.lexer.diagnostics.add(diagnostic);
+    }
+
+    /// `/* ... */`, which nest.
+    fn comment(&mut self) {
+        let start = self.at;
+        self.at += 2;
+        let mut depth = 1_u32;
+        while depth > 0 {
+            let rest = self.rest();
+            let Some(found) = rest.find(['*', '/']) else {
+                self.at = self.text.len();
+                let span = Span { source: self.source, start: start as u32, end: start as u32 + 2 };
+                self.error(Code::Unterminated, span, "this comment has no end", "expected `*/` somewhere after it");
+                return;
+            };
+            self.at += found;
+            if self.rest().starts_with("*/") {
+                depth -= 1;
+                self.at += 2;
+            } else if self.rest().starts_with("/*") {
+                depth += 1;
+                let inner = self.at;
+                self.at += 2;
+                let span = self.span(inner);
+                self.lexer.diagnostics.add(
+                    Diagnostic::warning(Code::NestedComment, span, "a comment begins inside a comment")
+                        .label("comments nest: this one needs an end of its own"),
+                );
+            } else {
+                self.at += 1;
+            }
+        }
+        if self.text[start..self.at].contains('\n') {
+            self.fresh_line = true;
+        }
+    }
+
+    /// A shell command in back quotes: never run.
+    fn shell(&mut self) {
+        let start = self.at;
+        self.at += 1;
+        self.take_while(|c| c != '`' && c != '\n');
+        if self.peek() == Some('`') {
+            self.at += 1;
+        }
+        let span = self.span(start);
+        self.lexer.diagnostics.add(
+            Diagnostic::error(Code::Refused, span, "shell commands in a workload are not run")
+                .label("its output would become part of the program")
+                .help(
+                    "run the command yourself and write what it prints here: a workload must mean the same on every \
+                     machine, and reading one must be safe",
+                ),
+        );
+        self.push(TokenKind::Literal(Literal::Broken), start);
+    }
+
+    /// `=~/pattern/options`, with the operator.
+    fn regex(&mut self) {
+        let start = self.at;
+        self.at += 2;
+        let delimiter = match self.peek() {
+            Some(c @ ('/' | '@')) => c,
+            _ => {
+                let span = self.span(start);
+                self.lexer.diagnostics.add(
+                    Diagnostic::error(Code::BadLiteral, span, "`=~` is not followed by a regular expression")
+                        .label("expected `/` or `@` directly after it")
+                        .help("write no space between them: `url =~/pattern/i`"),
+                );
+                self.push(TokenKind::Regex("".into()), start);
+                return;
+            }
+        };
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            match self.peek() {
+                None | Some('\n') => {
+                    let span = self.span(start);
+                    let label = format!("expected `{delimiter}` before the end of the line");
+                    self.error(Code::Unterminated, span, "this regular expression has no end", label);
+                    break;
+                }
+                Some(c) => {
+                    self.at += c.len_utf8();
+                    if c == delimiter && !escaped {
+                        self.take_while(|c| c.is_ascii_alphabetic());
+                        break;
+                    }
+                    escaped = c == '\\' && !escaped;
+                }
+            }
+        }
+        let text = &self.text[start..self.at];
+        self.push(TokenKind::Regex(text.into()), start);
+    }
+}
+
+/// `==/` and `==@` start a regular expression, but `==//` and `==/*` end in a comment.
+fn is_regex(rest: &str) -> bool {
+    rest.strip_prefix("==").is_some_and(|after| {
+        after.starts_with('@') || (after.starts_with('/') && !after.starts_with("//") && !after.starts_with("/*"))
+    })
+}
+
+fn is_word_start(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}

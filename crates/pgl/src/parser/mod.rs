@@ -1,0 +1,424 @@
+//! Tokens to a tree: statements, and how to go on after a mistake.
+//!
+//! There is always a tree. A statement that cannot be read is reported, skipped to its end, and the names in
+//! what was skipped are remembered, so that nobody complains later that they were never declared.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use crate::ast::{Assigned, Block, Call, Expr, ExprKind, Name, Path, Statement, StatementKind, TypeName};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostics::Diagnostics;
+use crate::lexer::{Token, TokenKind};
+use crate::source::Span;
+
+mod expression;
+
+#[cfg(test)]
+mod tests;
+
+/// Blocks, parentheses and brackets inside each other.
+const MAX_DEPTH: u32 = 60;
+
+/// Words that are no names.
+const KEYWORDS: [&str; 8] = ["if", "then", "else", "every", "do", "lmt", "now", "nmt"];
+
+/// A program, and the names that stood in what could not be read.
+pub(crate) struct Parsed {
+    pub program: Block,
+    pub skipped: HashSet<Rc<str>>,
+}
+
+/// Builds the tree.
+pub(crate) fn parse(tokens: &[Token], diagnostics: &mut Diagnostics) -> Parsed {
+    let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, skipped: HashSet::new() };
+    let mut program = Block::default();
+    while !parser.at_end() {
+        parser.statements(&mut program.statements);
+        if parser.is("}") {
+            let span = parser.token().span;
+            let diagnostic = Diagnostic::error(Code::Syntax, span, "a `}` without its `{`")
+                .label("expected a statement, or the end of the file");
+            parser.diagnostics.add(diagnostic);
+            parser.bump();
+            parser.eat(";");
+        }
+    }
+    Parsed { program, skipped: parser.skipped }
+}
+
+/// A mistake that was reported; the statement it is in is given up.
+struct Reported;
+
+type Parse<T> = Result<T, Reported>;
+
+struct Parser<'a> {
+    /// Never empty; the last is the end.
+    tokens: &'a [Token],
+    at: usize,
+    depth: u32,
+    diagnostics: &'a mut Diagnostics,
+    skipped: HashSet<Rc<str>>,
+}
+
+impl<'a> Parser<'a> {
+    fn token(&self) -> &'a Token {
+        self.peek(0)
+    }
+
+    fn peek(&self, ahead: usize) -> &'a Token {
+        &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
+    }
+
+    fn previous(&self) -> &'a Token {
+        &self.tokens[self.at.saturating_sub(1)]
+    }
+
+    fn at_end(&self) -> bool {
+        matches!(self.token().kind, TokenKind::End)
+    }
+
+    fn bump(&mut self) -> &'a Token {
+        let token = self.token();
+        if !self.at_end() {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn is(&self, mark: &str) -> bool {
+        matches!(self.token().kind, TokenKind::Mark(m) if m == mark)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(&self.token().kind, TokenKind::Word(w) if **w == *word)
+    }
+
+    fn eat(&mut self, mark: &str) -> bool {
+        let found = self.is(mark);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(word);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    /// Reports that something else was expected at the next token.
+    fn expected<T>(&mut self, what: &str) -> Parse<T> {
+        let token = self.token();
+        let diagnostic = Diagnostic::error(Code::Syntax, token.span, format!("unexpected {}", describe(token)))
+            .label(format!("expected {what}"))
+            .maybe_help(self.help_for(token));
+        self.diagnostics.add(diagnostic);
+        Err(Reported)
+    }
+
+    /// What commonly lies behind an unexpected token.
+    fn help_for(&self, token: &Token) -> Option<String> {
+        match &token.kind {
+            TokenKind::Word(word) if matches!(&**word, "then" | "else" | "do") => {
+                Some(format!("`{word}` belongs to `if ... then {{ }} else {{ }}` and `every ... do {{ }}`"))
+            }
+            TokenKind::Word(word) if matches!(&**word, "for" | "while" | "function" | "return") => {
+                Some("there are no loops and no functions of one's own; arrays and `**` repeat things".to_owned())
+            }
+            TokenKind::Mark("/") => Some("a regular expression follows its operator without a space: `url =~/x/`".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn need(&mut self, mark: &'static str) -> Parse<Span> {
+        if self.is(mark) { Ok(self.bump().span) } else { self.expected(&format!("`{mark}`")) }
+    }
+
+    /// A name that is no keyword.
+    fn name(&mut self, what: &str) -> Parse<Name> {
+        match &self.token().kind {
+            TokenKind::Word(word) if !KEYWORDS.contains(&&**word) => {
+                let span = self.bump().span;
+                Ok(Name { text: word.clone(), span })
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    /// A word after a point; any will do.
+    fn member(&mut self) -> Parse<Name> {
+        match &self.token().kind {
+            TokenKind::Word(word) => {
+                let span = self.bump().span;
+                Ok(Name { text: word.clone(), span })
+            }
+            _ => self.expected("the name of a field after `.`"),
+        }
+    }
+
+    fn path(&mut self) -> Parse<Path> {
+        let first = self.name("a name")?;
+        let mut rest = Vec::new();
+        while self.eat(".") {
+            rest.push(self.member()?);
+        }
+        Ok(Path { first, rest })
+    }
+
+    /// One level deeper; too deep ends the program there.
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MAX_DEPTH {
+            let span = self.token().span;
+            let diagnostic = Diagnostic::error(Code::TooDeep, span, "nested too deeply")
+                .label(format!("at most {MAX_DEPTH} levels; nothing after this place was read"));
+            self.diagnostics.add(diagnostic);
+            self.at = self.tokens.len() - 1;
+            return Err(Reported);
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Statements up to a `}` or the end.
+    fn statements(&mut self, out: &mut Vec<Statement>) {
+        while !self.at_end() && !self.is("}") {
+            if self.eat(";") {
+                continue;
+            }
+            let start = self.token().span;
+            let kind = self.statement().unwrap_or_else(|Reported| {
+                self.skip_statement();
+                StatementKind::Broken
+            });
+            out.push(Statement { kind, span: start.to(self.previous().span) });
+        }
+    }
+
+    /// Goes on after the next `;` outside of braces, or before the `}` that ends the block.
+    fn skip_statement(&mut self) {
+        let mut braces = 0_u32;
+        while !self.at_end() {
+            match &self.token().kind {
+                TokenKind::Mark("{") => braces += 1,
+                TokenKind::Mark("}") if braces == 0 => return,
+                TokenKind::Mark("}") => braces -= 1,
+                TokenKind::Mark(";") if braces == 0 => {
+                    self.bump();
+                    return;
+                }
+                TokenKind::Word(word) => {
+                    self.skipped.insert(word.clone());
+                }
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
+    fn statement(&mut self) -> Parse<StatementKind> {
+        match &self.token().kind {
+            TokenKind::Mark("{") => self.block().map(|(block, _)| StatementKind::Block(block)),
+            TokenKind::Mark("[") => self.group(),
+            TokenKind::Word(word) if **word == *"if" => self.condition(),
+            TokenKind::Word(word) if **word == *"every" => self.every(),
+            TokenKind::Word(_) => match &self.peek(1).kind {
+                TokenKind::Word(_) => self.declaration(),
+                TokenKind::Mark("[") if matches!(self.peek(2).kind, TokenKind::Mark("]")) => self.declaration(),
+                TokenKind::Mark("(") => {
+                    let call = self.call()?;
+                    self.end_of_statement();
+                    Ok(StatementKind::Call(call))
+                }
+                _ => self.assignment(),
+            },
+            _ => self.expected("a statement: a declaration, an assignment or a call"),
+        }
+    }
+
+    /// `;`, which may be missing before `}`.
+    fn end_of_statement(&mut self) {
+        if self.eat(";") || self.is("}") {
+            return;
+        }
+        let token = self.token();
+        let next_line = token.first_on_line || self.at_end();
+        let percent = expression::percent_before(self.previous(), token);
+        let diagnostic = if percent {
+            expression::percent_diagnostic(self.previous(), token)
+        } else if next_line {
+            Diagnostic::error(Code::Syntax, self.previous().span.after(), "the statement has no end")
+                .label("expected `;` here")
+        } else {
+            let label = "expected an operator, or `;` to end the statement";
+            Diagnostic::error(Code::Syntax, token.span, format!("unexpected {}", describe(token)))
+                .label(label)
+                .maybe_help(self.help_for(token))
+        };
+        self.diagnostics.add(diagnostic);
+        if !next_line {
+            self.skip_statement();
+        }
+    }
+
+    fn declaration(&mut self) -> Parse<StatementKind> {
+        let ty = TypeName { name: self.name("the name of a type")?, arrays: self.brackets()? };
+        let name = self.name("the name that is declared")?;
+        let value = if self.is("=") {
+            match self.assigned() {
+                Ok(value) => Some(value),
+                // The name is known, whatever its value was to be.
+                Err(Reported) => {
+                    let span = self.token().span;
+                    self.skip_statement();
+                    let value = Some(Assigned::Expr(Expr { kind: ExprKind::Broken, span }));
+                    return Ok(StatementKind::Declare { ty, name, value });
+                }
+            }
+        } else {
+            None
+        };
+        self.end_of_statement();
+        Ok(StatementKind::Declare { ty, name, value })
+    }
+
+    /// `[]`, `[][]`, or nothing.
+    fn brackets(&mut self) -> Parse<u8> {
+        let mut arrays = 0_u8;
+        while self.eat("[") {
+            self.need("]")?;
+            arrays = arrays.saturating_add(1);
+        }
+        Ok(arrays)
+    }
+
+    /// `= value` or `= { statements }`.
+    fn assigned(&mut self) -> Parse<Assigned> {
+        self.need("=")?;
+        if self.is("{") {
+            let (block, span) = self.block()?;
+            return Ok(Assigned::Block(Rc::new(block), span));
+        }
+        self.expression().map(Assigned::Expr)
+    }
+
+    fn assignment(&mut self) -> Parse<StatementKind> {
+        let target = self.path()?;
+        if !self.is("=") {
+            return match self.token().kind {
+                TokenKind::Mark("==") => {
+                    let span = self.token().span;
+                    self.diagnostics.add(
+                        Diagnostic::error(Code::Syntax, span, "a comparison is no statement")
+                            .label("expected `=`")
+                            .help("a single `=` assigns"),
+                    );
+                    Err(Reported)
+                }
+                TokenKind::Mark("[") => self.expected("`=`: an item of an array cannot be picked"),
+                _ if target.rest.is_empty() => self.expected("`=` to assign, `(` to call, or a name to declare"),
+                _ => self.expected("`=`"),
+            };
+        }
+        let value = self.assigned()?;
+        self.end_of_statement();
+        Ok(StatementKind::Assign { target, value })
+    }
+
+    fn group(&mut self) -> Parse<StatementKind> {
+        self.need("[")?;
+        let mut targets = Vec::new();
+        while !self.is("]") {
+            let target = self.path()?;
+            let share = if self.eat(":") { Some(self.expression()?) } else { None };
+            targets.push((target, share));
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.need("]")?;
+        self.need("=")?;
+        let value = self.expression()?;
+        self.end_of_statement();
+        Ok(StatementKind::Group { targets, value })
+    }
+
+    fn condition(&mut self) -> Parse<StatementKind> {
+        self.bump();
+        let condition = self.expression()?;
+        if !self.eat_word("then") {
+            return self.expected("`then`");
+        }
+        let (then, _) = self.block()?;
+        let otherwise = if self.eat_word("else") { Some(self.block()?.0) } else { None };
+        Ok(StatementKind::If { condition, then, otherwise })
+    }
+
+    fn every(&mut self) -> Parse<StatementKind> {
+        self.bump();
+        self.expression()?;
+        if !self.eat_word("do") {
+            return self.expected("`do`");
+        }
+        self.block()?;
+        Ok(StatementKind::Every)
+    }
+
+    /// `{ statements }` and its place.
+    fn block(&mut self) -> Parse<(Block, Span)> {
+        let open = self.need("{")?;
+        self.deeper(|parser| {
+            let mut block = Block::default();
+            parser.statements(&mut block.statements);
+            let close = parser.token().span;
+            if !parser.eat("}") && parser.depth < MAX_DEPTH {
+                parser.diagnostics.add(
+                    Diagnostic::error(Code::Syntax, open, "this block has no end")
+                        .label("expected a `}` that closes it before the end of the file"),
+                );
+            }
+            Ok((block, open.to(close)))
+        })
+    }
+
+    /// `name(arguments)`.
+    fn call(&mut self) -> Parse<Call> {
+        let TokenKind::Word(word) = &self.token().kind else {
+            return self.expected("the name of a function");
+        };
+        let name = Name { text: word.clone(), span: self.bump().span };
+        self.need("(")?;
+        let arguments = self.deeper(|parser| {
+            let mut arguments = Vec::new();
+            while !parser.is(")") {
+                arguments.push(parser.expression()?);
+                if !parser.eat(",") {
+                    break;
+                }
+            }
+            Ok(arguments)
+        })?;
+        if !self.is(")") {
+            return self.expected("`,` or `)`");
+        }
+        let close = self.bump().span;
+        let span = name.span.to(close);
+        Ok(Call { name, arguments, span })
+    }
+}
+
+/// A token in words.
+fn describe(token: &Token) -> String {
+    match &token.kind {
+        TokenKind::Word(word) => format!("`{word}`"),
+        TokenKind::Literal(_) => "value".to_owned(),
+        TokenKind::Regex(_) => "regular expression".to_owned(),
+        TokenKind::Mark(mark) => format!("`{mark}`"),
+        TokenKind::End => "end of file".to_owned(),
+    }
+}

@@ -1,0 +1,237 @@
+//! Values while a program runs. Assigning copies; sharing behind that is not visible.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use assay_workload::model::{Distribution, ExpiryBase, PopularityLaw};
+
+use crate::ast::Block;
+use crate::schema::{Base, RecordKind, Ty};
+use crate::source::Span;
+
+pub(crate) mod address;
+pub(crate) mod array;
+pub(crate) mod pattern;
+mod show;
+
+use address::AddrRange;
+use array::{Array, Item};
+use pattern::Pattern;
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    /// Not set, or `undef()`.
+    Undefined,
+    /// Came from something that was reported; says nothing more.
+    Broken,
+    Bool(bool),
+    Int(i32),
+    Float(f64),
+    /// Seconds.
+    Time(f64),
+    /// Bytes.
+    Size(f64),
+    /// Per second.
+    Rate(f64),
+    /// Bytes per second.
+    Bandwidth(f64),
+    /// Seconds since 1970.
+    Date(f64),
+    Text(Rc<Pattern>),
+    Address(Rc<AddrRange>),
+    Regex(Rc<str>),
+    Id(u32),
+    Random(Rc<Random>),
+    Popularity(PopularityLaw),
+    /// `now`, `lmt`, `nmt` before they qualify something.
+    Moment(ExpiryBase),
+    Array(Rc<Array>),
+    Record(Rc<Record>),
+    /// A script. Scripts are not run.
+    Code(Rc<Block>),
+}
+
+/// A distribution, in the basic unit of its kind: seconds, bytes, per second.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Random {
+    /// What it draws.
+    pub kind: Base,
+    pub law: Distribution,
+    /// Counted from this.
+    pub moment: Option<ExpiryBase>,
+}
+
+/// An object: values of the fields of its type.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    pub kind: RecordKind,
+    slots: Vec<Slot>,
+}
+
+/// A field's value and where it was set.
+#[derive(Debug, Clone)]
+pub(crate) struct Slot {
+    pub value: Value,
+    pub span: Span,
+}
+
+impl Record {
+    /// With no field set.
+    pub fn new(kind: RecordKind) -> Self {
+        let empty = Slot { value: Value::Undefined, span: Span::default() };
+        Self { kind, slots: vec![empty; kind.fields().count()] }
+    }
+
+    /// The field at an index of its type's table.
+    pub fn slot(&self, index: usize) -> Option<&Slot> {
+        self.slots.get(index)
+    }
+
+    /// The same, to change.
+    pub fn slot_mut(&mut self, index: usize) -> Option<&mut Slot> {
+        self.slots.get_mut(index)
+    }
+
+    /// A field by name; none when it has no value.
+    pub fn get(&self, field: &str) -> Option<&Slot> {
+        let found = self.kind.field(field);
+        debug_assert!(found.is_some(), "{} has no field {field}", self.kind.name());
+        self.slots.get(found?.0).filter(|slot| !matches!(slot.value, Value::Undefined))
+    }
+
+    /// The fields that are set, with their names.
+    pub fn set_fields(&self) -> impl Iterator<Item = (&'static crate::schema::Field, &Slot)> {
+        self.kind.fields().zip(&self.slots).filter(|(_, slot)| !matches!(slot.value, Value::Undefined))
+    }
+
+    fn depth(&self) -> u16 {
+        self.slots.iter().map(|slot| slot.value.depth()).max().unwrap_or(0).saturating_add(1)
+    }
+
+    /// Alike for objects that are alike.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.kind.name().hash(&mut hasher);
+        self.slots.iter().for_each(|slot| slot.value.hash_into(&mut hasher));
+        hasher.finish()
+    }
+}
+
+impl Value {
+    /// A plain string.
+    pub fn text(text: impl Into<String>) -> Value {
+        Value::Text(Rc::new(Pattern::plain(text)))
+    }
+
+    /// An array of items in order.
+    pub fn array(items: Vec<Item>) -> Value {
+        Value::Array(Rc::new(Array::new(items)))
+    }
+
+    /// An array of plain values that stand at one place.
+    pub fn list(values: impl IntoIterator<Item = Value>, span: Span) -> Value {
+        Value::array(values.into_iter().map(|value| Item::plain(value, span)).collect())
+    }
+
+    /// Number of items it stands for when put into an array.
+    pub fn count(&self) -> u64 {
+        match self {
+            Value::Array(array) => array.count(),
+            Value::Address(range) => range.count(),
+            Value::Text(pattern) => pattern.count(),
+            _ => 1,
+        }
+    }
+
+    /// How deep arrays and objects are nested in it.
+    pub fn depth(&self) -> u16 {
+        match self {
+            Value::Array(array) => array.depth(),
+            Value::Record(record) => record.depth(),
+            _ => 0,
+        }
+    }
+
+    /// Its type, as it is called in messages.
+    pub fn type_name(&self) -> String {
+        match self {
+            Value::Undefined => "an undefined value".into(),
+            Value::Broken => "a broken value".into(),
+            Value::Date(_) => "a date".into(),
+            Value::Moment(_) => "a qualifier".into(),
+            Value::Random(random) => format!("{}_distr", random.kind.name()),
+            Value::Array(array) => {
+                let first = array.items().first().map(|item| item.value.type_name());
+                first.map_or("an empty array".into(), |of| format!("array of {}", of.trim_start_matches("array of ")))
+            }
+            Value::Address(range) if range.count() > 1 => "address range".into(),
+            other => other.ty().map_or("value".into(), |ty| ty.name()),
+        }
+    }
+
+    /// The type that a declaration of such a value would name; none for arrays and what cannot be declared.
+    pub fn ty(&self) -> Option<Ty> {
+        let base = match self {
+            Value::Bool(_) => Base::Bool,
+            Value::Int(_) => Base::Int,
+            Value::Float(_) => Base::Float,
+            Value::Time(_) | Value::Date(_) => Base::Time,
+            Value::Size(_) => Base::Size,
+            Value::Rate(_) => Base::Rate,
+            Value::Bandwidth(_) => Base::Bandwidth,
+            Value::Text(_) => Base::Text,
+            Value::Address(_) => Base::Address,
+            Value::Regex(_) => Base::Regex,
+            Value::Id(_) => Base::Id,
+            Value::Popularity(_) => Base::Popularity,
+            Value::Record(record) => Base::Record(record.kind),
+            Value::Code(_) => Base::Code,
+            Value::Random(random) => return Some(Ty::random(random.kind)),
+            Value::Undefined | Value::Broken | Value::Moment(_) | Value::Array(_) => return None,
+        };
+        Some(Ty::one(base))
+    }
+
+    /// True when nothing should be said about it: it was reported already.
+    pub fn is_broken(&self) -> bool {
+        match self {
+            Value::Broken => true,
+            Value::Array(array) => array.items().iter().any(|item| matches!(item.value, Value::Broken)),
+            _ => false,
+        }
+    }
+
+    /// Mixes it into a hash that tells unlike values apart.
+    pub fn hash_into(&self, hasher: &mut impl Hasher) {
+        std::mem::discriminant(self).hash(hasher);
+        match self {
+            Value::Undefined | Value::Broken => {}
+            Value::Bool(x) => x.hash(hasher),
+            Value::Int(x) => x.hash(hasher),
+            Value::Float(x)
+            | Value::Time(x)
+            | Value::Size(x)
+            | Value::Rate(x)
+            | Value::Bandwidth(x)
+            | Value::Date(x) => x.to_bits().hash(hasher),
+            Value::Text(x) => x.hash(hasher),
+            Value::Address(x) => x.hash(hasher),
+            Value::Regex(x) => x.hash(hasher),
+            Value::Id(x) => x.hash(hasher),
+            Value::Random(x) => format!("{x:?}").hash(hasher),
+            Value::Popularity(x) => format!("{x:?}").hash(hasher),
+            Value::Moment(x) => format!("{x:?}").hash(hasher),
+            Value::Array(x) => x.fingerprint().hash(hasher),
+            Value::Record(x) => x.fingerprint().hash(hasher),
+            Value::Code(x) => (Rc::as_ptr(x) as usize).hash(hasher),
+        }
+    }
+
+    /// Alike for values that are alike.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash_into(&mut hasher);
+        hasher.finish()
+    }
+}

@@ -1,0 +1,71 @@
+//! Programs and what they give, kept as files: `err/*.pg` with the messages in `.diag`, `ok/*.pg` with the
+//! workload in `.json` and, where something is said, `.diag`.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p assay-pgl` writes the files anew; read the difference before keeping it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{compile_text, data, said};
+
+/// Compares a text with a file, or writes it.
+fn same(path: &Path, text: &str, differences: &mut Vec<String>) {
+    let kept = fs::read_to_string(path).unwrap_or_default();
+    if kept == text {
+        return;
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_none() {
+        differences.push(format!("{}\n--- kept\n{kept}\n--- now\n{text}", path.display()));
+    } else if text.is_empty() {
+        fs::remove_file(path).unwrap();
+    } else {
+        fs::write(path, text).unwrap();
+    }
+}
+
+fn programs(directory: &str) -> Vec<std::path::PathBuf> {
+    let mut all: Vec<_> = fs::read_dir(data(directory))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "pg"))
+        .collect();
+    all.sort();
+    assert!(!all.is_empty());
+    all
+}
+
+/// Files that programs of the tests may include.
+fn others() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("broken.pg", "size s = 5;\n"),
+        ("loop.pg", "#include \"loop.pg\"\n"),
+        ("sizes.table", "size_distr sizes = {\n 1KB 10\n 2KB:4KB 20\n :8KB */100\n}\n"),
+        ("bad.table", "size_distr sizes = {\n 1KB ten\n}\n"),
+        ("hosts.urls", "# a trace\nGET http://b.com:8080/x 200\nhttp://a.com/\nhttp://b.com:8080/y\n"),
+    ]
+}
+
+#[test]
+fn wrong_programs_give_the_messages_that_are_kept() {
+    let mut differences = Vec::new();
+    for path in programs("err") {
+        let result = compile_text(&fs::read_to_string(&path).unwrap(), &others());
+        assert!(result.is_err(), "{} compiles", path.display());
+        same(&path.with_extension("diag"), &said(&result), &mut differences);
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn right_programs_give_the_workloads_that_are_kept() {
+    let mut differences = Vec::new();
+    for path in programs("ok") {
+        let result = compile_text(&fs::read_to_string(&path).unwrap(), &others());
+        let said = said(&result);
+        let compiled = result.unwrap_or_else(|_| panic!("{}\n{said}", path.display()));
+        let json = serde_json::to_string_pretty(&compiled.workload).unwrap() + "\n";
+        same(&path.with_extension("json"), &json, &mut differences);
+        same(&path.with_extension("diag"), &said, &mut differences);
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}

@@ -1,0 +1,31 @@
+//! The compiler as its users see it: whole programs in, workloads or messages out.
+
+mod broken;
+mod golden;
+mod listings;
+mod reference;
+
+use assay_pgl::{Compiled, Failure, SearchPath, compile};
+
+/// A file of the test data.
+pub fn data(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// Compiles a text that may include bundled files and files given with it.
+pub fn compile_text(text: &str, others: &[(&str, &str)]) -> Result<Compiled, Box<Failure>> {
+    let resolver = SearchPath::new(vec![], |name| {
+        let other = others.iter().find(|(other, _)| *other == name).map(|(_, text)| (*text).to_owned());
+        Ok(if name == "main.pg" { Some(text.to_owned()) } else { other })
+    });
+    compile("main.pg", &resolver).map_err(Box::new)
+}
+
+/// Everything that was said, as a terminal would show it.
+pub fn said(result: &Result<Compiled, Box<Failure>>) -> String {
+    let (diagnostics, sources) = match result {
+        Ok(compiled) => (&compiled.warnings, &compiled.sources),
+        Err(failure) => (&failure.diagnostics, &failure.sources),
+    };
+    diagnostics.iter().map(|diagnostic| diagnostic.render(sources, false) + "\n").collect()
+}
