@@ -97,6 +97,7 @@ fn place(world: u64, which: u64, room: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     fn popularity(law: PopularityLaw, hot_set_fraction: f64, hot_set_probability: f64) -> Popularity {

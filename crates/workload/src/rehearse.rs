@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Goal, WorkingSet, Workload};
+use crate::model::{Goal, Phase, WorkingSet, Workload};
 use crate::timeline::{Freeze, ScheduleError, Timeline};
 
 /// Counts are whole, so a scaled schedule misses its length a little; it is mended until it is this close.
@@ -94,8 +94,8 @@ fn scale_count(count: u64, scale: f64) -> u64 {
     if count == 0 { 0 } else { (libm::ceil(count as f64 * scale) as u64).max(1) }
 }
 
-/// Moves the end of one phase: the longest that ends by its duration; else the longest of all gets one; else the
-/// freeze that phases wait for is set by time.
+/// Moves the end of one phase: the longest that ends by its duration; else the longest of all, which gets one;
+/// else the freeze that phases wait for is set by time.
 fn mend(workload: &mut Workload, timeline: &Timeline, missing: i128) {
     let spans = timeline.phases().iter().map(|span| match (span.start, span.end) {
         (Some(start), Some(end)) => nanoseconds(end.saturating_sub(start)),
@@ -103,23 +103,37 @@ fn mend(workload: &mut Workload, timeline: &Timeline, missing: i128) {
     });
     let spans: Vec<i128> = spans.collect();
     let phases = &workload.schedule.phases;
-    let waits = |index: usize| {
-        phases[index].wait_for_freeze
-            && timeline.phases()[index].end == frozen_at(timeline).map(Duration::from_nanos)
+    // A phase that waits for the freeze takes up whatever changes before it.
+    let waits = |index: &usize| {
+        let end = timeline.phases()[*index].end.map_or(0, nanoseconds);
+        let late = frozen_at(timeline).map(|at_ns| end - i128::from(at_ns));
+        phases[*index].wait_for_freeze && late.is_some_and(|late| late.abs() <= CLOSE_ENOUGH_NS)
     };
+    let free = (0..spans.len()).rev().find(waits).map_or(0, |index| index + 1);
     let by_duration =
         |index: usize| phases[index].goal.duration.is_some_and(|d| nanoseconds(d) == spans[index]);
     let longest = |fits: &dyn Fn(usize) -> bool| {
-        (0..spans.len())
-            .filter(|i| !waits(*i) && fits(*i) && spans[*i] + missing > 0)
-            .max_by_key(|i| spans[*i])
+        (free..spans.len()).filter(|i| fits(*i) && spans[*i] + missing > 0).max_by_key(|i| spans[*i])
     };
     let moved = |ns: i128| Duration::from_nanos(u64::try_from(ns).unwrap_or(1));
-    if let Some(index) = longest(&by_duration).or_else(|| longest(&|_| true)) {
+    if let Some(index) = longest(&by_duration) {
         workload.schedule.phases[index].goal.duration = Some(moved(spans[index] + missing));
+    } else if let Some(index) = longest(&|_| true) {
+        pin(&mut workload.schedule.phases[index], moved(spans[index]), moved(spans[index] + missing));
     } else if let Some(at_ns) = frozen_at(timeline) {
         workload.schedule.working_set = WorkingSet::FrozenAfter(moved(i128::from(at_ns) + missing));
     }
+}
+
+/// Makes a phase that a count ended after `span` end after `length` instead, with its ramps as far as they got.
+fn pin(phase: &mut Phase, span: Duration, length: Duration) {
+    if let Some(duration) = phase.goal.duration.filter(|duration| !duration.is_zero()) {
+        let reached = (span.as_secs_f64() / duration.as_secs_f64()).min(1.0);
+        for ramp in [&mut phase.load, &mut phase.recurrence, &mut phase.population, &mut phase.special] {
+            ramp.end = ramp.begin + (ramp.end - ramp.begin) * reached;
+        }
+    }
+    phase.goal = Goal { duration: Some(length), errors: phase.goal.errors, ..Goal::default() };
 }
 
 fn frozen_at(timeline: &Timeline) -> Option<u64> {

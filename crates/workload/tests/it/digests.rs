@@ -25,7 +25,7 @@ fn streams_are_the_same_on_every_machine() {
         digest(rehearse(&fixtures::image_listing(), fixtures::seconds(60)).unwrap().0, 1, 20, 1),
         digest(fixtures::mixed_listing(), 1, 20, 1),
     ];
-    assert_eq!(digests, ["", "", "", ""]);
+    assert_eq!(digests, ["af5e26ddd423efd1", "2b63413c4e1f42b6", "c38abfd4047ee933", "cf7bc2e2641c4fa2"]);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn threads_do_not_change_a_digest() {
     let workloads = [
         (fixtures::small(), 300),
         (rehearse(&fixtures::image_listing(), fixtures::seconds(60)).unwrap().0, 10),
-        (rehearse(&fixtures::mixed_listing(), fixtures::seconds(60)).unwrap().0, 1000),
+        (rehearse(&fixtures::mixed_listing(), fixtures::seconds(60)).unwrap().0, 5),
     ];
     for (workload, per_robot) in workloads {
         let one = digest(workload.clone(), 5, per_robot, 1);
