@@ -47,7 +47,7 @@ pub(crate) fn percent(value: Option<f64>) -> String {
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     match percent {
-        p if p == 0.0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
         p if p < 0.01 => "less than 0.01 %".to_owned(),
         p if p < 1.0 => format!("{p:.2} %"),
         p if p < 99.95 => format!("{p:.1} %"),

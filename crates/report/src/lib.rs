@@ -13,6 +13,7 @@ mod format;
 pub mod html;
 mod page;
 mod repeat;
+mod steps;
 pub mod summary;
 mod tally;
 pub mod terminal;

@@ -1,6 +1,7 @@
 //! The document: golden, and true to its schema.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use assay_report::summary::{Mood, Summary, Topic};
 use serde_json::Value;
@@ -23,8 +24,14 @@ pub fn golden_path(name: &str) -> PathBuf {
 
 /// The summary of a story, with a run directory that does not change.
 pub fn of(story: Story) -> Summary {
+    static MADE: Mutex<Vec<(Story, Summary)>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap();
+    if let Some((_, summary)) = made.iter().find(|(known, _)| *known == story) {
+        return summary.clone();
+    }
     let mut summary = Summary::from_run(&synthetic::run(story).dir).unwrap();
     summary.run = "runs/image-varnish".into();
+    made.push((story, summary.clone()));
     summary
 }
 

@@ -1,0 +1,150 @@
+//! What happened in each step of a chart's time axis.
+//!
+//! Intervals that begin in the same second are put together over phases. A long run is shown in coarser
+//! steps; a percentile of a step is that of its merged histograms.
+
+use std::collections::BTreeMap;
+
+use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::RobotLevels;
+use assay_record::series::Series;
+
+/// What happened in one step.
+#[derive(Default)]
+pub(crate) struct Step<'a> {
+    /// Length of what was measured in it, by the start of the interval.
+    lengths: BTreeMap<u64, u64>,
+    pub robots: RobotCounts,
+    pub origins: OriginCounts,
+    pub hit: Vec<&'a SparseHistogram>,
+    pub miss: Vec<&'a SparseHistogram>,
+    pub lateness: Vec<&'a SparseHistogram>,
+    pub origin_service: Vec<&'a SparseHistogram>,
+    pub levels: RobotLevels,
+    pub origin_connections: u64,
+    pub roles: BTreeMap<&'a str, Use>,
+}
+
+/// What a role's processes used in a step.
+#[derive(Default)]
+pub(crate) struct Use {
+    pub cpu_us: u64,
+    pub run_delay_us: u64,
+    pub watched_us: u64,
+    pub rss_bytes: u64,
+}
+
+impl Step<'_> {
+    fn seconds(&self) -> f64 {
+        self.lengths.values().sum::<u64>() as f64 / 1000.0
+    }
+
+    pub(crate) fn per_second(&self, count: u64) -> Option<f64> {
+        let seconds = self.seconds();
+        (seconds > 0.0).then(|| count as f64 / seconds)
+    }
+}
+
+/// Puts everything that began in the same step together.
+pub(crate) fn steps(series: &Series, step_ms: u64, count: u64) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = (0..count).map(|_| Step::default()).collect();
+    let index = |start_ms: u64| usize::try_from(start_ms / step_ms).unwrap_or(usize::MAX);
+    for interval in &series.robots {
+        let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
+        let length = step.lengths.entry(interval.start_ms).or_default();
+        *length = (*length).max(interval.length_ms);
+        step.robots.merge(&interval.counts);
+        step.hit.push(&interval.hit.response);
+        step.miss.push(&interval.miss.response);
+        step.lateness.push(&interval.lateness);
+        let levels = &mut step.levels;
+        levels.waiting = levels.waiting.max(interval.levels.waiting);
+        levels.in_flight = levels.in_flight.max(interval.levels.in_flight);
+        levels.connections = levels.connections.max(interval.levels.connections);
+    }
+    for interval in &series.origins {
+        let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
+        step.origins.merge(&interval.counts);
+        step.origin_service.push(&interval.service);
+        step.origin_connections = step.origin_connections.max(interval.connections);
+    }
+    for interval in &series.host {
+        let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
+        let role = step.roles.entry(interval.role.as_str()).or_default();
+        role.cpu_us += interval.cpu_us;
+        role.run_delay_us += interval.run_delay_us;
+        role.watched_us += interval.length_ms * 1000;
+        role.rss_bytes = role.rss_bytes.max(interval.rss_bytes);
+    }
+    steps
+}
+
+/// Some merged histograms: what a chart needs of them.
+pub(crate) struct Merged {
+    pub count: u64,
+    sum_us: u64,
+    max_us: u64,
+    /// (lowest value of the bucket, count), ascending.
+    buckets: Vec<(u64, u64)>,
+}
+
+impl Merged {
+    pub(crate) fn of<'a>(histograms: impl Iterator<Item = &'a SparseHistogram>) -> Self {
+        let (mut sum_us, mut max_us) = (0, 0);
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for histogram in histograms {
+            sum_us += histogram.sum_us;
+            max_us = max_us.max(histogram.max_us);
+            all.extend_from_slice(&histogram.buckets);
+        }
+        all.sort_unstable();
+        all.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        Self { count: all.iter().map(|bucket| bucket.1).sum(), sum_us, max_us, buckets: all }
+    }
+
+    pub(crate) fn mean_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_us as f64 / self.count as f64)
+    }
+
+    pub(crate) fn quantile_us(&self, quantile: f64, ruler: &Histogram) -> Option<f64> {
+        let wanted = ((self.count as f64 * quantile).ceil() as u64).max(1);
+        let mut upto = 0;
+        for (low_us, count) in &self.buckets {
+            upto += count;
+            if upto >= wanted {
+                return Some(ruler.bucket_high_us(*low_us).min(self.max_us) as f64);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_percentiles_are_those_of_the_histogram() {
+        let (mut one, mut other) = (Histogram::new(), Histogram::new());
+        for value in 0..5000u64 {
+            if value % 3 == 0 { one.record(value * value) } else { other.record(value * 7) }
+        }
+        let (first, second) = (one.to_sparse(), other.to_sparse());
+        let merged = Merged::of([&first, &second].into_iter());
+        one.merge(&other);
+        assert_eq!(merged.count, one.count());
+        assert_eq!(merged.mean_us(), one.mean_us());
+        for quantile in [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0] {
+            let expected = one.quantile_us(quantile).map(|us| us as f64);
+            assert_eq!(merged.quantile_us(quantile, &one), expected, "{quantile}");
+        }
+        assert_eq!(Merged::of(std::iter::empty()).quantile_us(0.5, &one), None);
+    }
+}
