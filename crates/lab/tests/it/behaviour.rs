@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 
+use assay_lab::description::Behaviour;
 use assay_lab::plan::Mode;
-use assay_lab::real::RealProxy;
 
 use crate::origin::{LATER, Origin, ask};
-use crate::proxies::{choice, installed, target};
+use crate::proxies::target;
 
-struct Bench {
-    listen: SocketAddr,
-    mode: Mode,
-    origin: Origin,
+/// A proxy before a scripted origin.
+pub struct Bench {
+    pub listen: SocketAddr,
+    pub mode: Mode,
+    pub origin: Origin,
 }
 
 impl Bench {
@@ -65,40 +66,12 @@ impl Bench {
             assert!(self.get_reaches_origin(path).await, "{path} must reach the origin");
         }
     }
-}
 
-async fn does_what_is_declared(name: &str, mode: Mode) {
-    let Some(description) = installed(name) else { return };
-    let declared = description.behaviour;
-    let (keep, origin) = (tempfile::tempdir().unwrap(), Origin::start().await);
-    let choice = choice(description, mode, &origin, keep.path());
-    let bench = Bench { listen: choice.listen, mode, origin };
-    let mut proxy = RealProxy::start(choice).await.unwrap();
-    proxy.wait_ready().await.unwrap();
-    bench.caches_what_it_should().await;
-    assert_eq!(bench.head_fills().await, declared.head_fills, "head-fills");
-    assert_eq!(bench.conditional_fills().await, declared.conditional_fills, "conditional-fills");
-    assert_eq!(bench.reload_fills().await, declared.reload_fills, "reload-fills");
-    assert_eq!(bench.post_invalidates().await, declared.post_invalidates, "post-invalidates");
-    proxy.stop(None).await;
-}
-
-#[tokio::test]
-async fn varnish_does_what_is_declared() {
-    does_what_is_declared("varnish", Mode::Reverse).await;
-}
-
-#[tokio::test]
-async fn nginx_does_what_is_declared() {
-    does_what_is_declared("nginx", Mode::Reverse).await;
-}
-
-#[tokio::test]
-async fn squid_does_what_is_declared() {
-    does_what_is_declared("squid", Mode::Reverse).await;
-}
-
-#[tokio::test]
-async fn squid_does_what_is_declared_as_forward_proxy() {
-    does_what_is_declared("squid", Mode::Forward).await;
+    pub async fn does_what_is_declared(&self, declared: Behaviour) {
+        self.caches_what_it_should().await;
+        assert_eq!(self.head_fills().await, declared.head_fills, "head-fills");
+        assert_eq!(self.conditional_fills().await, declared.conditional_fills, "conditional-fills");
+        assert_eq!(self.reload_fills().await, declared.reload_fills, "reload-fills");
+        assert_eq!(self.post_invalidates().await, declared.post_invalidates, "post-invalidates");
+    }
 }

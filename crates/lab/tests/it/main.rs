@@ -3,3 +3,9 @@
 mod behaviour;
 mod origin;
 mod proxies;
+mod runs;
+#[path = "../../src/testing.rs"]
+mod testing;
+
+// The shared test workloads name it as the crate itself does.
+use assay_lab::plan;
