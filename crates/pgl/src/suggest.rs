@@ -2,16 +2,19 @@
 
 /// The known name nearest to `wrong`, when one is near enough to be meant.
 pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if wrong.chars().count() > 64 {
+    let length = wrong.chars().count();
+    if length > 64 {
         return None;
     }
     let folded = fold(wrong);
-    known
-        .into_iter()
-        .map(|name| (distance(&folded, &fold(name)), name))
-        .filter(|(far, name)| *far <= (wrong.chars().count().max(name.chars().count()) / 3).max(1))
-        .min_by_key(|(far, _)| *far)
-        .map(|(_, name)| name)
+    let near = |name: &'a str| {
+        let known = fold(name);
+        let begun = length >= 4 && known.starts_with(&folded);
+        let far = if begun { 1 } else { distance(&folded, &known) };
+        let longest = length.max(known.len());
+        (far <= longest / 3).then_some((far, name))
+    };
+    known.into_iter().filter_map(near).min().map(|(_, name)| name)
 }
 
 /// The help line for a misspelt name.
@@ -54,5 +57,7 @@ mod tests {
         assert_eq!(nearest("banana", known), None);
         assert_eq!(nearest("lms200", ["Ims200", "Ims304"]), Some("Ims200"));
         assert_eq!(nearest("", known), None);
+        assert_eq!(nearest("R", ["S", "t"]), None);
+        assert_eq!(nearest("sched", ["schedule", "use"]), Some("schedule"));
     }
 }

@@ -122,15 +122,14 @@ impl Builder<'_> {
         if self.diagnostics.failed() {
             return;
         }
-        let place = registered.schedule_call.unwrap_or_default();
+        let place = registered.used.last().map_or(registered.end, |(_, span)| *span);
         for (kind, none) in [("servers", self.servers.is_empty()), ("robots", self.robots.is_empty())] {
             if none {
-                let mut diagnostic = Diagnostic::error(Code::Empty, place, format!("the workload uses no {kind}"))
-                    .help("give each agent its addresses and then `use()` it: `use(S, R);`");
-                if registered.schedule_call.is_none() {
-                    diagnostic.span = None;
-                }
-                self.diagnostics.add(diagnostic);
+                self.diagnostics.add(
+                    Diagnostic::error(Code::Empty, place, format!("the workload uses no {kind}"))
+                        .label(format!("expected {kind} in `use()`"))
+                        .help("give each agent its addresses and then `use()` it: `use(S, R);`"),
+                );
             }
         }
     }

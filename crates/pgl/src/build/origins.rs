@@ -76,7 +76,12 @@ impl Builder<'_> {
         for choice in choices {
             let Some(name) = visible(&choice.value) else { continue };
             if seen.insert(name.clone(), ()).is_some() {
-                self.error(Code::Duplicate, choice.span, format!("the origin {name} is listed twice"), "expected each once");
+                let mut diagnostic = Diagnostic::error(Code::Duplicate, at, format!("the origin {name} is listed twice"))
+                    .label("expected each once");
+                if choice.span != at {
+                    diagnostic = diagnostic.also(choice.span, "the second is written here");
+                }
+                self.diagnostics.add(diagnostic);
                 return Weighted::none();
             }
             let behind = self.behind(&name);

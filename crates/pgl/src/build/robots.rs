@@ -22,6 +22,9 @@ impl Builder<'_> {
     /// A group of robots.
     pub(super) fn robot(&mut self, record: &Record, span: Span) {
         let Some(addresses) = self.robot_addresses(record, span) else { return };
+        if self.is_passive(record) {
+            return;
+        }
         self.note_fields(record);
         let origins = self.robot_origins(record, span);
         let reachable = self.reachable(&origins);
@@ -56,6 +59,17 @@ impl Builder<'_> {
             return;
         }
         self.robots.push(group);
+    }
+
+    /// Robots with a rate of zero send nothing by themselves, so they are left out.
+    fn is_passive(&mut self, record: &Record) -> bool {
+        match record.get("req_rate") {
+            Some(slot) if matches!(slot.value, Value::Rate(0.0)) => {
+                self.warn(Code::NoEffect, slot.span, "these robots never send a request", "they are left out");
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Content types that a group can come to request: asked for directly, or embedded in those.
@@ -162,11 +176,7 @@ impl Builder<'_> {
                 "expected either `req_rate` or `req_inter_arrival`",
             );
         }
-        if let Some(per_second) = self.quantity(record, "req_rate", true) {
-            if per_second == 0.0 {
-                let at = record.get("req_rate").map_or(Span::default(), |slot| slot.span);
-                self.warn(Code::NoEffect, at, "these robots never send a request", "their rate is zero");
-            }
+        if let Some(per_second) = self.quantity(record, "req_rate", false) {
             return Pace::Rate { per_second };
         }
         let Some(law) = between.and_then(|_| self.distribution(record, "req_inter_arrival")) else {

@@ -31,14 +31,12 @@ impl Builder<'_> {
             .map(|(record, span)| self.phase(record, *span, &mut reached, &mut names))
             .collect();
         if phases.is_empty() && !self.diagnostics.failed() {
-            let mut diagnostic =
-                Diagnostic::warning(Code::Empty, registered.schedule_call.unwrap_or_default(), "nothing is scheduled")
+            let place = registered.schedule_call.unwrap_or(registered.end);
+            self.diagnostics.add(
+                Diagnostic::warning(Code::Empty, place, "nothing is scheduled")
                     .label("a run needs at least one phase")
-                    .help("declare phases and write `schedule(phWarm, phTop);`");
-            if registered.schedule_call.is_none() {
-                diagnostic.span = None;
-            }
-            self.diagnostics.add(diagnostic);
+                    .help("declare phases and write `schedule(phWarm, phTop);`"),
+            );
         }
         Schedule { phases, working_set: self.working_set(registered) }
     }

@@ -51,7 +51,7 @@ impl Interpreter<'_> {
     /// Where a path leads to be assigned.
     pub(super) fn place(&mut self, path: &Path) -> Evaluated<Place> {
         let Some((root, mut ty)) = self.root(&path.first.text) else {
-            return self.unknown(&path.first);
+            return self.unknown(&path.first, true);
         };
         let mut fields = Vec::new();
         for name in &path.rest {
@@ -101,14 +101,14 @@ impl Interpreter<'_> {
         )
     }
 
-    /// A name that means nothing.
-    fn unknown<T>(&mut self, name: &Name) -> Evaluated<T> {
+    /// A name that means nothing, to be assigned or read.
+    fn unknown<T>(&mut self, name: &Name, assigned: bool) -> Evaluated<T> {
         if self.skipped.contains(&name.text) {
             return Err(Reported);
         }
         // In the block of an object, a field was most likely meant.
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
-        if let Some(kind) = object {
+        if let Some(kind) = object.filter(|_| assigned) {
             let declared = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
             let near_field = crate::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
             let near_name = crate::suggest::nearest(&name.text, declared).is_some();
@@ -116,8 +116,9 @@ impl Interpreter<'_> {
                 return self.unknown_field(kind, name);
             }
         }
-        let declared = self.frames.iter().rev().flat_map(|frame| frame.names.keys()).map(|name| &**name);
-        let help = did_you_mean(&name.text, declared);
+        let declared = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
+        let fields = object.into_iter().flat_map(|kind| kind.fields().map(|field| field.name));
+        let help = did_you_mean(&name.text, declared.chain(fields));
         self.fail(
             Diagnostic::error(Code::UnknownName, name.span, format!("`{}` is not declared", name.text))
                 .label("expected a name that was declared before")
@@ -180,7 +181,7 @@ impl Interpreter<'_> {
     /// The value of a path.
     pub(super) fn read(&mut self, path: &Path) -> Evaluated<Value> {
         let Some((root, ty)) = self.root(&path.first.text) else {
-            return self.unknown(&path.first);
+            return self.unknown(&path.first, false);
         };
         let member = matches!(root, Root::Member { .. });
         let mut value = self.read_place(&Place { root, fields: vec![], ty });

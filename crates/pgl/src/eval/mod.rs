@@ -41,6 +41,8 @@ pub(crate) struct Registered {
     pub working_set_length: Option<(f64, Span)>,
     /// `working_set_cap()`.
     pub working_set_cap: Option<(i32, Span)>,
+    /// The end of the main source.
+    pub end: Span,
     /// The place of a call to `schedule()`, even of one without phases.
     pub schedule_call: Option<Span>,
 }
@@ -53,13 +55,15 @@ pub(crate) fn run(
     resolver: &dyn Resolver,
     diagnostics: &mut Diagnostics,
 ) -> Registered {
+    let length = sources.first().map_or(0, |source| source.text.trim_end().len()) as u32;
+    let end = Span { source: 0, start: length, end: length };
     let mut interpreter = Interpreter {
         diagnostics,
         sources,
         resolver,
         skipped,
         frames: vec![Frame::default()],
-        registered: Registered::default(),
+        registered: Registered { end, ..Registered::default() },
         generator: Generator::new(GENERATOR_SEED),
         ids: 0,
     };

@@ -16,7 +16,12 @@ impl Scanner<'_, '_, '_> {
         if !self.fresh_line {
             self.at += 1;
             let span = self.span(start);
-            self.error(Code::StrayCharacter, span, "`#` means nothing here", "only at the start of a line");
+            self.lexer.diagnostics.add(
+                Diagnostic::error(Code::StrayCharacter, span, "`#` means nothing here")
+                    .label("expected only at the start of a line")
+                    .help("a comment begins with `//`"),
+            );
+            self.take_while(|c| c != '\n');
             return;
         }
         let line = self.take_while(|c| c != '\n');

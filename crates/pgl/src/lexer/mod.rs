@@ -35,6 +35,8 @@ pub(crate) enum TokenKind {
     Regex(Rc<str>),
     /// An operator or a mark.
     Mark(&'static str),
+    /// Something that means nothing, and was reported.
+    Stray,
     /// The end of the program.
     End,
 }
@@ -208,18 +210,43 @@ impl<'t> Scanner<'_, '_, 't> {
     fn stray(&mut self, c: char) {
         let start = self.at;
         self.at += c.len_utf8();
+        if matches!(c, '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}') {
+            return self.curly(start, c);
+        }
         let span = self.span(start);
-        let diagnostic = Diagnostic::error(Code::StrayCharacter, span, format!("`{}` means nothing here", c.escape_default()))
-            .maybe_help(match c {
-                '\u{201c}' | '\u{201d}' => Some("write a plain double quote: \"".to_owned()),
-                '\u{2018}' | '\u{2019}' => Some("write a plain single quote: '".to_owned()),
-                '&' => Some("`and` is written `&&`".to_owned()),
-                '|' => Some("`or` is written `||`".to_owned()),
-                '\u{feff}' => Some("save the file without a byte order mark".to_owned()),
-                '?' => Some("there is no conditional expression; use `if ... then { } else { }`".to_owned()),
-                _ => None,
-            });
+        let message = format!("`{}` means nothing here", c.escape_debug());
+        let diagnostic = Diagnostic::error(Code::StrayCharacter, span, message).maybe_help(match c {
+            '&' => Some("`and` is written `&&`".to_owned()),
+            '|' => Some("`or` is written `||`".to_owned()),
+            '\u{feff}' => Some("save the file without a byte order mark".to_owned()),
+            '?' => Some("there is no conditional expression; use `if ... then { } else { }`".to_owned()),
+            _ => None,
+        });
         self.lexer.diagnostics.add(diagnostic);
+        if c != '\u{feff}' {
+            self.push(TokenKind::Stray, start);
+        }
+    }
+
+    /// Text in typographic quotes: a string that a word processor got hold of.
+    fn curly(&mut self, start: usize, open: char) {
+        let double = matches!(open, '\u{201c}' | '\u{201d}');
+        let closes = move |c: char| match double {
+            true => matches!(c, '\u{201c}' | '\u{201d}' | '"'),
+            false => matches!(c, '\u{2018}' | '\u{2019}' | '\''),
+        };
+        let inside = self.take_while(|c| !closes(c) && c != '\n' && c != ';');
+        if let Some(c) = self.peek().filter(|c| closes(*c)) {
+            self.at += c.len_utf8();
+        }
+        let span = self.span(start);
+        let plain = if double { '"' } else { '\'' };
+        self.lexer.diagnostics.add(
+            Diagnostic::error(Code::StrayCharacter, span, "typographic quotes mean nothing here")
+                .label("expected plain quotes")
+                .help(format!("write {plain}{inside}{plain}")),
+        );
+        self.push(TokenKind::Literal(Literal::Broken), start);
     }
 
     /// `/* ... */`, which nest.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crate::ast::{Assigned, Block, Call, Expr, ExprKind, Name, Path, Statement, StatementKind, TypeName};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
-use crate::lexer::{Token, TokenKind};
+use crate::lexer::{Literal, Token, TokenKind};
 use crate::source::Span;
 
 mod expression;
@@ -31,7 +31,7 @@ pub(crate) struct Parsed {
 
 /// Builds the tree.
 pub(crate) fn parse(tokens: &[Token], diagnostics: &mut Diagnostics) -> Parsed {
-    let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, skipped: HashSet::new() };
+    let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, skipped: HashSet::new(), unclosed: false, failed_at: 0 };
     let mut program = Block::default();
     while !parser.at_end() {
         parser.statements(&mut program.statements);
@@ -59,6 +59,10 @@ struct Parser<'a> {
     depth: u32,
     diagnostics: &'a mut Diagnostics,
     skipped: HashSet<Rc<str>>,
+    /// A block had no end, and that was reported: everything after it is missing too.
+    unclosed: bool,
+    /// Where the statement began that is being read.
+    failed_at: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -113,6 +117,9 @@ impl<'a> Parser<'a> {
     /// Reports that something else was expected at the next token.
     fn expected<T>(&mut self, what: &str) -> Parse<T> {
         let token = self.token();
+        if matches!(token.kind, TokenKind::Stray) {
+            return Err(Reported);
+        }
         let diagnostic = Diagnostic::error(Code::Syntax, token.span, format!("unexpected {}", describe(token)))
             .label(format!("expected {what}"))
             .maybe_help(self.help_for(token));
@@ -126,12 +133,18 @@ impl<'a> Parser<'a> {
             TokenKind::Word(word) if matches!(&**word, "then" | "else" | "do") => {
                 Some(format!("`{word}` belongs to `if ... then {{ }} else {{ }}` and `every ... do {{ }}`"))
             }
-            TokenKind::Word(word) if matches!(&**word, "for" | "while" | "function" | "return") => {
-                Some("there are no loops and no functions of one's own; arrays and `**` repeat things".to_owned())
+            TokenKind::Word(word) if crate::units::unit(word).is_some() && is_number(self.before(token)) => {
+                Some(format!("write the unit directly behind the number, without a space: `5{word}`"))
             }
             TokenKind::Mark("/") => Some("a regular expression follows its operator without a space: `url =~/x/`".to_owned()),
             _ => None,
         }
+    }
+
+    /// The token before one.
+    fn before(&self, token: &Token) -> Option<&'a Token> {
+        let previous = self.previous();
+        (previous.span.end <= token.span.start || previous.span.source != token.span.source).then_some(previous)
     }
 
     fn need(&mut self, mark: &'static str) -> Parse<Span> {
@@ -192,6 +205,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let start = self.token().span;
+            self.failed_at = self.at;
             let kind = self.statement().unwrap_or_else(|Reported| {
                 self.skip_statement();
                 StatementKind::Broken
@@ -200,7 +214,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes on after the next `;` outside of braces, or before the `}` that ends the block.
+    /// Goes on after the next `;` outside of braces, or before what must be another statement: the `}` that
+    /// ends the block, or a line that begins like a declaration or an assignment.
     fn skip_statement(&mut self) {
         let mut braces = 0_u32;
         while !self.at_end() {
@@ -212,6 +227,7 @@ impl<'a> Parser<'a> {
                     self.bump();
                     return;
                 }
+                TokenKind::Word(_) if braces == 0 && self.begins_statement() => return,
                 TokenKind::Word(word) => {
                     self.skipped.insert(word.clone());
                 }
@@ -221,12 +237,54 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// True at a line that begins with `Type name`, or `name =` outside of any list.
+    fn begins_statement(&self) -> bool {
+        let TokenKind::Word(word) = &self.token().kind else { return false };
+        let next = self.peek(1);
+        let declares = matches!(&next.kind, TokenKind::Word(_)) && crate::schema::Ty::named(word).is_some();
+        let assigns = matches!(next.kind, TokenKind::Mark("="));
+        // Not where the skipping began: that would not get on.
+        self.token().first_on_line && self.at > self.failed_at && (declares || assigns)
+    }
+
+    /// A loop, which there is not: reported once, and skipped with its head and body.
+    fn no_loops(&mut self) -> Parse<StatementKind> {
+        let span = self.token().span;
+        self.diagnostics.add(
+            Diagnostic::error(Code::Syntax, span, "there are no loops")
+                .label("expected a statement")
+                .help("arrays, ranges and `**` repeat things: `'10.0.0.1-250'`, `[x ** 100]`"),
+        );
+        self.bump();
+        let mut open = 0_u32;
+        while !self.at_end() {
+            match self.bump().kind {
+                TokenKind::Mark("(" | "{") => open += 1,
+                TokenKind::Mark(mark @ (")" | "}")) => {
+                    open = open.saturating_sub(1);
+                    if open == 0 && (mark == "}" || !self.is("{")) {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.eat(";");
+        Ok(StatementKind::Broken)
+    }
+
     fn statement(&mut self) -> Parse<StatementKind> {
         match &self.token().kind {
             TokenKind::Mark("{") => self.block().map(|(block, _)| StatementKind::Block(block)),
             TokenKind::Mark("[") => self.group(),
             TokenKind::Word(word) if **word == *"if" => self.condition(),
             TokenKind::Word(word) if **word == *"every" => self.every(),
+            TokenKind::Word(word)
+                if matches!(&**word, "for" | "while" | "foreach")
+                    && matches!(self.peek(1).kind, TokenKind::Mark("(")) =>
+            {
+                self.no_loops()
+            }
             TokenKind::Word(_) => match &self.peek(1).kind {
                 TokenKind::Word(_) => self.declaration(),
                 TokenKind::Mark("[") if matches!(self.peek(2).kind, TokenKind::Mark("]")) => self.declaration(),
@@ -248,6 +306,17 @@ impl<'a> Parser<'a> {
         }
         let token = self.token();
         let next_line = token.first_on_line || self.at_end();
+        let reported = match self.previous().kind {
+            // What has no end took the `;` with it.
+            TokenKind::Literal(Literal::Broken) | TokenKind::Regex(_) => next_line,
+            _ => self.unclosed && self.at_end(),
+        };
+        if reported {
+            return;
+        }
+        if matches!(token.kind, TokenKind::Stray) {
+            return self.skip_statement();
+        }
         let percent = expression::percent_before(self.previous(), token);
         let diagnostic = if percent {
             expression::percent_diagnostic(self.previous(), token)
@@ -376,7 +445,7 @@ impl<'a> Parser<'a> {
             let mut block = Block::default();
             parser.statements(&mut block.statements);
             let close = parser.token().span;
-            if !parser.eat("}") && parser.depth < MAX_DEPTH {
+            if !parser.eat("}") && !std::mem::replace(&mut parser.unclosed, true) {
                 parser.diagnostics.add(
                     Diagnostic::error(Code::Syntax, open, "this block has no end")
                         .label("expected a `}` that closes it before the end of the file"),
@@ -412,6 +481,11 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// True for a number without a unit.
+fn is_number(token: Option<&Token>) -> bool {
+    matches!(token.map(|token| &token.kind), Some(TokenKind::Literal(Literal::Int(_) | Literal::Float(_))))
+}
+
 /// A token in words.
 fn describe(token: &Token) -> String {
     match &token.kind {
@@ -419,6 +493,7 @@ fn describe(token: &Token) -> String {
         TokenKind::Literal(_) => "value".to_owned(),
         TokenKind::Regex(_) => "regular expression".to_owned(),
         TokenKind::Mark(mark) => format!("`{mark}`"),
+        TokenKind::Stray => "character".to_owned(),
         TokenKind::End => "end of file".to_owned(),
     }
 }

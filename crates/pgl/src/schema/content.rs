@@ -20,7 +20,7 @@ pub(super) const CONTENT: RecordType = RecordType {
         full("size", SIZES),
         full("obj_life_cycle", object(RecordKind::ObjLifeCycle)),
         full("cachable", FLOAT),
-        full("checksum", FLOAT),
+        none("checksum", FLOAT, "no Content-MD5 is sent; every byte of every body is compared"),
         none("unique", FLOAT, "the body of every object is unique"),
         full("may_contain", CONTENTS),
         full("embedded_obj_cnt", INTS),

@@ -165,7 +165,8 @@ impl Value {
                 let first = array.items().first().map(|item| item.value.type_name());
                 first.map_or("an empty array".into(), |of| format!("array of {}", of.trim_start_matches("array of ")))
             }
-            Value::Address(range) if range.count() > 1 => "address range".into(),
+            Value::Address(range) if range.count() > 1 => "range of addresses".into(),
+            Value::Text(text) if text.count() > 1 => "range of strings".into(),
             other => other.ty().map_or("value".into(), |ty| ty.name()),
         }
     }
