@@ -54,8 +54,6 @@ enum Step {
     Send(Box<Sending>),
     /// Close: everything is said.
     Close,
-    /// Close, but let the client read first: it may be sending still.
-    Linger,
 }
 
 /// One connection.
@@ -69,6 +67,8 @@ pub struct Connection {
     uses_left: u64,
     /// Bytes that were read and not yet used. Mostly empty, and then without memory.
     pending: Vec<u8>,
+    /// The client sends without waiting for answers.
+    pipelines: bool,
     state: State,
     /// When bytes were last read, or gone on with.
     read_ns: u64,
@@ -104,6 +104,7 @@ impl Connection {
             at,
             uses_left,
             pending: Vec::new(),
+            pipelines: false,
             state: State::Between,
             read_ns: now_ns,
             complete_ns: now_ns,
@@ -133,11 +134,12 @@ impl Connection {
                 }
                 Step::Send(sending) => {
                     let closes = self.send(*sending).await?;
-                    if closes { self.last_step() } else { self.go_on() }
+                    if closes { Step::Close } else { self.go_on() }
                 }
-                Step::Close => return Ok(()),
-                Step::Linger => {
-                    self.linger().await;
+                Step::Close => {
+                    if self.pipelines || !self.pending.is_empty() {
+                        self.linger().await;
+                    }
                     return Ok(());
                 }
             };
@@ -205,7 +207,6 @@ impl Connection {
         loop {
             let rest = &input[used..];
             let step = match std::mem::replace(&mut self.state, State::Between) {
-                State::Between if rest.is_empty() => Some(Step::Receive),
                 State::Between => self.take_head(rest, &mut used),
                 State::Body(ask, upload) => self.take_body(ask, upload, rest, &mut used),
                 State::Ready(ask) => self.answer(&ask),
@@ -217,6 +218,14 @@ impl Connection {
     }
 
     fn take_head(&mut self, input: &[u8], used: &mut usize) -> Option<Step> {
+        // Some clients send an empty line after a body.
+        let blank = input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+        *used += blank;
+        let input = &input[blank..];
+        if input.is_empty() {
+            return Some(Step::Receive);
+        }
+        self.pipelines |= *used > blank;
         let (head, length) = match RequestHead::parse(input) {
             Ok(Some(parsed)) => parsed,
             Ok(None) => return Some(Step::Receive),
@@ -314,7 +323,7 @@ impl Connection {
             Ok(written) if written == outgoing.len() => {
                 let closes = answer.closes;
                 self.used_ns = answer.sent(&self.local, self.complete_ns, head.len());
-                closes.then(|| self.last_step())
+                closes.then_some(Step::Close)
             }
             Ok(written) => Some(Step::Send(Box::new(Sending { answer, head: head.into(), written }))),
             Err(_) => {
@@ -344,20 +353,9 @@ impl Connection {
         let mut output = local.output.borrow_mut();
         output.clear();
         let answer = Answer::write_refusal(&local, self.at, error.status(), &mut output);
-        match self.reply(answer, &output) {
-            Some(Step::Close) | None => Step::Linger,
-            Some(step) => step,
-        }
-    }
-
-    /// How a connection ends after its last answer: closing it with input unread would make the system throw away
-    /// what the client has not read yet.
-    fn last_step(&self) -> Step {
-        if self.pending.is_empty() && matches!(self.state, State::Between) {
-            Step::Close
-        } else {
-            Step::Linger
-        }
+        // The client is likely to be sending still.
+        self.pipelines = true;
+        self.reply(answer, &output).unwrap_or(Step::Close)
     }
 
     async fn think(&mut self, until_ns: u64) {
@@ -385,7 +383,8 @@ impl Connection {
         false
     }
 
-    /// Says that nothing more comes, and reads on for a while.
+    /// Says that nothing more comes, and reads on for a while: closing a connection with input unread would make the
+    /// system throw away what the client has not read yet.
     async fn linger(&mut self) {
         if self.stream.shutdown().await.is_err() {
             return;

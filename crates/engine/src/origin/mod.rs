@@ -20,6 +20,8 @@ mod site;
 mod tally;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -93,12 +95,11 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     raise_descriptor_limit();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
-    let mut origins = Origins::start(&spec)?;
+    let mut origins = Origins::start(load(&spec.universe)?, spec.threads, &spec.cpus, &spec.listen)?;
     let ended = runtime.block_on(async {
         let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
         origins.obey(&mut commands, &mut |event| emit(event)).await
     });
-    origins.tell(Order::Stop);
     let joined = origins.join();
     ended.and(joined)
 }
@@ -113,17 +114,21 @@ struct Origins {
 }
 
 impl Origins {
-    /// Reads the workload, listens, starts the workers.
-    fn start(spec: &OriginsSpec) -> Result<Self, OriginError> {
-        let universe = load(&spec.universe)?;
+    /// Listens, and starts the workers.
+    fn start(
+        universe: Universe,
+        threads: u32,
+        cpus: &[u32],
+        addresses: &[SocketAddr],
+    ) -> Result<Self, OriginError> {
         let origins = universe.workload().origins.len();
-        if origins != spec.listen.len() {
-            return Err(OriginError::Addresses { origins, addresses: spec.listen.len() });
+        if origins != addresses.len() {
+            return Err(OriginError::Addresses { origins, addresses: addresses.len() });
         }
-        let threads = spec.threads.max(1) as usize;
+        let threads = threads.max(1) as usize;
         let mut listening = Vec::with_capacity(origins);
         let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::with_capacity(origins)).collect();
-        for (index, address) in spec.listen.iter().enumerate() {
+        for (index, address) in addresses.iter().enumerate() {
             let listeners = listen::listen(index, *address, threads)?;
             listening.push(listeners[0].local_addr().map_err(|source| ListenError {
                 origin: index,
@@ -149,7 +154,7 @@ impl Origins {
                 reports: reports_in.clone(),
             };
             let name = format!("origins-{index}");
-            workers.push(Worker::start(name, cpu_of(&spec.cpus, index), move || work(duty))?);
+            workers.push(Worker::start(name, cpu_of(cpus, index), move || work(duty))?);
         }
         Ok(Self { listening, workers, orders, reports })
     }
@@ -204,8 +209,9 @@ impl Origins {
         Ok(())
     }
 
-    /// Waits for the workers. Why one of them failed says more than that it ended early.
+    /// Ends the workers, which are told nothing more, and waits for them.
     fn join(self) -> Result<(), OriginError> {
+        drop(self.orders);
         for worker in self.workers {
             worker.join()?.map_err(OriginError::Runtime)?;
         }
