@@ -5,6 +5,7 @@
 //! `DIR/marks.conf`, a map for nginx from each path to its `X-Assay`. Robots that keep to those objects (a first phase
 //! of few xacts, then recurrence 1 over a frozen working set) find every answer right, and from a store.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
@@ -36,10 +37,15 @@ fn write_tree(spec: &str, count: &str, dir: &Path) -> Result<(), Box<dyn Error>>
     let universe = Universe::new(workload, spec.seed, spec.world, options)?;
     let count: u32 = count.parse()?;
     let mut marks = String::from("map_hash_max_size 262144;\nmap $uri $assay {\n");
+    let mut seen = HashSet::new();
     for robot in 0..universe.robot_count() {
         let mut stream = ClosedRobot::new(&universe, robot);
         for _ in 0..count {
             let object = universe.object(stream.next(&universe).object);
+            // Robots revisit each other's objects.
+            if !seen.insert(object.key) {
+                continue;
+            }
             let path = universe.path(&object);
             let file = dir.join("html").join(path.trim_start_matches('/'));
             fs::create_dir_all(file.parent().ok_or("a path has a directory")?)?;
