@@ -39,37 +39,36 @@ impl Universe {
 
     /// Appends the path of an object.
     pub fn write_path(&self, object: &Object, out: &mut Vec<u8>) {
-        self.emit_path(object, out);
+        self.emit_path(&object.id, object.key, out);
     }
 
     /// The id that a path names at an origin; refuses what [`Universe::path`] would not have written.
     pub fn parse_path(&self, origin: OriginIndex, path: &[u8]) -> Result<ObjectId, PathError> {
         let mut seen = None;
         // A prefix may look like a mark itself, so every place is tried; there is but one in sane workloads.
-        for at in 0..path.len().saturating_sub(MARK) {
+        for at in (0..path.len().saturating_sub(MARK)).filter(|at| path[*at] == b'/') {
             let Some(world) = mark(&path[at..]) else { continue };
             if world != self.world() {
                 seen = seen.or(Some(world));
                 continue;
             }
             let Some(id) = parse_tail(origin, &path[at + MARK..]) else { continue };
-            if id_exists(self.workload(), self.robot_count(), &id) && self.writes(id, path) {
+            if id_exists(self.workload(), self.robot_count(), &id) && self.writes(&id, path) {
                 return Ok(id);
             }
         }
         Err(seen.map_or(PathError::Unknown, |seen| PathError::OtherWorld { seen, ours: self.world() }))
     }
 
-    fn writes(&self, id: ObjectId, path: &[u8]) -> bool {
+    fn writes(&self, id: &ObjectId, path: &[u8]) -> bool {
         let mut rest = Expected(Some(path));
-        self.emit_path(&self.object(id), &mut rest);
+        self.emit_path(id, self.key(id), &mut rest);
         rest.0 == Some(b"")
     }
 
-    fn emit_path(&self, object: &Object, out: &mut impl Sink) {
-        let id = object.id;
+    fn emit_path(&self, id: &ObjectId, key: u64, out: &mut impl Sink) {
         let (table, content) = (self.content(id.content), &self.workload().contents[usize::from(id.content)]);
-        let choice = |purpose: Purpose| unit_of(fold(object.key, purpose as u64));
+        let choice = |purpose: Purpose| unit_of(fold(key, purpose as u64));
         if let Some(index) = table.prefixes.pick(choice(Purpose::Prefix)) {
             out.put(content.prefixes.items()[index].0.as_bytes());
         }
@@ -87,6 +86,7 @@ impl Universe {
     }
 }
 
+#[inline]
 fn emit_space(out: &mut impl Sink, space: Space) {
     let mut letter = |letter: &[u8], number: u32| {
         out.put(letter);
@@ -177,6 +177,7 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Writes at least `width` digits.
+#[inline]
 fn hex(out: &mut impl Sink, value: u64, width: usize) {
     let mut digits = [b'0'; 16];
     for (index, digit) in digits.iter_mut().rev().enumerate() {

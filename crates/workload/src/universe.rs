@@ -171,7 +171,7 @@ impl Universe {
     }
 
     #[inline]
-    fn key(&self, id: &ObjectId) -> u64 {
+    pub(crate) fn key(&self, id: &ObjectId) -> u64 {
         let (space, robot) = match id.space {
             Space::Public => (0, 0),
             Space::Private(robot) => (1, robot),

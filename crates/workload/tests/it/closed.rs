@@ -110,7 +110,7 @@ fn the_window_is_respected_after_the_freeze() {
     workload.robots[0].private_share = 0.0;
     let universe = universe(workload);
     let mut robot = ClosedRobot::new(&universe, 0);
-    (0..200).for_each(|_| drop(robot.next(&universe)));
+    (0..200).for_each(|_| _ = robot.next(&universe));
     robot.freeze();
     robot.enter_phase(&universe, 1);
     for _ in 0..1000 {
