@@ -1,5 +1,4 @@
-//! Runs the built-in proxy by hand: `cargo run --example proxy -- SPEC.json`. It ends with its standard
-//! input.
+//! Runs the built-in proxy by hand, until its standard input ends: `cargo run --example proxy -- SPEC.json`.
 //!
 //! ```json
 //! { "listen": "127.0.0.1:8080", "threads": 1, "cpus": [], "memory_bytes": 100000000,

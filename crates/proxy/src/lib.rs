@@ -7,28 +7,22 @@
 //!
 //! What it does where the standard leaves a choice:
 //!
-//! - A reply that does not say how long it is fresh is confirmed by its origin each time; there are no
-//! heuristics.
+//! - A reply that does not say how long it is fresh is confirmed by its origin each time; no heuristics.
 //! - A HEAD that cannot be answered from the store is forwarded as HEAD and stores nothing.
 //! - A conditional GET that cannot be answered from the store is fetched without its condition and stored;
-//! then the
-//!   condition is evaluated. Requests for parts (`Range`) and with conditions on changing (`If-Match` and
-//!   `If-Unmodified-Since`) go through without being stored.
+//!   then the condition is evaluated. Requests for parts (`Range`) and with conditions on changing
+//!   (`If-Match`, `If-Unmodified-Since`) go through without being stored.
 //! - A reload (`no-cache`) is always fetched, and its answer replaces what is stored.
 //! - POST, and every method that is not known to be safe, goes through; when it succeeds it drops what is
-//! stored under
-//!   its URL, and what is being fetched under it at the time is not stored.
+//!   stored under its URL, and what is being fetched under it at the time is not stored.
 //! - Requests for what is being fetched join that fetch, if its answer turns out to be fresh and shared; if
-//! not, each
-//!   goes on alone. If the fetch fails, those who wait get the same error.
+//!   not, each goes on alone. If the fetch fails, those who wait get the same error.
 //! - A fetch goes on when its client goes away, if its answer is being stored.
-//! - An object of more than a quarter of the memory is not stored. Bytes on their way to clients, or to be
-//! dropped
-//!   with the next answer, are outside the bound; those on their way into the store are inside.
+//! - An object of more than a quarter of the memory is not stored. Bytes that arrive for the store count
+//!   towards its bound; bytes that are still being sent after they were dropped from it do not.
 //!
 //! *Does not:* know robots, workloads or results; it is a proxy like any other. No TLS, no tunnels, no
-//! HTTP/2, no
-//! trailers, no disk.
+//! HTTP/2, no trailers, no disk.
 
 mod ask;
 mod body;

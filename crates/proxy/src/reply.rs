@@ -199,8 +199,8 @@ mod tests {
         );
         assert_eq!(
             head(&reply),
-            "HTTP/1.1 200 OK\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nX-Assay: 1\r\nCache-Control: max-age=60\r\n\
-             ETag: \"a\"\r\nVia: 1.1 assay\r\n"
+            "HTTP/1.1 200 OK\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nX-Assay: 1\r\n\
+             Cache-Control: max-age=60\r\nETag: \"a\"\r\nVia: 1.1 assay\r\n"
         );
         assert!(reply.has_age);
         assert_eq!(reply.freshness.age_s(NOW.received_ms), 5);
@@ -214,14 +214,15 @@ mod tests {
              Content-Type: text/a\r\nCache-Control: max-age=1\r\n\r\n",
         );
         let confirmation = reply(
-            "HTTP/1.1 304 Not Modified\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nx-assay: new\r\nContent-Type: b/b\r\n\
-             Cache-Control: max-age=9\r\n\r\n",
+            "HTTP/1.1 304 Not Modified\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nx-assay: new\r\n\
+             Content-Type: b/b\r\nCache-Control: max-age=9\r\n\r\n",
         );
         let updated = stored.updated_by(&confirmation, NOW).unwrap();
         assert_eq!(
             head(&updated),
-            "HTTP/1.1 200 Fine\r\nX-Kept: 1\r\nContent-Type: text/a\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\n\
-             x-assay: new\r\nCache-Control: max-age=9\r\nVia: 1.1 assay\r\n"
+            "HTTP/1.1 200 Fine\r\nX-Kept: 1\r\nContent-Type: text/a\r\n\
+             Date: Mon, 12 Jan 1970 13:46:40 GMT\r\nx-assay: new\r\nCache-Control: max-age=9\r\n\
+             Via: 1.1 assay\r\n"
         );
         assert_eq!(updated.freshness.remaining_ms(NOW.received_ms), 9000);
         assert_eq!(updated.status, 200);

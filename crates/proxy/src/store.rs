@@ -357,7 +357,8 @@ mod tests {
             for (name, size, varies, reserve) in sizes {
                 let tick = store.next_tick();
                 let vary = if varies { "Vary: accept\r\n" } else { "" };
-                store.insert(&key(&format!("h/{name}")), fields("Accept: a\r\n"), stored(vary, &vec![0; size]), tick);
+                let (key, asked) = (key(&format!("h/{name}")), fields("Accept: a\r\n"));
+                store.insert(&key, asked, stored(vary, &vec![0; size]), tick);
                 prop_assert!(store.stored_bytes() <= bound);
                 if reserve % 3 == 0 {
                     store.release(std::mem::take(&mut reserved));

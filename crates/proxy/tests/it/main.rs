@@ -8,4 +8,5 @@ mod memory;
 mod passing;
 mod protocol;
 mod role;
+mod storm;
 mod validation;

@@ -168,7 +168,8 @@ fn an_origin_that_is_away_silent_or_senseless_is_a_gateway_error() {
         let origin = Origin::start(|seen, _| match seen.line() {
             "GET /silent HTTP/1.1" => vec![Part::Wait(std::rc::Rc::new(tokio::sync::Semaphore::new(0)))],
             "GET /both HTTP/1.1" => vec![send(
-                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 3\r\nabc\r\n0\r\n\r\n",
             )],
             _ => vec![send("what?\r\n\r\n")],
         })
