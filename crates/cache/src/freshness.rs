@@ -296,10 +296,12 @@ mod tests {
         #[test]
         fn no_input_overflows(
             date_s in proptest::option::of(any::<i64>()), expires_s in any::<i64>(), age_s in any::<u64>(),
-            asked_ms in any::<i64>(), received_ms in any::<i64>(), now_ms in any::<i64>(), delta in any::<u64>(),
+            asked_ms in any::<i64>(), received_ms in any::<i64>(), now_ms in any::<i64>(),
+            delta in any::<u64>(),
         ) {
             let control = ReplyControl { max_age_s: (delta % 2 == 0).then_some(delta), ..Default::default() };
-            let reply = ReplyFacts { status: 200, date_s, age_s, expires: Expires::At(expires_s), control, ..Default::default() };
+            let expires = Expires::At(expires_s);
+            let reply = ReplyFacts { status: 200, date_s, age_s, expires, control, ..Default::default() };
             let fresh = Freshness::new(&reply, asked_ms, received_ms);
             let request = RequestControl {
                 max_age_s: Some(delta), min_fresh_s: Some(delta), max_stale: Some(MaxStale::Seconds(delta)),
@@ -315,7 +317,8 @@ mod tests {
         ) {
             let received_ms = T * 1000 + made_ms;
             let date_s = received_ms / 1000;
-            let reply = ReplyFacts { date_s: Some(date_s), expires: Expires::At(date_s + life_s), ..expiring(0) };
+            let expires = Expires::At(date_s + life_s);
+            let reply = ReplyFacts { date_s: Some(date_s), expires, ..expiring(0) };
             let fresh = Freshness::new(&reply, received_ms, received_ms);
             let now_ms = received_ms + after_ms;
             prop_assert_eq!(plain(&fresh, now_ms) == Reuse::Serve, now_ms < (date_s + life_s) * 1000);

@@ -385,7 +385,8 @@ mod tests {
             for op in ops {
                 match op {
                     Op::Insert(key, value, bytes) => {
-                        prop_assert_eq!(lru.insert(key, value, bytes).is_ok(), model.insert(key, value, bytes));
+                        let expected = model.insert(key, value, bytes);
+                        prop_assert_eq!(lru.insert(key, value, bytes).is_ok(), expected);
                     }
                     Op::Get(key) => {
                         let expected = model.take(key).map(|entry| {
