@@ -56,11 +56,13 @@ pub fn size(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-/// Writes a duration as people say it: `850ms`, `25s`, `4m 10s`, `2h 15m`.
+/// Writes a duration as people say it: `850ms`, `1.4s`, `25s`, `4m 10s`, `2h 15m`.
 pub fn show_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
+        0 if duration.is_zero() => "0s".into(),
         0 => format!("{}ms", duration.as_millis()),
+        1..60 if duration.subsec_millis() >= 50 => format!("{:.1}s", duration.as_secs_f64()),
         1..60 => format!("{seconds}s"),
         60..3600 if seconds % 60 == 0 => format!("{}m", seconds / 60),
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
@@ -126,8 +128,10 @@ mod tests {
 
     #[test]
     fn durations_are_shown_as_people_say_them() {
-        let shown: Vec<_> =
-            [850, 25_000, 250_000, 300_000, 8_100_000].map(Duration::from_millis).map(show_duration).into();
-        assert_eq!(shown, ["850ms", "25s", "4m 10s", "5m", "2h 15m"]);
+        let shown: Vec<_> = [0, 850, 1_360, 25_000, 250_000, 300_000, 8_100_000]
+            .map(Duration::from_millis)
+            .map(show_duration)
+            .into();
+        assert_eq!(shown, ["0s", "850ms", "1.4s", "25s", "4m 10s", "5m", "2h 15m"]);
     }
 }

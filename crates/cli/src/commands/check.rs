@@ -124,7 +124,8 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared) -> Document<'a> {
 
 fn words(args: &CheckArgs, prepared: &Prepared) -> String {
     let mut text = String::new();
-    for line in &prepared.explained {
+    // Phases are in the table below.
+    for line in prepared.explained.iter().filter(|line| !line.starts_with("phase ")) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{line}");
     }
@@ -135,8 +136,10 @@ fn words(args: &CheckArgs, prepared: &Prepared) -> String {
         "\nstream digest {} (first {} requests of every robot, seed {})",
         prepared.stream_digest, args.stream_digest, args.seed
     );
-    if !prepared.warnings.is_empty() {
-        let _ = writeln!(text, "{} warnings above", prepared.warnings.len());
+    match prepared.warnings.len() {
+        0 => {}
+        1 => text.push_str("1 warning, shown above\n"),
+        count => text.push_str(&format!("{count} warnings, shown above\n")),
     }
     text
 }

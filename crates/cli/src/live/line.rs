@@ -3,7 +3,7 @@
 use super::state::State;
 use super::words::{clock, count, percent, quantile, rate};
 
-/// The last second of the run in one line, without a line end.
+/// The last second of the run in one line, without a line end; response times and hit ratio are of the last few.
 pub fn line(state: &State) -> String {
     let mut parts = vec![format!("{:>6}", clock(state.now_ms))];
     let Some(phase) = state.current() else {
@@ -22,8 +22,7 @@ pub fn line(state: &State) -> String {
         quantile(&recent.miss, 0.5),
         quantile(&recent.miss, 0.99)
     ));
-    let dhr = phase.dhr();
-    parts.push(format!("DHR {} of ideal {}", percent(dhr.measured), percent(dhr.ideal)));
+    parts.push(format!("DHR {} of ideal {}", percent(recent.dhr.measured), percent(recent.dhr.ideal)));
     if state.levels.waiting > 0 || state.unsent() > 0 {
         parts.push(format!("waiting {} unsent {}", count(state.levels.waiting), count(state.unsent())));
     }

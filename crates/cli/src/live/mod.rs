@@ -21,6 +21,8 @@ use state::State;
 /// Frames on a terminal: smooth enough, and next to nothing of a processor.
 const FRAME: Duration = Duration::from_millis(250);
 const SECOND: Duration = Duration::from_secs(1);
+/// By then a role's report on a second has come.
+const REPORTING: Duration = Duration::from_millis(200);
 
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,12 @@ pub async fn watch(mut events: UnboundedReceiver<LabEvent>, header: Header, styl
     loop {
         tokio::select! {
             event = events.recv() => match event {
-                Some(event) => view.take(&event),
+                Some(event) => {
+                    view.take(&event);
+                    if let (LabEvent::Started { .. }, Style::Lines) = (&event, style) {
+                        tick.reset_after(view.until_start() + SECOND + REPORTING);
+                    }
+                }
                 None => break,
             },
             _ = tick.tick() => view.tick(),
@@ -89,12 +96,16 @@ impl View {
         }
     }
 
+    /// How long until the schedule begins.
+    fn until_start(&self) -> Duration {
+        Duration::from_millis(self.started_unix_ms.unwrap_or_default().saturating_sub(now_unix_ms()))
+    }
+
     fn tick(&mut self) {
         let Some(started_unix_ms) = self.started_unix_ms else {
             return self.show();
         };
-        let now_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-        self.state.now_ms = now_unix_ms.saturating_sub(started_unix_ms);
+        self.state.now_ms = now_unix_ms().saturating_sub(started_unix_ms);
         self.show();
         if self.screen.is_none() && !self.finished && !self.state.seconds.is_empty() {
             output::eprint(&format!("{}\n", line::line(&self.state)));
@@ -107,6 +118,10 @@ impl View {
             self.screen = None;
         }
     }
+}
+
+fn now_unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use assay_lab::{LabEvent, Stage};
 use assay_record::counts::RobotCounts;
 use assay_record::histogram::Histogram;
-use assay_record::interval::{HostInterval, RobotInterval, RobotLevels, Times};
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_record::run::PhaseInfo;
 
 /// Seconds kept for the curves.
@@ -59,6 +59,8 @@ pub struct Second {
     length_ms: u64,
     /// Robots' counts.
     pub counts: RobotCounts,
+    /// Basic xacts that the origins say were validations, not hits.
+    validated: u64,
     hit: Vec<Times>,
     miss: Vec<Times>,
     lateness: Vec<assay_record::histogram::SparseHistogram>,
@@ -92,7 +94,7 @@ pub struct Ratios {
     pub measured: Option<f64>,
 }
 
-/// Recent times, merged.
+/// The last few seconds, merged.
 #[derive(Debug, Clone, Default)]
 pub struct Recent {
     /// Response times of all xacts.
@@ -103,6 +105,8 @@ pub struct Recent {
     pub miss: Histogram,
     /// What Assay itself added.
     pub lateness: Histogram,
+    /// Document hit ratios.
+    pub dhr: Ratios,
 }
 
 /// Outcomes of basic xacts of a phase.
@@ -164,12 +168,7 @@ impl State {
                 self.started = true;
             }
             LabEvent::Robots(interval) => self.take_robots(interval),
-            LabEvent::Origins(interval) => {
-                if let Some(phase) = self.phases.get_mut(usize::from(interval.phase)) {
-                    phase.validated.0 += interval.counts.validated_basic;
-                    phase.validated.1 += interval.counts.validated_basic_bytes;
-                }
-            }
+            LabEvent::Origins(interval) => self.take_origins(interval),
             LabEvent::Host(interval) => {
                 self.hosts.insert(interval.role.clone(), (**interval).clone());
             }
@@ -211,6 +210,17 @@ impl State {
         second.miss.push(interval.miss.clone());
         second.lateness.push(interval.lateness.clone());
         self.levels = interval.levels;
+    }
+
+    fn take_origins(&mut self, interval: &OriginInterval) {
+        let (xacts, bytes) = (interval.counts.validated_basic, interval.counts.validated_basic_bytes);
+        self.with_phase(interval.phase, |phase| {
+            phase.validated.0 += xacts;
+            phase.validated.1 += bytes;
+        });
+        if let Some(second) = self.seconds.iter_mut().rev().find(|s| s.start_ms <= interval.start_ms) {
+            second.validated += xacts;
+        }
     }
 
     fn with_phase(&mut self, index: u16, change: impl FnOnce(&mut PhaseState)) {
@@ -269,16 +279,20 @@ impl State {
         self.seconds.iter().rev().find(|second| second.length_ms >= 500).or(self.seconds.back())
     }
 
-    /// Times of the last few seconds.
+    /// The last few seconds.
     pub fn recent(&self) -> Recent {
         let mut recent = Recent::default();
+        let (mut counts, mut validated) = (RobotCounts::default(), 0);
         for second in self.seconds.iter().rev().take(RECENT_SECONDS) {
+            counts.merge(&second.counts);
+            validated += second.validated;
             second.hit.iter().for_each(|times| recent.hit.merge_sparse(&times.response));
             second.miss.iter().for_each(|times| recent.miss.merge_sparse(&times.response));
             second.lateness.iter().for_each(|lateness| recent.lateness.merge_sparse(lateness));
         }
         recent.all.merge(&recent.hit);
         recent.all.merge(&recent.miss);
+        recent.dhr = dhr(&counts, validated);
         recent
     }
 
@@ -308,12 +322,7 @@ impl State {
 impl PhaseState {
     /// Document hit ratios so far.
     pub fn dhr(&self) -> Ratios {
-        let c = &self.counts;
-        Ratios {
-            offered: ratio(c.offered_hits, c.due_basic),
-            ideal: ratio(c.ideal_hits, c.ideal_basic),
-            measured: ratio((c.hits + c.collapsed).saturating_sub(self.validated.0), c.basic),
-        }
+        dhr(&self.counts, self.validated.0)
     }
 
     /// Byte hit ratios so far.
@@ -339,6 +348,14 @@ impl PhaseState {
             revalidated: c.revalidated + moved,
             miss: c.misses,
         }
+    }
+}
+
+fn dhr(counts: &RobotCounts, validated: u64) -> Ratios {
+    Ratios {
+        offered: ratio(counts.offered_hits, counts.due_basic),
+        ideal: ratio(counts.ideal_hits, counts.ideal_basic),
+        measured: ratio((counts.hits + counts.collapsed).saturating_sub(validated), counts.basic),
     }
 }
 
