@@ -103,7 +103,10 @@ pub(crate) enum ExprKind {
     Array(Vec<(Expr, Option<Expr>)>),
     Call(Call),
     /// `subject =~/pattern/options`.
-    Regex { subject: Name, text: Rc<str> },
+    Regex {
+        subject: Name,
+        text: Rc<str>,
+    },
     /// Reported already.
     Broken,
 }

@@ -13,86 +13,69 @@ pub enum Severity {
     Error,
 }
 
-/// A kind of diagnostic; the number never changes its meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u16)]
-pub enum Code {
-    /// A character that starts nothing.
-    StrayCharacter = 1,
-    /// A comment or literal without its end.
-    Unterminated = 2,
-    /// A number that cannot be read, or with a unit that does not exist.
-    BadNumber = 3,
-    /// A literal in quotes that cannot be read: an address, a date, a pattern, a regular expression.
-    BadLiteral = 4,
-    /// A `#` line that is not `#include`, or a file that cannot be included.
-    Directive = 5,
-    /// A comment inside a comment.
-    NestedComment = 6,
-    /// Something else was expected here.
-    Syntax = 10,
-    /// Nested too deeply.
-    TooDeep = 11,
-    /// `7%2`, which reads as seven percent.
-    PercentNotRemainder = 12,
-    /// A name that was never declared.
-    UnknownName = 20,
-    /// A type that does not exist.
-    UnknownType = 21,
-    /// A field that its type does not have.
-    UnknownField = 22,
-    /// A function or procedure that does not exist.
-    UnknownFunction = 23,
-    /// A name declared twice.
-    Redeclared = 24,
-    /// A name that hides another.
-    Shadowed = 25,
-    /// A name or field that has no value yet.
-    NoValue = 26,
-    /// A value of the wrong type.
-    TypeMismatch = 30,
-    /// An operator that these operands do not have.
-    NoOperator = 31,
-    /// Overflow, or division by zero.
-    Arithmetic = 32,
-    /// Arguments of a call that do not fit.
-    Arguments = 33,
-    /// A statement that is not allowed here.
-    NotHere = 34,
-    /// Too many items.
-    TooMany = 35,
-    /// A group assignment that does not come out even.
-    GroupAssignment = 36,
-    /// Probabilities that do not add up.
-    Probabilities = 40,
-    /// Accepted, and not acted on.
-    NotActedOn = 50,
-    /// Understood, and not done on purpose.
-    Refused = 51,
-    /// A field that must have a value.
-    Required = 60,
-    /// A value outside of what makes sense.
-    OutOfRange = 61,
-    /// Agents that have no addresses.
-    NoAddresses = 62,
-    /// An address that cannot be used as it is.
-    BadAddress = 63,
-    /// An address of no server.
-    UnknownOrigin = 64,
-    /// The same thing twice.
-    Duplicate = 65,
-    /// Settings that exclude each other.
-    Conflict = 66,
-    /// Phases and the working set.
-    Schedule = 67,
-    /// Nothing to run.
-    Empty = 68,
-    /// A setting that cannot have an effect.
-    NoEffect = 69,
-    /// Output of `print`.
-    Print = 90,
-    /// More was wrong than is shown.
-    TooManyErrors = 99,
+/// Declares [`Code`] with the meaning of each of its variants.
+macro_rules! codes {
+    ($($name:ident = $number:literal, $meaning:literal;)*) => {
+        /// A kind of diagnostic; the number never changes its meaning.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum Code {
+            $(#[doc = $meaning] $name = $number,)*
+        }
+
+        impl Code {
+            /// All of them in order.
+            pub const ALL: &[Code] = &[$(Code::$name),*];
+
+            /// What it says, in one sentence.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Code::$name => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    StrayCharacter = 1, "A character that starts nothing.";
+    Unterminated = 2, "A comment or literal without its end.";
+    BadNumber = 3, "A number that cannot be read, or with a unit that does not exist.";
+    BadLiteral = 4, "A literal in quotes that cannot be read: an address, a date, a pattern, a regular expression.";
+    Directive = 5, "A `#` line that is not `#include`, or a file that cannot be included.";
+    NestedComment = 6, "A comment inside a comment.";
+    Syntax = 10, "Something else was expected here.";
+    TooDeep = 11, "Nested too deeply.";
+    PercentNotRemainder = 12, "`7%2`, which reads as seven percent.";
+    UnknownName = 20, "A name that was never declared.";
+    UnknownType = 21, "A type that does not exist.";
+    UnknownField = 22, "A field that its type does not have.";
+    UnknownFunction = 23, "A function or procedure that does not exist.";
+    Redeclared = 24, "A name declared twice.";
+    Shadowed = 25, "A name that hides another.";
+    NoValue = 26, "A name or field that has no value yet.";
+    TypeMismatch = 30, "A value of the wrong type.";
+    NoOperator = 31, "An operator that these operands do not have.";
+    Arithmetic = 32, "Overflow, or division by zero.";
+    Arguments = 33, "Arguments of a call that do not fit.";
+    NotHere = 34, "A statement that is not allowed here.";
+    TooMany = 35, "Too many items.";
+    GroupAssignment = 36, "A group assignment that does not come out even.";
+    Probabilities = 40, "Probabilities that do not add up.";
+    NotActedOn = 50, "Accepted, and not acted on.";
+    Refused = 51, "Understood, and not done on purpose.";
+    Required = 60, "A field that must have a value.";
+    OutOfRange = 61, "A value outside of what makes sense.";
+    NoAddresses = 62, "Agents that have no addresses.";
+    BadAddress = 63, "An address that cannot be used as it is.";
+    UnknownOrigin = 64, "An address of no server.";
+    Duplicate = 65, "The same thing twice.";
+    Conflict = 66, "Settings that exclude each other.";
+    Schedule = 67, "Phases and the working set.";
+    Empty = 68, "Nothing to run.";
+    NoEffect = 69, "A setting that cannot have an effect.";
+    Print = 90, "Output of `print`.";
+    TooManyErrors = 99, "More was wrong than is shown.";
 }
 
 impl std::fmt::Display for Code {
@@ -200,7 +183,7 @@ impl Diagnostic {
         out.push('\n');
         if let Some(span) = self.span {
             excerpt(&mut out, sources, span, &self.label, &paint, self.severity);
-            for (span, text) in &self.notes {
+            for (span, text) in self.notes.iter().filter(|(other, _)| *other != span) {
                 excerpt(&mut out, sources, *span, text, &paint, Severity::Note);
             }
             for (depth, from) in inclusions(sources, span).into_iter().enumerate() {
@@ -250,7 +233,8 @@ fn excerpt(out: &mut String, sources: &[Source], span: Span, label: &str, paint:
     let margin = " ".repeat(number.len().max(3));
     out.push_str(&format!("{margin}{} {}:{line}:{column}\n", paint.dim("-->"), source.name));
     out.push_str(&format!("{margin} {}\n", paint.dim("|")));
-    let (text, before, width) = window(text, column - 1, (span.end as usize).saturating_sub(start), span, start);
+    let (text, before, width) =
+        window(text, column - 1, (span.end as usize).saturating_sub(start), span, start);
     out.push_str(&format!("{} {} {text}\n", paint.dim(&format!("{number:>3}")), paint.dim("|")));
     let carets = "^".repeat(width.max(1));
     let words = if label.is_empty() { carets } else { format!("{carets} {label}") };
@@ -260,7 +244,13 @@ fn excerpt(out: &mut String, sources: &[Source], span: Span, label: &str, paint:
 
 /// The part of a line that is shown (tabs widened, unprintable characters replaced, long lines cut), the
 /// columns before the place in it, and the columns that the place takes.
-fn window(line: &str, first: usize, end_byte: usize, span: Span, line_start: usize) -> (String, usize, usize) {
+fn window(
+    line: &str,
+    first: usize,
+    end_byte: usize,
+    span: Span,
+    line_start: usize,
+) -> (String, usize, usize) {
     const BEFORE: usize = 60;
     const SHOWN: usize = 100;
     let start_byte = (span.start as usize).saturating_sub(line_start);
@@ -342,7 +332,9 @@ mod tests {
     #[test]
     fn a_place_outside_of_the_text_is_shown_as_its_end() {
         let span = Span { source: 0, start: 900, end: 901 };
-        assert!(Diagnostic::error(Code::Syntax, span, "x").render(&sources("ab"), false).contains("w.pg:1:3"));
+        assert!(
+            Diagnostic::error(Code::Syntax, span, "x").render(&sources("ab"), false).contains("w.pg:1:3")
+        );
         let span = Span { source: 7, start: 0, end: 1 };
         assert_eq!(Diagnostic::error(Code::Syntax, span, "x").render(&[], false), "error[PGL010]: x\n");
     }

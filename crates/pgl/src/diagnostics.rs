@@ -54,7 +54,10 @@ impl Diagnostics {
         self.list.sort_by_key(|d| d.span.map(|span| (span.source, span.start)));
         if self.errors > MAX_ERRORS {
             let more = self.errors - MAX_ERRORS;
-            self.list.push(Diagnostic::placeless(Code::TooManyErrors, format!("{more} more errors are not shown")));
+            self.list.push(Diagnostic::placeless(
+                Code::TooManyErrors,
+                format!("{more} more errors are not shown"),
+            ));
         }
         if self.others > MAX_OTHERS {
             let more = self.others - MAX_OTHERS;

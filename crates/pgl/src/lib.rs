@@ -25,6 +25,8 @@ mod eval;
 mod lexer;
 mod parser;
 mod random;
+#[cfg(test)]
+mod reference;
 mod schema;
 mod source;
 mod suggest;
@@ -92,7 +94,11 @@ pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure>
     let workload = build::build(&name, &registered, &mut diagnostics);
     let failed = diagnostics.failed();
     let diagnostics = diagnostics.finish();
-    if failed { Err(Failure { diagnostics, sources }) } else { Ok(Compiled { workload, warnings: diagnostics, sources }) }
+    if failed {
+        Err(Failure { diagnostics, sources })
+    } else {
+        Ok(Compiled { workload, warnings: diagnostics, sources })
+    }
 }
 
 /// The name of a file without directories and ending: `polymix` of `dir/polymix.pg`.

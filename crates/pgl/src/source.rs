@@ -84,8 +84,10 @@ pub trait Resolver {
 }
 
 /// The workload files inside the compiler, by base name.
-const BUNDLED: [(&str, &str); 2] =
-    [("contents.pg", include_str!("../bundled/contents.pg")), ("phases.pg", include_str!("../bundled/phases.pg"))];
+const BUNDLED: [(&str, &str); 2] = [
+    ("contents.pg", include_str!("../bundled/contents.pg")),
+    ("phases.pg", include_str!("../bundled/phases.pg")),
+];
 
 /// A bundled file, by base name.
 pub fn bundled(base_name: &str) -> Option<&'static str> {

@@ -27,11 +27,23 @@ impl Builder<'_> {
         };
         let runs = array.runs().filter(|_| array.count() <= u64::from(u32::MAX));
         let Some(runs) = runs else {
-            self.error(Code::TooMany, at, format!("this {kind} has too many addresses"), "these cannot be listed");
+            self.error(
+                Code::TooMany,
+                at,
+                format!("this {kind} has too many addresses"),
+                "these cannot be listed",
+            );
             return None;
         };
-        if runs.iter().any(|run| matches!(&run.value, Value::Address(a) if a.interface.is_some() || a.subnet.is_some())) {
-            self.not_acted_on("interface or subnet of an address", at, "no address is configured on the machine");
+        if runs
+            .iter()
+            .any(|run| matches!(&run.value, Value::Address(a) if a.interface.is_some() || a.subnet.is_some()))
+        {
+            self.not_acted_on(
+                "interface or subnet of an address",
+                at,
+                "no address is configured on the machine",
+            );
         }
         Some(runs)
     }

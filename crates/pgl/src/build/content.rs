@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use assay_workload::model::{
-    ClientBehaviour, Content, ContentIndex, Distribution, Embedded, Expiry, ExpiryBase, LifeCycle, Popularity,
-    Weighted,
+    ClientBehaviour, Content, ContentIndex, Distribution, Embedded, Expiry, ExpiryBase, LifeCycle,
+    Popularity, Weighted,
 };
 
 use super::Builder;
@@ -63,13 +63,18 @@ impl Builder<'_> {
         if self.kinds.insert(kind.clone()) {
             return kind;
         }
-        let unique = (2..).map(|n| format!("{kind}-{n}")).find(|name| !self.kinds.contains(name)).unwrap_or_default();
+        let unique =
+            (2..).map(|n| format!("{kind}-{n}")).find(|name| !self.kinds.contains(name)).unwrap_or_default();
         self.kinds.insert(unique.clone());
         let place = record.get("kind").map_or(span, |slot| slot.span);
         self.diagnostics.add(
-            Diagnostic::warning(Code::Duplicate, place, format!("two different content types are called `{kind}`"))
-                .label(format!("this one is called `{unique}` in results"))
-                .help("give each its own `kind`"),
+            Diagnostic::warning(
+                Code::Duplicate,
+                place,
+                format!("two different content types are called `{kind}`"),
+            )
+            .label(format!("this one is called `{unique}` in results"))
+            .help("give each its own `kind`"),
         );
         unique
     }
@@ -93,7 +98,7 @@ impl Builder<'_> {
             (Some(_), Some(_)) => {
                 let count = self.distribution(record, "embedded_obj_cnt")?;
                 let contents = self.content_choices(record, "may_contain");
-                (!contents.is_empty()).then(|| Embedded { count, contents })
+                (!contents.is_empty()).then_some(Embedded { count, contents })
             }
             (Some((_, at)), None) => {
                 self.error(
@@ -105,7 +110,12 @@ impl Builder<'_> {
                 None
             }
             (None, Some(slot)) if !record.get("may_contain").is_some_and(|slot| slot.value.is_broken()) => {
-                self.error(Code::Required, slot.span, "a page must say what it has", "`may_contain` must be set too");
+                self.error(
+                    Code::Required,
+                    slot.span,
+                    "a page must say what it has",
+                    "`may_contain` must be set too",
+                );
                 None
             }
             _ => None,
@@ -130,7 +140,12 @@ impl Builder<'_> {
         let record = self.object(content, "obj_life_cycle")?;
         let span = content.get("obj_life_cycle").map_or(span, |slot| slot.span);
         self.note_fields(record);
-        self.require(record, "length", span, "say how long an object stays as it is: `length = const(7day);`");
+        self.require(
+            record,
+            "length",
+            span,
+            "say how long an object stays as it is: `length = const(7day);`",
+        );
         let length_s = self.distribution(record, "length")?;
         Some(LifeCycle {
             length_s,
@@ -149,9 +164,13 @@ impl Builder<'_> {
                 None if random.law == Distribution::Constant(0.0) => None,
                 None => {
                     self.diagnostics.add(
-                        Diagnostic::warning(Code::NoEffect, choice.span, "this expiry does not say what it is counted from")
-                            .label("it is counted from the time of the response")
-                            .help(format!("write `now + {random}`, or `lmt`, or `nmt`")),
+                        Diagnostic::warning(
+                            Code::NoEffect,
+                            choice.span,
+                            "this expiry does not say what it is counted from",
+                        )
+                        .label("it is counted from the time of the response")
+                        .help(format!("write `now + {random}`, or `lmt`, or `nmt`")),
                     );
                     Some(Expiry { base: ExpiryBase::Now, after_s: random.law.clone() })
                 }

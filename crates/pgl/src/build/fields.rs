@@ -63,7 +63,12 @@ impl Builder<'_> {
             return Some(x.min(high));
         }
         let message = format!("`{}.{field}` is out of range", record.kind.name());
-        self.error(Code::OutOfRange, slot.span, message, format!("this is {}; expected {limits}", slot.value));
+        self.error(
+            Code::OutOfRange,
+            slot.span,
+            message,
+            format!("this is {}; expected {limits}", slot.value),
+        );
         None
     }
 
@@ -96,7 +101,12 @@ impl Builder<'_> {
         }
         let message = format!("`{}.{field}` is out of range", record.kind.name());
         let limits = if zero { "zero or more" } else { "more than zero" };
-        self.error(Code::OutOfRange, slot.span, message, format!("this is {}; expected {limits}", slot.value));
+        self.error(
+            Code::OutOfRange,
+            slot.span,
+            message,
+            format!("this is {}; expected {limits}", slot.value),
+        );
         None
     }
 
@@ -106,7 +116,12 @@ impl Builder<'_> {
         let duration = Duration::try_from_secs_f64(seconds).ok();
         if duration.is_none() {
             let span = record.get(field).map_or(Span::default(), |slot| slot.span);
-            self.error(Code::OutOfRange, span, "this time is too long", "expected at most some billion years");
+            self.error(
+                Code::OutOfRange,
+                span,
+                "this time is too long",
+                "expected at most some billion years",
+            );
         }
         duration
     }
@@ -122,9 +137,9 @@ impl Builder<'_> {
             return None;
         }
         let negative = match &random.law {
-            Distribution::Constant(x) | Distribution::Exponential { mean: x } | Distribution::Sequence { first: x } => {
-                *x < 0.0
-            }
+            Distribution::Constant(x)
+            | Distribution::Exponential { mean: x }
+            | Distribution::Sequence { first: x } => *x < 0.0,
             Distribution::Uniform { low, .. } => *low < 0.0,
             Distribution::Normal { mean, .. } => *mean < 0.0,
             Distribution::LogNormal { .. } | Distribution::Zipf { .. } => false,

@@ -103,8 +103,12 @@ impl Builder<'_> {
     fn not_acted_on(&mut self, what: &str, span: Span, instead: &str) {
         self.diagnostics.add_once(
             what,
-            Diagnostic::warning(Code::NotActedOn, span, format!("`{what}` is accepted, but not acted on yet"))
-                .label(instead),
+            Diagnostic::warning(
+                Code::NotActedOn,
+                span,
+                format!("`{what}` is accepted, but not acted on yet"),
+            )
+            .label(instead),
         );
     }
 

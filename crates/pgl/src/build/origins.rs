@@ -25,7 +25,8 @@ impl Builder<'_> {
         {
             return;
         }
-        let names: Vec<String> = self.choices(record, "names").iter().filter_map(|c| visible(&c.value)).collect();
+        let names: Vec<String> =
+            self.choices(record, "names").iter().filter_map(|c| visible(&c.value)).collect();
         let addresses: Vec<String> =
             self.choices(record, "addresses").iter().filter_map(|c| visible(&c.value)).collect();
         if names.is_empty() || addresses.is_empty() {
@@ -76,8 +77,9 @@ impl Builder<'_> {
         for choice in choices {
             let Some(name) = visible(&choice.value) else { continue };
             if seen.insert(name.clone(), ()).is_some() {
-                let mut diagnostic = Diagnostic::error(Code::Duplicate, at, format!("the origin {name} is listed twice"))
-                    .label("expected each once");
+                let mut diagnostic =
+                    Diagnostic::error(Code::Duplicate, at, format!("the origin {name} is listed twice"))
+                        .label("expected each once");
                 if choice.span != at {
                     diagnostic = diagnostic.also(choice.span, "the second is written here");
                 }
@@ -99,7 +101,9 @@ impl Builder<'_> {
             weights.into_iter().map(|(origin, (place, weight))| (place, origin, weight)).collect();
         ordered.sort_unstable_by_key(|(place, ..)| *place);
         Weighted::new(
-            ordered.into_iter().filter_map(|(_, origin, weight)| Some((OriginIndex::try_from(origin).ok()?, weight))),
+            ordered
+                .into_iter()
+                .filter_map(|(_, origin, weight)| Some((OriginIndex::try_from(origin).ok()?, weight))),
         )
     }
 
@@ -120,7 +124,8 @@ impl Builder<'_> {
         if self.diagnostics.failed() {
             return;
         }
-        let known: Vec<&str> = self.origins.iter().take(LISTED).map(|origin| origin.authority.as_str()).collect();
+        let known: Vec<&str> =
+            self.origins.iter().take(LISTED).map(|origin| origin.authority.as_str()).collect();
         let more = self.origins.len().saturating_sub(LISTED);
         let help = match (known.is_empty(), more) {
             (true, _) => "no server is used: `use()` the servers too".to_owned(),

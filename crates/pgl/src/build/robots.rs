@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use assay_workload::model::{
-    ContentIndex, Distribution, HttpVersion, Method, OriginIndex, Pace, Popularity, RequestType, RobotGroup, Weighted,
+    ContentIndex, Distribution, HttpVersion, Method, OriginIndex, Pace, Popularity, RequestType, RobotGroup,
+    Weighted,
 };
 
 use super::Builder;
@@ -65,7 +66,12 @@ impl Builder<'_> {
     fn is_passive(&mut self, record: &Record) -> bool {
         match record.get("req_rate") {
             Some(slot) if matches!(slot.value, Value::Rate(0.0)) => {
-                self.warn(Code::NoEffect, slot.span, "these robots never send a request", "they are left out");
+                self.warn(
+                    Code::NoEffect,
+                    slot.span,
+                    "these robots never send a request",
+                    "they are left out",
+                );
                 true
             }
             _ => false,
@@ -83,13 +89,19 @@ impl Builder<'_> {
         servers.sort_unstable();
         servers.dedup();
         let direct = servers.into_iter().filter_map(|server| self.servers.get(server)).flat_map(|server| {
-            server.direct_access.items().iter().filter(|(_, weight)| *weight > 0.0).map(|(content, _)| *content)
+            server
+                .direct_access
+                .items()
+                .iter()
+                .filter(|(_, weight)| *weight > 0.0)
+                .map(|(content, _)| *content)
         });
         let mut open: Vec<ContentIndex> = direct.collect();
         let mut found: HashSet<ContentIndex> = HashSet::new();
         while let Some(content) = open.pop() {
             if found.insert(content)
-                && let Some(embedded) = self.contents.get(usize::from(content)).and_then(|c| c.embedded.as_ref())
+                && let Some(embedded) =
+                    self.contents.get(usize::from(content)).and_then(|c| c.embedded.as_ref())
             {
                 open.extend(embedded.contents.items().iter().map(|(content, _)| *content));
             }
@@ -110,12 +122,19 @@ impl Builder<'_> {
         let unique = self.truth(record, "unique_urls").unwrap_or(false);
         if unique && given > 0.0 {
             let at = record.get("unique_urls").map_or(span, |slot| slot.span);
-            self.warn(Code::Conflict, at, "robots with unique URLs revisit nothing", "`recurrence` counts as 0%");
+            self.warn(
+                Code::Conflict,
+                at,
+                "robots with unique URLs revisit nothing",
+                "`recurrence` counts as 0%",
+            );
         }
         let recurrence = if unique { 0.0 } else { given };
-        let by_content = reachable.iter().filter_map(|content| self.contents.get(usize::from(*content))).any(|content| {
-            content.behaviour.recurrence.is_some_and(|r| r > 0.0) && content.behaviour.popularity.is_none()
-        });
+        let by_content =
+            reachable.iter().filter_map(|content| self.contents.get(usize::from(*content))).any(|content| {
+                content.behaviour.recurrence.is_some_and(|r| r > 0.0)
+                    && content.behaviour.popularity.is_none()
+            });
         if (recurrence > 0.0 || by_content) && popularity.is_none() && record.get("pop_model").is_none() {
             let at = record.get("recurrence").map_or(span, |slot| slot.span);
             self.diagnostics.add(
@@ -135,11 +154,14 @@ impl Builder<'_> {
         reachable: &[ContentIndex],
         span: Span,
     ) -> Weighted<ContentIndex> {
-        let posts = |methods: &Weighted<Method>| methods.items().iter().any(|(m, p)| *m == Method::Post && *p > 0.0);
+        let posts =
+            |methods: &Weighted<Method>| methods.items().iter().any(|(m, p)| *m == Method::Post && *p > 0.0);
         let own = posts(methods);
         let content = reachable.iter().filter_map(|content| self.contents.get(usize::from(*content)));
-        let by_content: Option<String> =
-            content.filter(|c| c.behaviour.methods.as_ref().is_some_and(posts)).map(|c| c.kind.clone()).next();
+        let by_content: Option<String> = content
+            .filter(|c| c.behaviour.methods.as_ref().is_some_and(posts))
+            .map(|c| c.kind.clone())
+            .next();
         let contents = self.content_choices(record, "post_contents");
         self.settle_pages();
         let slot = record.get("post_contents");
@@ -199,7 +221,12 @@ impl Builder<'_> {
         let instead = [("foreign", Interest::Public, "asked of the public world: there are no foreign URLs")];
         let interests = self.words(record, "interests", &known, &instead);
         let private = |interests: Weighted<Interest>| {
-            interests.items().iter().filter(|(interest, _)| *interest == Interest::Private).map(|(_, p)| p).sum()
+            interests
+                .items()
+                .iter()
+                .filter(|(interest, _)| *interest == Interest::Private)
+                .map(|(_, p)| p)
+                .sum()
         };
         interests.map_or(0.0, private)
     }
@@ -219,7 +246,8 @@ impl Builder<'_> {
             return Some(law);
         }
         let percent = matches!(law, Distribution::Zipf { .. }) && matches!(slot.value, Value::Random(_));
-        let help = percent.then(|| format!("without the percent sign, {} goes to depth {}", "`zipf(13)`", 13));
+        let help =
+            percent.then(|| format!("without the percent sign, {} goes to depth {}", "`zipf(13)`", 13));
         self.diagnostics.add(
             Diagnostic::warning(Code::NoEffect, slot.span, "this pipeline depth is always 1")
                 .label(format!("{} draws nothing above 1, so nothing is pipelined", slot.value))

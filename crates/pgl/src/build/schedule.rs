@@ -46,7 +46,12 @@ impl Builder<'_> {
             (Some((seconds, span)), _) => match Duration::try_from_secs_f64(seconds) {
                 Ok(length) => WorkingSet::FrozenAfter(length),
                 Err(_) => {
-                    self.error(Code::OutOfRange, span, "this time is too long", "the working set is never frozen");
+                    self.error(
+                        Code::OutOfRange,
+                        span,
+                        "this time is too long",
+                        "the working set is never frozen",
+                    );
                     WorkingSet::Grows
                 }
             },
@@ -55,7 +60,13 @@ impl Builder<'_> {
         }
     }
 
-    fn phase(&mut self, record: &Record, span: Span, reached: &mut Reached, names: &mut HashSet<String>) -> Phase {
+    fn phase(
+        &mut self,
+        record: &Record,
+        span: Span,
+        reached: &mut Reached,
+        names: &mut HashSet<String>,
+    ) -> Phase {
         self.note_fields(record);
         let goal = self.goal(record);
         let positive = goal.duration.is_some() || goal.transactions.is_some() || goal.fill_bytes.is_some();
@@ -73,7 +84,11 @@ impl Builder<'_> {
         }
         if self.truth(record, "synchronize") == Some(false) {
             let at = record.get("synchronize").map_or(span, |slot| slot.span);
-            self.not_acted_on("Phase.synchronize", at, "all robots share one schedule, so phases are synchronised");
+            self.not_acted_on(
+                "Phase.synchronize",
+                at,
+                "all robots share one schedule, so phases are synchronised",
+            );
         }
         Phase {
             name,
@@ -119,8 +134,11 @@ impl Builder<'_> {
 
     /// True when a goal is set, but was reported as broken or out of range.
     fn goal_is_broken(&self, record: &Record) -> bool {
-        let set = |goal: &Record| ["duration", "xactions", "fill_size"].iter().any(|field| goal.get(field).is_some());
-        record.get("goal").is_some_and(|slot| slot.value.is_broken()) || self.object(record, "goal").is_some_and(set)
+        let set = |goal: &Record| {
+            ["duration", "xactions", "fill_size"].iter().any(|field| goal.get(field).is_some())
+        };
+        record.get("goal").is_some_and(|slot| slot.value.is_broken())
+            || self.object(record, "goal").is_some_and(set)
     }
 
     /// A name that no other phase has.
@@ -130,7 +148,8 @@ impl Builder<'_> {
         if names.insert(name.clone()) {
             return name;
         }
-        let unique = (2..).map(|n| format!("{name}-{n}")).find(|other| !names.contains(other)).unwrap_or_default();
+        let unique =
+            (2..).map(|n| format!("{name}-{n}")).find(|other| !names.contains(other)).unwrap_or_default();
         names.insert(unique.clone());
         self.warn(
             Code::Duplicate,

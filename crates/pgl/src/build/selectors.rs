@@ -27,7 +27,12 @@ impl Builder<'_> {
         let Some((array, span)) = self.array(record, field) else { return vec![] };
         let what = format!("{}.{field}", record.kind.name());
         let Some((choices, scaled)) = array.choices().filter(|_| array.count() <= u64::from(u32::MAX)) else {
-            self.error(Code::TooMany, span, format!("`{what}` has too many items"), "this is not a list to choose from");
+            self.error(
+                Code::TooMany,
+                span,
+                format!("`{what}` has too many items"),
+                "this is not a list to choose from",
+            );
             return vec![];
         };
         if let Some(scaled) = scaled {
@@ -45,12 +50,18 @@ impl Builder<'_> {
     fn warn_scaled(&mut self, what: &str, scaled: Scaled, span: Span) {
         let (sum, then) = match scaled {
             Scaled::Up(sum) => (sum, "they are scaled up to 100%"),
-            Scaled::Down(sum) => (sum, "they are scaled down to 100%, and items without a probability get none"),
+            Scaled::Down(sum) => {
+                (sum, "they are scaled down to 100%, and items without a probability get none")
+            }
         };
         let percent = (sum * 10_000.0).round() / 100.0;
         self.diagnostics.add(
-            Diagnostic::warning(Code::Probabilities, span, format!("the probabilities in `{what}` add up to {percent}%"))
-                .label(then),
+            Diagnostic::warning(
+                Code::Probabilities,
+                span,
+                format!("the probabilities in `{what}` add up to {percent}%"),
+            )
+            .label(then),
         );
     }
 

@@ -14,9 +14,13 @@ impl Builder<'_> {
         let Some(runs) = self.agent_runs(record, span) else { return };
         let Some(index) = self.next_server(span) else { return };
         self.note_fields(record);
-        let usable = self.require(record, "contents", span, "list its content types: `contents = [ cntImage ];`");
+        let usable =
+            self.require(record, "contents", span, "list its content types: `contents = [ cntImage ];`");
         let contents = self.content_choices(record, "contents");
-        if usable && contents.is_empty() && self.array(record, "contents").is_some_and(|(array, _)| array.count() == 0) {
+        if usable
+            && contents.is_empty()
+            && self.array(record, "contents").is_some_and(|(array, _)| array.count() == 0)
+        {
             let at = record.get("contents").map_or(span, |slot| slot.span);
             self.error(Code::Required, at, "this server has nothing to serve", "expected content types");
         }
@@ -44,8 +48,13 @@ impl Builder<'_> {
     }
 
     /// Types that robots ask for directly. Without probabilities of their own they have those of `contents`.
-    fn direct_access(&mut self, record: &Record, contents: &Weighted<ContentIndex>) -> Weighted<ContentIndex> {
-        let Some((array, at)) = self.array(record, "direct_access").filter(|(array, _)| array.count() > 0) else {
+    fn direct_access(
+        &mut self,
+        record: &Record,
+        contents: &Weighted<ContentIndex>,
+    ) -> Weighted<ContentIndex> {
+        let Some((array, at)) = self.array(record, "direct_access").filter(|(array, _)| array.count() > 0)
+        else {
             return contents.clone();
         };
         let own = array.weighted();
@@ -58,9 +67,15 @@ impl Builder<'_> {
                 if !contents.is_empty() {
                     let kind = self.text(content, "kind").unwrap_or_else(|| "some-content".to_owned());
                     self.diagnostics.add(
-                        Diagnostic::error(Code::UnknownOrigin, choice.span, format!("`{kind}` is not among the contents"))
-                            .label("expected a type that `contents` of this server lists")
-                            .help("a type that was changed after it was listed is another type: assigning copies"),
+                        Diagnostic::error(
+                            Code::UnknownOrigin,
+                            choice.span,
+                            format!("`{kind}` is not among the contents"),
+                        )
+                        .label("expected a type that `contents` of this server lists")
+                        .help(
+                            "a type that was changed after it was listed is another type: assigning copies",
+                        ),
                     );
                 }
                 continue;
@@ -73,7 +88,12 @@ impl Builder<'_> {
             }
         }
         if !weights.is_empty() && weights.iter().all(|(_, weight)| *weight <= 0.0) {
-            self.error(Code::Probabilities, at, "nothing would ever be asked for", "all of these have a weight of zero");
+            self.error(
+                Code::Probabilities,
+                at,
+                "nothing would ever be asked for",
+                "all of these have a weight of zero",
+            );
         }
         Weighted::new(weights)
     }
@@ -82,7 +102,12 @@ impl Builder<'_> {
         let at = record.get("addresses").map_or(span, |slot| slot.span);
         let total: u64 = runs.iter().map(|run| run.value.count().saturating_mul(run.times)).sum();
         if total.saturating_add(self.origins.len() as u64) > u64::from(OriginIndex::MAX) + 1 {
-            self.error(Code::TooMany, at, "too many servers", format!("{total} here; at most 65536 in a workload"));
+            self.error(
+                Code::TooMany,
+                at,
+                "too many servers",
+                format!("{total} here; at most 65536 in a workload"),
+            );
             return;
         }
         for run in runs {
@@ -98,9 +123,13 @@ impl Builder<'_> {
             for address in (0..run.times).flat_map(|_| range.iter()) {
                 let authority = address.authority();
                 if let Some((_, before)) = self.origin_places.get(&authority) {
-                    let diagnostic = Diagnostic::error(Code::Duplicate, at, format!("two servers have the address {authority}"))
-                        .label("only one can listen there")
-                        .also(*before, "used here already");
+                    let diagnostic = Diagnostic::error(
+                        Code::Duplicate,
+                        at,
+                        format!("two servers have the address {authority}"),
+                    )
+                    .label("only one can listen there")
+                    .also(*before, "used here already");
                     self.diagnostics.add(diagnostic);
                     return;
                 }

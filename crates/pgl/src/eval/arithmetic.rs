@@ -113,9 +113,9 @@ fn number(left: &Value, operator: Operator, right: &Value) -> Outcome {
             Some(kind) => of_kind(kind, a / b),
             None => no_operator(),
         },
-        Operator::Remainder if both_plain => {
-            Err(Failed::NoSuchOperator(Some("the remainder is of integers; for a percentage write `5%` without a space")))
-        }
+        Operator::Remainder if both_plain => Err(Failed::NoSuchOperator(Some(
+            "the remainder is of integers; for a percentage write `5%` without a space",
+        ))),
         Operator::Plus | Operator::Minus => {
             let zero = |x: &Value| matches!(x, Value::Int(_) | Value::Float(_));
             let help = (zero(left) || zero(right)).then_some("give the number the same unit");
@@ -132,7 +132,9 @@ fn no_operator() -> Outcome {
 fn number_help(left: &Value, right: &Value) -> Option<&'static str> {
     match (left, right) {
         (Value::Random(_), _) | (_, Value::Random(_)) => Some("distributions have no arithmetic"),
-        (Value::Text(_), _) | (_, Value::Text(_)) => Some("strings have no operators; `int(x)` and `float(x)` read them"),
+        (Value::Text(_), _) | (_, Value::Text(_)) => {
+            Some("strings have no operators; `int(x)` and `float(x)` read them")
+        }
         _ => None,
     }
 }
@@ -224,8 +226,11 @@ fn equal(left: &Value, right: &Value) -> Result<bool, Failed> {
             };
             a.len() == b.len() && a.iter().zip(&b).all(same)
         }
-        (Value::Float(_) | Value::Int(_), Value::Float(_) | Value::Int(_)) | (Value::Rate(_), Value::Rate(_)) => {
-            return Err(Failed::NoSuchOperator(Some("real numbers are seldom equal; compare with `<=` or `>=`")));
+        (Value::Float(_) | Value::Int(_), Value::Float(_) | Value::Int(_))
+        | (Value::Rate(_), Value::Rate(_)) => {
+            return Err(Failed::NoSuchOperator(Some(
+                "real numbers are seldom equal; compare with `<=` or `>=`",
+            )));
         }
         _ => return Err(Failed::NoSuchOperator(None)),
     })
@@ -296,6 +301,8 @@ fn qualify(left: &Value, right: &Value) -> Outcome {
         (Value::Moment(moment), Value::Random(random)) if random.moment.is_none() => {
             Ok(Value::Random(Rc::new(Random { moment: Some(*moment), ..(**random).clone() })))
         }
-        _ => Err(Failed::NoSuchOperator(Some("a distribution follows `now`, `lmt` and `nmt`: `now + const(1day)`"))),
+        _ => Err(Failed::NoSuchOperator(Some(
+            "a distribution follows `now`, `lmt` and `nmt`: `now + const(1day)`",
+        ))),
     }
 }

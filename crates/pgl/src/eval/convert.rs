@@ -97,7 +97,8 @@ fn to_single(value: Value, ty: Ty) -> Result<Value, Mismatch> {
         (Value::Int(0), Base::Bandwidth) => Value::Bandwidth(0.0),
         (Value::Record(record), Base::Record(kind)) => match (record.kind, kind) {
             (RecordKind::SingleRange | RecordKind::MultiRange, RecordKind::Range) => Value::Record(record),
-            (RecordKind::Robot, RecordKind::ClientBehavior) | (RecordKind::ClientBehavior, RecordKind::Robot) => {
+            (RecordKind::Robot, RecordKind::ClientBehavior)
+            | (RecordKind::ClientBehavior, RecordKind::Robot) => {
                 Value::Record(Rc::new(common_fields(&record, kind)))
             }
             _ => return Err(mismatch(&Value::Record(record), ty, None)),
@@ -118,7 +119,9 @@ fn single_help(value: &Value, wanted: Base) -> Option<String> {
         (Value::Text(_), Base::Float) => Some("`float(x)` reads a string".into()),
         (Value::Int(_) | Value::Float(_), Base::Time) => units("`5sec`, `300msec`"),
         (Value::Int(_) | Value::Float(_), Base::Size) => units("`13KB`, `1GB`"),
-        (Value::Int(_) | Value::Float(_), Base::Rate) => Some("a rate is a number over a time: `400/sec`".into()),
+        (Value::Int(_) | Value::Float(_), Base::Rate) => {
+            Some("a rate is a number over a time: `400/sec`".into())
+        }
         (Value::Int(_) | Value::Float(_) | Value::Size(_), Base::Bandwidth) => {
             Some("a bandwidth is a size over a time: `100Mb/sec`".into())
         }
@@ -126,8 +129,12 @@ fn single_help(value: &Value, wanted: Base) -> Option<String> {
         (Value::Address(address), Base::Address) if address.count() > 1 => {
             Some(format!("this stands for {} addresses; an array holds them: `addr[]`", address.count()))
         }
-        (Value::Address(address), Base::Text) => Some(format!("a string stands in double quotes: \"{address}\"")),
-        (Value::Text(text), Base::Text) => Some(format!("this stands for {} strings; one is wanted", text.count())),
+        (Value::Address(address), Base::Text) => {
+            Some(format!("a string stands in double quotes: \"{address}\""))
+        }
+        (Value::Text(text), Base::Text) => {
+            Some(format!("this stands for {} strings; one is wanted", text.count()))
+        }
         (Value::Random(_), _) => Some("a distribution has no single value".into()),
         (Value::Array(_), _) => Some("a single value is wanted, not an array".into()),
         _ => None,

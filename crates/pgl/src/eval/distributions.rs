@@ -34,8 +34,12 @@ impl Interpreter<'_> {
             let Some((base, x)) = measured(&argument.value) else {
                 let found = argument.value.type_name();
                 return self.fail(
-                    Diagnostic::error(Code::Arguments, argument.span, format!("expected a number, found {found}"))
-                        .label("expected a number, time, size or rate"),
+                    Diagnostic::error(
+                        Code::Arguments,
+                        argument.span,
+                        format!("expected a number, found {found}"),
+                    )
+                    .label("expected a number, time, size or rate"),
                 );
             };
             *number = x;
@@ -63,8 +67,12 @@ impl Interpreter<'_> {
             return Ok(());
         }
         self.fail(
-            Diagnostic::error(Code::OutOfRange, call.span, format!("there is no such `{}()`", call.name.text))
-                .label(format!("expected {wanted}")),
+            Diagnostic::error(
+                Code::OutOfRange,
+                call.span,
+                format!("there is no such `{}()`", call.name.text),
+            )
+            .label(format!("expected {wanted}")),
         )
     }
 }
@@ -122,7 +130,11 @@ pub(super) fn popularity_uniform(_: &mut Interpreter<'_>, _: &Call, _: &[Argumen
     Ok(Value::Popularity(PopularityLaw::Uniform))
 }
 
-pub(super) fn popularity_zipf(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+pub(super) fn popularity_zipf(
+    i: &mut Interpreter<'_>,
+    call: &Call,
+    arguments: &[Argument],
+) -> Evaluated<Value> {
     let [argument] = arguments else { return Err(Reported) };
     let Value::Float(skew) = i.argument(argument, Base::Float)? else { return Err(Reported) };
     i.sensible(call, skew > 0.0, "a positive skew")?;

@@ -48,12 +48,11 @@ impl Interpreter<'_> {
             let right = self.value(expr);
             let whole = span.to(expr.span);
             left = match (left, right) {
-                (Ok(left), Ok(right)) => {
-                    arithmetic::binary(&left, *operator, &right, (span, expr.span)).or_else(|why| {
+                (Ok(left), Ok(right)) => arithmetic::binary(&left, *operator, &right, (span, expr.span))
+                    .or_else(|why| {
                         let kinds = format!("{} and {}", left.type_name(), right.type_name());
                         self.operator_failed(why, *operator, &kinds, whole)
-                    })
-                }
+                    }),
                 _ => Err(Reported),
             };
             span = whole;
@@ -61,7 +60,13 @@ impl Interpreter<'_> {
         left
     }
 
-    fn operator_failed(&mut self, why: Failed, operator: Operator, kinds: &str, span: Span) -> Evaluated<Value> {
+    fn operator_failed(
+        &mut self,
+        why: Failed,
+        operator: Operator,
+        kinds: &str,
+        span: Span,
+    ) -> Evaluated<Value> {
         let operator = operator.text();
         self.fail(match why {
             Failed::NoSuchOperator(help) => {

@@ -11,10 +11,10 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
 use crate::source::Span;
 use crate::suggest::did_you_mean;
+use crate::value::Value;
 use crate::value::address::AddrRange;
 use crate::value::array::{Array, Item, MAX_ITEMS};
 use crate::value::pattern::{Pattern, Piece};
-use crate::value::Value;
 
 /// An argument with its place.
 #[derive(Debug, Clone)]
@@ -131,7 +131,12 @@ impl Interpreter<'_> {
     }
 
     /// Complains about too few or too many arguments.
-    pub(super) fn check_count(&mut self, call: &Call, count: &RangeInclusive<usize>, shape: &str) -> Evaluated<()> {
+    pub(super) fn check_count(
+        &mut self,
+        call: &Call,
+        count: &RangeInclusive<usize>,
+        shape: &str,
+    ) -> Evaluated<()> {
         let given = call.arguments.len();
         if count.contains(&given) {
             return Ok(());
@@ -139,8 +144,12 @@ impl Interpreter<'_> {
         let name = &call.name.text;
         let plural = if given == 1 { "argument" } else { "arguments" };
         self.fail(
-            Diagnostic::error(Code::Arguments, call.span, format!("`{name}()` does not take {given} {plural}"))
-                .label(format!("expected `{name}({shape})`")),
+            Diagnostic::error(
+                Code::Arguments,
+                call.span,
+                format!("`{name}()` does not take {given} {plural}"),
+            )
+            .label(format!("expected `{name}({shape})`")),
         )
     }
 
@@ -159,8 +168,12 @@ impl Interpreter<'_> {
             other => {
                 let found = other.type_name();
                 self.fail(
-                    Diagnostic::error(Code::TypeMismatch, argument.span, format!("expected an array, found {found}"))
-                        .label(format!("this is {found}")),
+                    Diagnostic::error(
+                        Code::TypeMismatch,
+                        argument.span,
+                        format!("expected an array, found {found}"),
+                    )
+                    .label(format!("this is {found}")),
                 )
             }
         }
@@ -215,8 +228,12 @@ impl Interpreter<'_> {
 
 fn script_only(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<Value> {
     interpreter.fail(
-        Diagnostic::error(Code::NotHere, call.span, format!("`{}()` asks about a running phase", call.name.text))
-            .label("only the script of a phase may call it"),
+        Diagnostic::error(
+            Code::NotHere,
+            call.span,
+            format!("`{}()` asks about a running phase", call.name.text),
+        )
+        .label("only the script of a phase may call it"),
     )
 }
 
@@ -288,8 +305,12 @@ fn select(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]
             );
         }
         interpreter.diagnostics.add(
-            Diagnostic::warning(Code::Arguments, call.span, format!("{wanted} items are selected from {total}"))
-                .label("some are taken more than once"),
+            Diagnostic::warning(
+                Code::Arguments,
+                call.span,
+                format!("{wanted} items are selected from {total}"),
+            )
+            .label("some are taken more than once"),
         );
     }
     let mut taken = HashSet::new();
@@ -416,8 +437,12 @@ fn dynamic(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument
     let name = &call.name.text;
     interpreter.diagnostics.add_once(
         format!("function {name}"),
-        Diagnostic::warning(Code::NotActedOn, call.span, format!("`{name}()` is accepted, but not acted on yet"))
-            .label("names stay as they are"),
+        Diagnostic::warning(
+            Code::NotActedOn,
+            call.span,
+            format!("`{name}()` is accepted, but not acted on yet"),
+        )
+        .label("names stay as they are"),
     );
     Ok(if &**name == "dynamize" { Value::Array(array) } else { from.value.clone() })
 }
@@ -429,7 +454,8 @@ fn credentials(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argumen
     let realm = interpreter.argument(realm, Base::Text)?;
     let Some(high) = u64::try_from(users).ok().filter(|users| *users > 0) else {
         return interpreter.fail(
-            Diagnostic::error(Code::OutOfRange, n.span, "there must be at least one user").label("expected 1 or more"),
+            Diagnostic::error(Code::OutOfRange, n.span, "there must be at least one user")
+                .label("expected 1 or more"),
         );
     };
     let user = Piece::Range { low: 1, high, width: 0 };
@@ -440,7 +466,9 @@ fn credentials(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argumen
 fn any_of(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
     let [argument] = arguments else { return Err(Reported) };
     let ty = Ty::one(Base::Regex).array();
-    let Value::Array(array) = interpreter.fit(argument.value.clone(), ty, argument.span)? else { return Err(Reported) };
+    let Value::Array(array) = interpreter.fit(argument.value.clone(), ty, argument.span)? else {
+        return Err(Reported);
+    };
     let Some(all) = flatten(&array) else { return interpreter.fail(too_many(argument.span)) };
     let parts: Vec<String> = all.iter().map(Value::to_string).collect();
     Ok(Value::Regex(format!("({})", parts.join(" || ")).into()))

@@ -15,8 +15,10 @@ impl Interpreter<'_> {
         value: &Expr,
         span: Span,
     ) -> Evaluated<()> {
-        let shares: Vec<Option<f64>> =
-            targets.iter().map(|(_, share)| share.as_ref().and_then(|share| self.probability(share).ok())).collect();
+        let shares: Vec<Option<f64>> = targets
+            .iter()
+            .map(|(_, share)| share.as_ref().and_then(|share| self.probability(share).ok()))
+            .collect();
         let dealt = self.value(value);
         let parts = match &dealt {
             Ok(Value::Array(array)) => {
@@ -75,7 +77,7 @@ impl Interpreter<'_> {
         if given > 1.0 + 1e-9 {
             return self.fail(
                 Diagnostic::error(Code::GroupAssignment, span, "more than 100% of the items are dealt")
-                    .label(format!("these add up to {}%", given * 100.0)),
+                    .label(format!("these add up to {}%", (given * 1e4).round() / 1e2)),
             );
         }
         let open = shares.iter().filter(|share| share.is_none()).count().max(1) as f64;

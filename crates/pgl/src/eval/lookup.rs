@@ -38,7 +38,9 @@ impl Interpreter<'_> {
     /// The root that a first name means, and its type.
     fn root(&self, name: &str) -> Option<(Root, Ty)> {
         for (frame, scope) in self.frames.iter().enumerate().rev() {
-            if let Some((field, definition)) = scope.object.as_ref().and_then(|object| object.kind.field(name)) {
+            if let Some((field, definition)) =
+                scope.object.as_ref().and_then(|object| object.kind.field(name))
+            {
                 return Some((Root::Member { frame, field }, definition.ty));
             }
             if let Some((name, variable)) = scope.names.get_key_value(name) {
@@ -67,9 +69,10 @@ impl Interpreter<'_> {
 
     fn no_fields<T>(&mut self, name: &Name, ty: Ty) -> Evaluated<T> {
         let help = match ty {
-            Ty { base: Base::Address, arrays: 0, .. } => {
-                Some("an address cannot be changed in part; `setAddrPort(addresses, port)` makes new ones".to_owned())
-            }
+            Ty { base: Base::Address, arrays: 0, .. } => Some(
+                "an address cannot be changed in part; `setAddrPort(addresses, port)` makes new ones"
+                    .to_owned(),
+            ),
             _ => None,
         };
         self.fail(
@@ -88,16 +91,21 @@ impl Interpreter<'_> {
     }
 
     fn unknown_field<T>(&mut self, kind: RecordKind, name: &Name) -> Evaluated<T> {
-        let retired = RETIRED.iter().find(|(field, _)| *field == &*name.text).map(|(_, why)| (*why).to_owned());
+        let retired =
+            RETIRED.iter().find(|(field, _)| *field == &*name.text).map(|(_, why)| (*why).to_owned());
         let known = || kind.fields().map(|field| field.name);
         let help = retired.or_else(|| did_you_mean(&name.text, known())).or_else(|| {
             let all: Vec<&str> = known().collect();
             (!all.is_empty() && all.len() <= 12).then(|| format!("its fields are {}", all.join(", ")))
         });
         self.fail(
-            Diagnostic::error(Code::UnknownField, name.span, format!("`{}` has no field `{}`", kind.name(), name.text))
-                .label("expected the name of a field")
-                .maybe_help(help),
+            Diagnostic::error(
+                Code::UnknownField,
+                name.span,
+                format!("`{}` has no field `{}`", kind.name(), name.text),
+            )
+            .label("expected the name of a field")
+            .maybe_help(help),
         )
     }
 
@@ -110,7 +118,8 @@ impl Interpreter<'_> {
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
         if let Some(kind) = object.filter(|_| assigned) {
             let declared = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
-            let near_field = crate::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
+            let near_field =
+                crate::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
             let near_name = crate::suggest::nearest(&name.text, declared).is_some();
             if near_field || !near_name {
                 return self.unknown_field(kind, name);
@@ -133,9 +142,11 @@ impl Interpreter<'_> {
                 let object = self.frames.get(*frame).and_then(|frame| frame.object.as_ref());
                 object.and_then(|object| object.slot(*field)).map(|slot| slot.value.clone())
             }
-            Root::Local { frame, name } => {
-                self.frames.get(*frame).and_then(|frame| frame.names.get(name)).map(|variable| variable.value.clone())
-            }
+            Root::Local { frame, name } => self
+                .frames
+                .get(*frame)
+                .and_then(|frame| frame.names.get(name))
+                .map(|variable| variable.value.clone()),
         };
         for field in &place.fields {
             value = match value {
@@ -163,7 +174,8 @@ impl Interpreter<'_> {
                 write_field(object, *field, &place.fields, value, span);
             }
             Root::Local { frame, name } => {
-                let Some(variable) = self.frames.get_mut(*frame).and_then(|frame| frame.names.get_mut(name)) else {
+                let Some(variable) = self.frames.get_mut(*frame).and_then(|frame| frame.names.get_mut(name))
+                else {
                     return;
                 };
                 match place.fields.split_first() {
@@ -217,7 +229,9 @@ impl Interpreter<'_> {
     fn no_value<T>(&mut self, name: &Name, owner: Option<RecordKind>, member: bool) -> Evaluated<T> {
         let outside = self.frames.iter().any(|frame| frame.names.contains_key(&name.text));
         let help = match owner {
-            Some(kind) => Some(format!("set the field `{}` of this `{}` before it is read", name.text, kind.name())),
+            Some(kind) => {
+                Some(format!("set the field `{}` of this `{}` before it is read", name.text, kind.name()))
+            }
             None if member && outside => Some(format!(
                 "inside this block `{0}` is the object's own field; give the outer `{0}` another name",
                 name.text
@@ -231,7 +245,11 @@ impl Interpreter<'_> {
         )
     }
 
-    fn address_member(&mut self, address: &crate::value::address::AddrRange, name: &Name) -> Evaluated<Value> {
+    fn address_member(
+        &mut self,
+        address: &crate::value::address::AddrRange,
+        name: &Name,
+    ) -> Evaluated<Value> {
         if address.count() > 1 {
             return self.fail(
                 Diagnostic::error(Code::TypeMismatch, name.span, "a range of addresses has no members")
@@ -245,8 +263,12 @@ impl Interpreter<'_> {
             "subnet" => address.subnet.map(|bits| Value::Int(i32::from(bits))),
             _ => {
                 return self.fail(
-                    Diagnostic::error(Code::UnknownField, name.span, format!("an address has no `{}`", name.text))
-                        .label("expected host, port, if_name or subnet"),
+                    Diagnostic::error(
+                        Code::UnknownField,
+                        name.span,
+                        format!("an address has no `{}`", name.text),
+                    )
+                    .label("expected host, port, if_name or subnet"),
                 );
             }
         };

@@ -30,6 +30,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use functions::FUNCTIONS;
+#[cfg(test)]
+pub(crate) use procedures::PROCEDURES;
+
 /// What a program registered.
 #[derive(Debug, Default)]
 pub(crate) struct Registered {
@@ -126,7 +131,9 @@ impl Interpreter<'_> {
             StatementKind::Assign { target, value } => self.assign(target, value),
             StatementKind::Group { targets, value } => self.assign_group(targets, value, statement.span),
             StatementKind::Call(call) => self.call_statement(call),
-            StatementKind::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_ref()),
+            StatementKind::If { condition, then, otherwise } => {
+                self.branch(condition, then, otherwise.as_ref())
+            }
             StatementKind::Every => self.fail(
                 Diagnostic::error(Code::NotHere, statement.span, "`every` watches a running phase")
                     .label("only the script of a phase may have it"),
@@ -175,10 +182,13 @@ impl Interpreter<'_> {
         let found = Ty::named(&ty.name.text).map(|found| Ty { arrays: ty.arrays, ..found });
         if found.is_none() {
             let names = Base::all().map(Base::name);
-            let diagnostic =
-                Diagnostic::error(Code::UnknownType, ty.name.span, format!("there is no type `{}`", ty.name.text))
-                    .label("expected the name of a type")
-                    .maybe_help(did_you_mean(&ty.name.text, names));
+            let diagnostic = Diagnostic::error(
+                Code::UnknownType,
+                ty.name.span,
+                format!("there is no type `{}`", ty.name.text),
+            )
+            .label("expected the name of a type")
+            .maybe_help(did_you_mean(&ty.name.text, names));
             self.diagnostics.add(diagnostic);
         }
         found
@@ -188,8 +198,12 @@ impl Interpreter<'_> {
     fn check_name(&mut self, name: &Name) {
         if crate::units::bare_unit(&name.text).is_some() || is_truth(&name.text) {
             self.diagnostics.add(
-                Diagnostic::error(Code::Redeclared, name.span, format!("`{}` is not free to be a name", name.text))
-                    .label("it always means a unit or a truth value"),
+                Diagnostic::error(
+                    Code::Redeclared,
+                    name.span,
+                    format!("`{}` is not free to be a name", name.text),
+                )
+                .label("it always means a unit or a truth value"),
             );
         }
         let current = self.frames.len() - 1;
@@ -219,8 +233,12 @@ impl Interpreter<'_> {
             let name = kind.name();
             self.diagnostics.add_once(
                 format!("type {name}"),
-                Diagnostic::warning(Code::NotActedOn, span, format!("`{name}` is accepted, but not acted on yet"))
-                    .label(instead),
+                Diagnostic::warning(
+                    Code::NotActedOn,
+                    span,
+                    format!("`{name}` is accepted, but not acted on yet"),
+                )
+                .label(instead),
             );
         }
     }
@@ -272,9 +290,13 @@ impl Interpreter<'_> {
     fn fit(&mut self, value: Value, ty: Ty, span: Span) -> Evaluated<Value> {
         convert::convert(value, ty).or_else(|why| {
             self.fail(
-                Diagnostic::error(Code::TypeMismatch, span, format!("expected {}, found {}", why.expected, why.found))
-                    .label(format!("this is {}", why.found))
-                    .maybe_help(why.help),
+                Diagnostic::error(
+                    Code::TypeMismatch,
+                    span,
+                    format!("expected {}, found {}", why.expected, why.found),
+                )
+                .label(format!("this is {}", why.found))
+                .maybe_help(why.help),
             )
         })
     }

@@ -72,8 +72,12 @@ impl Interpreter<'_> {
         if FUNCTIONS.iter().any(|function| function.name == name) {
             self.call_function(call)?;
             self.diagnostics.add(
-                Diagnostic::warning(Code::NoEffect, call.span, format!("the value of `{name}()` is not used"))
-                    .label("this statement does nothing"),
+                Diagnostic::warning(
+                    Code::NoEffect,
+                    call.span,
+                    format!("the value of `{name}()` is not used"),
+                )
+                .label("this statement does nothing"),
             );
             return Ok(());
         }
@@ -81,9 +85,13 @@ impl Interpreter<'_> {
         let help = did_you_mean(name, known);
         self.arguments(call).ok();
         self.fail(
-            Diagnostic::error(Code::UnknownFunction, call.name.span, format!("there is no procedure `{name}`"))
-                .label("expected the name of a procedure")
-                .maybe_help(help),
+            Diagnostic::error(
+                Code::UnknownFunction,
+                call.name.span,
+                format!("there is no procedure `{name}`"),
+            )
+            .label("expected the name of a procedure")
+            .maybe_help(help),
         )
     }
 
@@ -99,9 +107,12 @@ impl Interpreter<'_> {
     fn objects(&mut self, argument: &Argument) -> Evaluated<Vec<(Rc<Record>, Span)>> {
         let single = match &argument.value {
             Value::Array(array) => array.clone(),
-            value => Rc::new(Array::new(vec![crate::value::array::Item::plain(value.clone(), argument.span)])),
+            value => {
+                Rc::new(Array::new(vec![crate::value::array::Item::plain(value.clone(), argument.span)]))
+            }
         };
-        let Some(runs) = single.runs().filter(|runs| runs.iter().map(|run| run.times).sum::<u64>() < 100_000) else {
+        let Some(runs) = single.runs().filter(|runs| runs.iter().map(|run| run.times).sum::<u64>() < 100_000)
+        else {
             return self.fail(too_many(argument.span));
         };
         let mut objects = Vec::new();
@@ -113,8 +124,12 @@ impl Interpreter<'_> {
                 other => {
                     let found = other.type_name();
                     return self.fail(
-                        Diagnostic::error(Code::TypeMismatch, argument.span, format!("expected an object, found {found}"))
-                            .label(format!("this is {found}")),
+                        Diagnostic::error(
+                            Code::TypeMismatch,
+                            argument.span,
+                            format!("expected an object, found {found}"),
+                        )
+                        .label(format!("this is {found}")),
                     );
                 }
             }
@@ -136,19 +151,29 @@ fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Eva
                 }
                 RecordKind::Bench => i.diagnostics.add_once(
                     "use Bench",
-                    Diagnostic::warning(Code::NotActedOn, span, "using a `Bench` is accepted, but not acted on yet")
-                        .label("everything runs on this machine; only functions that make addresses read it"),
+                    Diagnostic::warning(
+                        Code::NotActedOn,
+                        span,
+                        "using a `Bench` is accepted, but not acted on yet",
+                    )
+                    .label("everything runs on this machine; only functions that make addresses read it"),
                 ),
                 kind => {
                     let help = match kind {
-                        RecordKind::Phase | RecordKind::StatsSample => Some("phases go to `schedule()`".to_owned()),
+                        RecordKind::Phase | RecordKind::StatsSample => {
+                            Some("phases go to `schedule()`".to_owned())
+                        }
                         RecordKind::Content => Some("content types go into a server's `contents`".to_owned()),
                         _ => None,
                     };
                     i.diagnostics.add(
-                        Diagnostic::error(Code::Arguments, span, format!("a `{}` cannot be used by itself", kind.name()))
-                            .label("expected robots, servers, and what belongs to them")
-                            .maybe_help(help),
+                        Diagnostic::error(
+                            Code::Arguments,
+                            span,
+                            format!("a `{}` cannot be used by itself", kind.name()),
+                        )
+                        .label("expected robots, servers, and what belongs to them")
+                        .maybe_help(help),
                     );
                 }
             }
@@ -166,12 +191,16 @@ fn schedule(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Eva
                 RecordKind::Phase => i.registered.scheduled.push((record, span)),
                 RecordKind::StatsSample => i.warn_type(RecordKind::StatsSample, span),
                 kind => i.diagnostics.add(
-                    Diagnostic::error(Code::Arguments, span, format!("a `{}` cannot be scheduled", kind.name()))
-                        .label("expected phases")
-                        .maybe_help(
-                            matches!(kind, RecordKind::Robot | RecordKind::Server)
-                                .then(|| "agents go to `use()`".to_owned()),
-                        ),
+                    Diagnostic::error(
+                        Code::Arguments,
+                        span,
+                        format!("a `{}` cannot be scheduled", kind.name()),
+                    )
+                    .label("expected phases")
+                    .maybe_help(
+                        matches!(kind, RecordKind::Robot | RecordKind::Server)
+                            .then(|| "agents go to `use()`".to_owned()),
+                    ),
                 ),
             }
         }
@@ -216,9 +245,13 @@ fn working_set_cap(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument])
 impl Interpreter<'_> {
     fn warn_again(&mut self, call: &Call, before: Span) {
         self.diagnostics.add(
-            Diagnostic::warning(Code::Duplicate, call.span, format!("`{}()` is called again", call.name.text))
-                .label("this one counts")
-                .also(before, "not this one"),
+            Diagnostic::warning(
+                Code::Duplicate,
+                call.span,
+                format!("`{}()` is called again", call.name.text),
+            )
+            .label("this one counts")
+            .also(before, "not this one"),
         );
     }
 
@@ -239,8 +272,12 @@ fn note_substitutes(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]
     }
     i.diagnostics.add_once(
         "procedure note_substitutes",
-        Diagnostic::warning(Code::NotActedOn, call.span, "`note_substitutes()` is accepted, but not acted on yet")
-            .label("a connection is reused for its own address only"),
+        Diagnostic::warning(
+            Code::NotActedOn,
+            call.span,
+            "`note_substitutes()` is accepted, but not acted on yet",
+        )
+        .label("a connection is reused for its own address only"),
     );
     Ok(())
 }
@@ -253,7 +290,11 @@ fn print(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evalua
 
 fn script_only(i: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<()> {
     i.fail(
-        Diagnostic::error(Code::NotHere, call.span, format!("`{}()` changes a running phase", call.name.text))
-            .label("only the script of a phase may call it"),
+        Diagnostic::error(
+            Code::NotHere,
+            call.span,
+            format!("`{}()` changes a running phase", call.name.text),
+        )
+        .label("only the script of a phase may call it"),
     )
 }

@@ -33,7 +33,7 @@ pub(super) fn robots(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument
     if deal.scheme.kind == RecordKind::PolyMix3As {
         return i.masked(&deal, "client_side", 1, need.machines * need.addresses_per_machine);
     }
-    i.from_space(&deal, "client_side", &need)
+    i.spaced(&deal, "client_side", &need)
 }
 
 pub(super) fn servers(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
@@ -48,11 +48,11 @@ pub(super) fn servers(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argumen
                 return i.masked(&deal, "server_side", 129, per_machine * need.machines);
             }
             let need = Need { addresses_per_machine: per_machine, agents_per_address: 1, ..need };
-            i.from_space(&deal, "server_side", &need)
+            i.spaced(&deal, "server_side", &need)
         }
         RecordKind::SpreadAs => {
             let need = i.spread_need(&deal, "server_side")?;
-            i.from_space(&deal, "server_side", &need)
+            i.spaced(&deal, "server_side", &need)
         }
         _ => i.hosts(&deal, "server_side"),
     }
@@ -119,9 +119,13 @@ impl Interpreter<'_> {
             None => {
                 let name = side.map_or(field.to_owned(), |side| format!("{side}.{field}"));
                 self.fail(
-                    Diagnostic::error(Code::NoValue, deal.span, format!("the bench does not say its `{name}`"))
-                        .label("it is needed here")
-                        .help(format!("set `{name}` of the `Bench` before this call")),
+                    Diagnostic::error(
+                        Code::NoValue,
+                        deal.span,
+                        format!("the bench does not say its `{name}`"),
+                    )
+                    .label("it is needed here")
+                    .help(format!("set `{name}` of the `Bench` before this call")),
                 )
             }
         }
@@ -131,8 +135,12 @@ impl Interpreter<'_> {
         match self.bench_value(deal, side, field)? {
             Value::Rate(rate) if rate > 0.0 => Ok(rate),
             other => self.fail(
-                Diagnostic::error(Code::OutOfRange, deal.span, format!("`{field}` of the bench must be positive"))
-                    .label(format!("it is {other}")),
+                Diagnostic::error(
+                    Code::OutOfRange,
+                    deal.span,
+                    format!("`{field}` of the bench must be positive"),
+                )
+                .label(format!("it is {other}")),
             ),
         }
     }
@@ -167,7 +175,10 @@ impl Interpreter<'_> {
             Some(Value::Int(n)) if *n > 0 => Ok(n.unsigned_abs()),
             Some(other) => {
                 let label = format!("`agents_per_addr` is {other}; expected 1 or more");
-                self.fail(Diagnostic::error(Code::OutOfRange, deal.span, "no agent fits on an address").label(label))
+                self.fail(
+                    Diagnostic::error(Code::OutOfRange, deal.span, "no agent fits on an address")
+                        .label(label),
+                )
             }
         }
     }
@@ -203,10 +214,11 @@ impl Interpreter<'_> {
     }
 
     /// Addresses from `addr_space`, a subnet for each machine.
-    fn from_space(&mut self, deal: &Deal<'_>, side: &str, need: &Need) -> Evaluated<Value> {
+    fn spaced(&mut self, deal: &Deal<'_>, side: &str, need: &Need) -> Evaluated<Value> {
         let space = self.bench_addresses(deal, side, "addr_space")?;
         let spread = deal.scheme.kind == RecordKind::SpreadAs;
-        let pools = if spread { slices(&space, need.machines) } else { subnets(&space, need.addresses_per_machine) };
+        let pools =
+            if spread { slices(&space, need.machines) } else { subnets(&space, need.addresses_per_machine) };
         let wanted = need.addresses_per_machine as usize;
         let fitting: Vec<&Vec<AddrRange>> = pools.iter().filter(|pool| pool.len() >= wanted).collect();
         if (fitting.len() as u64) < need.machines {
@@ -238,8 +250,12 @@ impl Interpreter<'_> {
         };
         let Some([a, b, ..]) = mask.octets().filter(|_| third + count.div_ceil(PER_OCTET) <= 256) else {
             return self.fail(
-                Diagnostic::error(Code::BadAddress, deal.span, format!("{count} addresses do not fit into {mask}"))
-                    .label("expected an IPv4 address with room in its third octet"),
+                Diagnostic::error(
+                    Code::BadAddress,
+                    deal.span,
+                    format!("{count} addresses do not fit into {mask}"),
+                )
+                .label("expected an IPv4 address with room in its third octet"),
             );
         };
         let address = |n: u64| {

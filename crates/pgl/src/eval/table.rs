@@ -51,8 +51,12 @@ pub(super) fn table(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -
         && wanted.trim_end_matches("_distr") != kind.name()
     {
         return i.fail(
-            Diagnostic::error(Code::TypeMismatch, file.span, format!("expected {wanted}, found {}_distr", kind.name()))
-                .label("the file says of what type its table is"),
+            Diagnostic::error(
+                Code::TypeMismatch,
+                file.span,
+                format!("expected {wanted}, found {}_distr", kind.name()),
+            )
+            .label("the file says of what type its table is"),
         );
     }
     Ok(Value::Random(Rc::new(Random { kind, law: Distribution::Table(bins), moment: None })))
@@ -63,7 +67,8 @@ type Wrong = (usize, String);
 
 /// `<type>_distr name = {`, lines of bin and weight, `}`.
 fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.split('#').next().unwrap_or("").trim()));
+    let lines =
+        text.lines().enumerate().map(|(at, line)| (at + 1, line.split('#').next().unwrap_or("").trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty());
     let header = || "expected `<type>_distr name = {`".to_owned();
     let (at, first) = lines.next().ok_or_else(|| (1, header()))?;
@@ -80,16 +85,21 @@ fn parse_table(text: &str) -> Result<(Base, Vec<Bin>), Wrong> {
             closed = true;
             continue;
         }
-        let (bin, weight) = line.split_once(char::is_whitespace).ok_or((at, "expected `bin weight`".to_owned()))?;
-        let (low, high) = parse_bin(bin, bins.last(), ty.base).ok_or((at, format!("`{bin}` is not a bin")))?;
+        let (bin, weight) =
+            line.split_once(char::is_whitespace).ok_or((at, "expected `bin weight`".to_owned()))?;
+        let (low, high) =
+            parse_bin(bin, bins.last(), ty.base).ok_or((at, format!("`{bin}` is not a bin")))?;
         let weight = match weight.trim().strip_prefix("*/") {
             Some(total) if missing.is_none() => {
-                let total = total.trim().parse().map_err(|_| (at, "expected a total after `*/`".to_owned()))?;
+                let total =
+                    total.trim().parse().map_err(|_| (at, "expected a total after `*/`".to_owned()))?;
                 missing = Some((bins.len(), total));
                 0.0
             }
             Some(_) => return Err((at, "only one weight may be `*/total`".into())),
-            None => weight.trim().parse().map_err(|_| (at, format!("`{}` is not a weight", weight.trim())))?,
+            None => {
+                weight.trim().parse().map_err(|_| (at, format!("`{}` is not a weight", weight.trim())))?
+            }
         };
         if !(0.0..=f64::MAX).contains(&weight) {
             return Err((at, "a weight is a number, not below zero".into()));

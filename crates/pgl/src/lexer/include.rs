@@ -59,7 +59,11 @@ impl Scanner<'_, '_, '_> {
                     return;
                 }
                 let index = self.lexer.sources.len() as u32;
-                self.lexer.sources.push(Source { name: found.name, text: found.text, included_from: Some(span) });
+                self.lexer.sources.push(Source {
+                    name: found.name,
+                    text: found.text,
+                    included_from: Some(span),
+                });
                 self.lexer.source(index);
                 debug_assert!(!matches!(self.lexer.tokens.last().map(|t| &t.kind), Some(TokenKind::End)));
             }

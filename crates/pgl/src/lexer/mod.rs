@@ -64,8 +64,8 @@ pub(crate) enum Literal {
 
 /// Marks, longest first.
 const MARKS: [&str; 29] = [
-    "==", "!=", "<=", ">=", "&&", "||", "^^", "..", "**", "=", "<", ">", "+", "-", "*", "/", "%", "^", "!", "(",
-    ")", "[", "]", "{", "}", ";", ".", ",", ":",
+    "==", "!=", "<=", ">=", "&&", "||", "^^", "..", "**", "=", "<", ">", "+", "-", "*", "/", "%", "^", "!",
+    "(", ")", "[", "]", "{", "}", ";", ".", ",", ":",
 ];
 /// Tokens in a program and all that it includes.
 const MAX_TOKENS: usize = 4_000_000;
@@ -73,8 +73,13 @@ const MAX_TOKENS: usize = 4_000_000;
 const MAX_BYTES: usize = 64 << 20;
 
 /// Reads the main source (the first of `sources`) and everything it includes.
-pub(crate) fn lex(sources: &mut Vec<Source>, resolver: &dyn Resolver, diagnostics: &mut Diagnostics) -> Vec<Token> {
-    let mut lexer = Lexer { sources, resolver, diagnostics, tokens: Vec::new(), includes: 0, chain: Vec::new() };
+pub(crate) fn lex(
+    sources: &mut Vec<Source>,
+    resolver: &dyn Resolver,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Token> {
+    let mut lexer =
+        Lexer { sources, resolver, diagnostics, tokens: Vec::new(), includes: 0, chain: Vec::new() };
     lexer.source(0);
     let end = lexer.sources.first().map_or(0, |source| source.text.len()) as u32;
     let mut tokens = lexer.tokens;
@@ -105,7 +110,8 @@ impl Lexer<'_> {
         let text: Rc<str> = source.text.as_str().into();
         if text.len() > MAX_BYTES {
             let span = Span { source: index, start: 0, end: 0 };
-            let message = format!("this file has {} MB; a workload has at most {}", text.len() >> 20, MAX_BYTES >> 20);
+            let message =
+                format!("this file has {} MB; a workload has at most {}", text.len() >> 20, MAX_BYTES >> 20);
             self.diagnostics.add(Diagnostic::error(Code::TooMany, span, message));
             return;
         }
@@ -259,7 +265,12 @@ impl<'t> Scanner<'_, '_, 't> {
             let Some(found) = rest.find(['*', '/']) else {
                 self.at = self.text.len();
                 let span = Span { source: self.source, start: start as u32, end: start as u32 + 2 };
-                self.error(Code::Unterminated, span, "this comment has no end", "expected `*/` somewhere after it");
+                self.error(
+                    Code::Unterminated,
+                    span,
+                    "this comment has no end",
+                    "expected `*/` somewhere after it",
+                );
                 return;
             };
             self.at += found;
@@ -349,7 +360,8 @@ impl<'t> Scanner<'_, '_, 't> {
 /// `==/` and `==@` start a regular expression, but `==//` and `==/*` end in a comment.
 fn is_regex(rest: &str) -> bool {
     rest.strip_prefix("==").is_some_and(|after| {
-        after.starts_with('@') || (after.starts_with('/') && !after.starts_with("//") && !after.starts_with("/*"))
+        after.starts_with('@')
+            || (after.starts_with('/') && !after.starts_with("//") && !after.starts_with("/*"))
     })
 }
 

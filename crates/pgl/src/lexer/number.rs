@@ -87,7 +87,8 @@ impl Scanner<'_, '_, '_> {
             None => {
                 let span = self.span(at);
                 let all: Vec<&str> = units::names().collect();
-                let help = did_you_mean(name, units::names()).unwrap_or_else(|| format!("units are {}", all.join(" ")));
+                let help = did_you_mean(name, units::names())
+                    .unwrap_or_else(|| format!("units are {}", all.join(" ")));
                 self.lexer.diagnostics.add(
                     Diagnostic::error(Code::BadNumber, span, format!("`{name}` is not a unit"))
                         .label("expected a unit of time or size, or nothing, after the number")
@@ -100,9 +101,16 @@ impl Scanner<'_, '_, '_> {
 
     fn finite(&mut self, start: usize, literal: Literal) -> Literal {
         match literal {
-            Literal::Float(x) | Literal::Percent(x) | Literal::Time(x) | Literal::Size(x) if !x.is_finite() => {
+            Literal::Float(x) | Literal::Percent(x) | Literal::Time(x) | Literal::Size(x)
+                if !x.is_finite() =>
+            {
                 let span = self.span(start);
-                self.error(Code::BadNumber, span, "this number is too large", "it does not fit a real number");
+                self.error(
+                    Code::BadNumber,
+                    span,
+                    "this number is too large",
+                    "it does not fit a real number",
+                );
                 Literal::Broken
             }
             other => other,

@@ -31,7 +31,15 @@ pub(crate) struct Parsed {
 
 /// Builds the tree.
 pub(crate) fn parse(tokens: &[Token], diagnostics: &mut Diagnostics) -> Parsed {
-    let mut parser = Parser { tokens, at: 0, depth: 0, diagnostics, skipped: HashSet::new(), unclosed: false, failed_at: 0 };
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        depth: 0,
+        diagnostics,
+        skipped: HashSet::new(),
+        unclosed: false,
+        failed_at: 0,
+    };
     let mut program = Block::default();
     while !parser.at_end() {
         parser.statements(&mut program.statements);
@@ -120,9 +128,10 @@ impl<'a> Parser<'a> {
         if matches!(token.kind, TokenKind::Stray) {
             return Err(Reported);
         }
-        let diagnostic = Diagnostic::error(Code::Syntax, token.span, format!("unexpected {}", describe(token)))
-            .label(format!("expected {what}"))
-            .maybe_help(self.help_for(token));
+        let diagnostic =
+            Diagnostic::error(Code::Syntax, token.span, format!("unexpected {}", describe(token)))
+                .label(format!("expected {what}"))
+                .maybe_help(self.help_for(token));
         self.diagnostics.add(diagnostic);
         Err(Reported)
     }
@@ -136,7 +145,9 @@ impl<'a> Parser<'a> {
             TokenKind::Word(word) if crate::units::unit(word).is_some() && is_number(self.before(token)) => {
                 Some(format!("write the unit directly behind the number, without a space: `5{word}`"))
             }
-            TokenKind::Mark("/") => Some("a regular expression follows its operator without a space: `url =~/x/`".to_owned()),
+            TokenKind::Mark("/") => {
+                Some("a regular expression follows its operator without a space: `url =~/x/`".to_owned())
+            }
             _ => None,
         }
     }
@@ -144,7 +155,8 @@ impl<'a> Parser<'a> {
     /// The token before one.
     fn before(&self, token: &Token) -> Option<&'a Token> {
         let previous = self.previous();
-        (previous.span.end <= token.span.start || previous.span.source != token.span.source).then_some(previous)
+        (previous.span.end <= token.span.start || previous.span.source != token.span.source)
+            .then_some(previous)
     }
 
     fn need(&mut self, mark: &'static str) -> Parse<Span> {
@@ -287,7 +299,9 @@ impl<'a> Parser<'a> {
             }
             TokenKind::Word(_) => match &self.peek(1).kind {
                 TokenKind::Word(_) => self.declaration(),
-                TokenKind::Mark("[") if matches!(self.peek(2).kind, TokenKind::Mark("]")) => self.declaration(),
+                TokenKind::Mark("[") if matches!(self.peek(2).kind, TokenKind::Mark("]")) => {
+                    self.declaration()
+                }
                 TokenKind::Mark("(") => {
                     let call = self.call()?;
                     self.end_of_statement();
@@ -390,7 +404,9 @@ impl<'a> Parser<'a> {
                     Err(Reported)
                 }
                 TokenKind::Mark("[") => self.expected("`=`: an item of an array cannot be picked"),
-                _ if target.rest.is_empty() => self.expected("`=` to assign, `(` to call, or a name to declare"),
+                _ if target.rest.is_empty() => {
+                    self.expected("`=` to assign, `(` to call, or a name to declare")
+                }
                 _ => self.expected("`=`"),
             };
         }

@@ -1,8 +1,8 @@
 //! Robots, servers, proxies, and what only they have.
 
 use super::{
-    ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, FLOATS, Field, INT, INTS, RATE, REGEX, RecordKind, RecordType,
-    SIZE, TEXT, TEXTS, TIME, TIMES, Ty, full, none, object, part,
+    ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, FLOATS, Field, INT, INTS, RATE, REGEX, RecordKind,
+    RecordType, SIZE, TEXT, TEXTS, TIME, TIMES, Ty, full, none, object, part,
 };
 
 const CONTENTS: Ty = object(RecordKind::Content).array();
@@ -12,7 +12,11 @@ const AGENT: [Field; 13] = [
     full("kind", TEXT),
     full("addresses", ADDRESSES),
     none("ssl_wraps", object(RecordKind::SslWrap).array(), "connections are plain TCP"),
-    none("socket", object(RecordKind::Socket), "sockets send at once (no Nagle delay) and close as the system does"),
+    none(
+        "socket",
+        object(RecordKind::Socket),
+        "sockets send at once (no Nagle delay) and close as the system does",
+    ),
     none("world", Ty::one(Base::Id), "agents are identified by their number"),
     full("http_versions", TEXTS),
     none("xact_lifetime", TIMES, "a transaction may take as long as the run's own time limit"),
@@ -36,7 +40,11 @@ const ROBOT_ONLY: [Field; 42] = [
     none("socks_chaining_prob", FLOAT, "SOCKS is not spoken"),
     none("passive_ftp", FLOAT, "there is no FTP traffic"),
     full("req_rate", RATE),
-    part("req_inter_arrival", TIMES, "only `exp()` as written; of others the mean counts, arrivals are Poisson"),
+    part(
+        "req_inter_arrival",
+        TIMES,
+        "only `exp()` as written; of others the mean counts, arrivals are Poisson",
+    ),
     full("recurrence", FLOAT),
     full("embed_recur", FLOAT),
     part("interests", TEXTS, "\"foreign\" is asked of the public world"),
@@ -65,7 +73,11 @@ const ROBOT_ONLY: [Field; 42] = [
     none("kerberos_wrap", object(RecordKind::KerberosWrap), "robots are anonymous"),
     none("acl", object(RecordKind::Acl), "filtering decisions are not checked"),
     none("session", object(RecordKind::Session), "robots are always busy"),
-    none("dns_resolver", object(RecordKind::DnsResolver), "no name is looked up; origins are known by their addresses"),
+    none(
+        "dns_resolver",
+        object(RecordKind::DnsResolver),
+        "no name is looked up; origins are known by their addresses",
+    ),
     none("cookies_keep_lmt", FLOATS, "no cookies are kept"),
 ];
 

@@ -1,8 +1,8 @@
 //! Content types, how they change, and how robots ask for them.
 
 use super::{
-    ADDRESS, Base, Effect, FLOAT, FLOATS, INT, INTS, RecordKind, RecordType, SIZE, SIZES, TEXT, TEXTS, TIMES, Ty, full,
-    none, object, part,
+    ADDRESS, Base, Effect, FLOAT, FLOATS, INT, INTS, RecordKind, RecordType, SIZE, SIZES, TEXT, TEXTS, TIMES,
+    Ty, full, none, object, part,
 };
 
 const CONTENTS: Ty = object(RecordKind::Content).array();
@@ -88,7 +88,10 @@ pub(super) const POP_MODEL: RecordType = RecordType {
 pub(super) const DYNAMIC_NAME: RecordType = RecordType {
     name: "DynamicName",
     effect: Effect::None("names stay as they are"),
-    groups: &[&[none("name", ADDRESS, "names stay as they are"), none("new_prob", FLOAT, "names stay as they are")]],
+    groups: &[&[
+        none("name", ADDRESS, "names stay as they are"),
+        none("new_prob", FLOAT, "names stay as they are"),
+    ]],
 };
 
 pub(super) const RANGE: RecordType =

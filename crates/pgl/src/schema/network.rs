@@ -1,8 +1,8 @@
 //! Names, links and encryption.
 
 use super::{
-    ADDRESSES, BOOL, Base, Effect, FLOAT, INT, INTS, RecordKind, RecordType, SIZE, TEXT, TEXTS, TIME, TIMES, Ty, full,
-    none, object,
+    ADDRESSES, BOOL, Base, Effect, FLOAT, INT, INTS, RecordKind, RecordType, SIZE, TEXT, TEXTS, TIME, TIMES,
+    Ty, full, none, object,
 };
 
 /// For all that encrypts.

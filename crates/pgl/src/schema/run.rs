@@ -1,8 +1,8 @@
 //! Phases, goals, samples, and the bench.
 
 use super::{
-    ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, INT, RATE, RecordKind, RecordType, SIZE, TEXT, TIME, Ty, full, none,
-    object, part,
+    ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, INT, RATE, RecordKind, RecordType, SIZE, TEXT, TIME, Ty,
+    full, none, object, part,
 };
 
 /// For all that changes the load while a phase runs.
@@ -39,7 +39,12 @@ pub(super) const PHASE: RecordType = RecordType {
 pub(super) const GOAL: RecordType = RecordType {
     name: "Goal",
     effect: Effect::Full,
-    groups: &[&[full("duration", TIME), full("xactions", INT), full("fill_size", SIZE), full("errors", FLOAT)]],
+    groups: &[&[
+        full("duration", TIME),
+        full("xactions", INT),
+        full("fill_size", SIZE),
+        full("errors", FLOAT),
+    ]],
 };
 
 pub(super) const RPTMSTAT: RecordType = RecordType {
@@ -56,7 +61,11 @@ pub(super) const RPTMSTAT: RecordType = RecordType {
 pub(super) const STATS_SAMPLE: RecordType = RecordType {
     name: "StatsSample",
     effect: Effect::None(NO_SAMPLES),
-    groups: &[&[none("name", TEXT, NO_SAMPLES), none("start", TIME, NO_SAMPLES), none("capacity", INT, NO_SAMPLES)]],
+    groups: &[&[
+        none("name", TEXT, NO_SAMPLES),
+        none("start", TIME, NO_SAMPLES),
+        none("capacity", INT, NO_SAMPLES),
+    ]],
 };
 
 /// Values of scripts: only scripts can make one, and they are not run.

@@ -189,13 +189,16 @@ fn interval(text: &str, radix: u32) -> Option<Interval> {
 fn ipv4(text: &str) -> Result<[Interval; 4], String> {
     let parts: Vec<Option<Interval>> = text.split('.').map(|part| interval(part, 10)).collect();
     match parts[..] {
-        [Some(a), Some(b), Some(c), Some(d)] if [a, b, c, d].iter().all(|i| i.high <= 255) => Ok([a, b, c, d]),
+        [Some(a), Some(b), Some(c), Some(d)] if [a, b, c, d].iter().all(|i| i.high <= 255) => {
+            Ok([a, b, c, d])
+        }
         _ => Err("expected four numbers or ranges from 0 to 255, such as 10.0.0-1.1-250".into()),
     }
 }
 
 fn ipv6(text: &str) -> Result<[Interval; 8], String> {
-    let wrong = || "expected eight hexadecimal groups between `[` and `]`, such as [2001:db8::1-ff]".to_owned();
+    let wrong =
+        || "expected eight hexadecimal groups between `[` and `]`, such as [2001:db8::1-ff]".to_owned();
     let groups = |text: &str| -> Option<Vec<Interval>> {
         if text.is_empty() { Some(vec![]) } else { text.split(':').map(|g| interval(g, 16)).collect() }
     };
@@ -294,8 +297,22 @@ mod tests {
     #[test]
     fn broken_addresses_say_what_was_expected() {
         for text in [
-            "", "10.0.0", "10.0.0.256", "10.0.0.3-1", "10.0.0.1:99999", "10.0.0.1/33", "[::1", "[1::2::3]", "a.b/8",
-            "::1.2.3.4", "10.0.0.1:80x", "[::1]/0", "a b", "[x-y].com", "10.0.0.1:", "[1:2:3:4:5:6:7:8:9]",
+            "",
+            "10.0.0",
+            "10.0.0.256",
+            "10.0.0.3-1",
+            "10.0.0.1:99999",
+            "10.0.0.1/33",
+            "[::1",
+            "[1::2::3]",
+            "a.b/8",
+            "::1.2.3.4",
+            "10.0.0.1:80x",
+            "[::1]/0",
+            "a b",
+            "[x-y].com",
+            "10.0.0.1:",
+            "[1:2:3:4:5:6:7:8:9]",
         ] {
             assert!(AddrRange::parse(text).is_err(), "{text}");
         }

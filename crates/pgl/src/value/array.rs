@@ -81,7 +81,8 @@ impl Array {
             (item.probability.map(f64::to_bits), item.times).hash(&mut hasher);
         }
         let run_count = items.iter().fold(0_u64, |n, item| n.saturating_add(item.run_count()));
-        let inner = |item: &Item| matches!(&item.value, Value::Array(inner) if inner.count > 0 && inner.weighted);
+        let inner =
+            |item: &Item| matches!(&item.value, Value::Array(inner) if inner.count > 0 && inner.weighted);
         let weighted = items.iter().any(|item| item.probability.is_some() || inner(item));
         let leaves = items.iter().fold(Leaves::None, |all, item| all.with(item));
         Self { items, count, run_count, weighted, leaves, depth, fingerprint: hasher.finish() }
@@ -175,12 +176,10 @@ impl Array {
             let mut runs = Vec::new();
             self.collect_runs(&mut runs);
             let total = self.count as f64;
-            out.extend(runs
-                .into_iter()
-                .map(|run| {
-                    let count = run.value.count().saturating_mul(run.times) as f64;
-                    Choice { value: run.value, probability: share * count / total, span: run.span }
-                }));
+            out.extend(runs.into_iter().map(|run| {
+                let count = run.value.count().saturating_mul(run.times) as f64;
+                Choice { value: run.value, probability: share * count / total, span: run.span }
+            }));
             return;
         }
         let weights = self.weights(scaled);
@@ -189,7 +188,9 @@ impl Array {
                 _ if item.count() == 0 => {}
                 // Copies of an array share its probability; one pass with all of it is the same.
                 Value::Array(inner) => inner.collect_choices(share * weight, out, scaled),
-                value => out.push(Choice { value: value.clone(), probability: share * weight, span: item.span }),
+                value => {
+                    out.push(Choice { value: value.clone(), probability: share * weight, span: item.span })
+                }
             }
         }
     }
@@ -276,7 +277,10 @@ mod tests {
 
     #[test]
     fn items_without_a_probability_share_what_is_left() {
-        assert_eq!(probabilities(vec![int(1, Some(0.7)), int(2, None), int(3, None)]), (vec![0.7, 0.15, 0.15], None));
+        assert_eq!(
+            probabilities(vec![int(1, Some(0.7)), int(2, None), int(3, None)]),
+            (vec![0.7, 0.15, 0.15], None)
+        );
     }
 
     #[test]

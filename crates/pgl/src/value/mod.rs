@@ -163,7 +163,9 @@ impl Value {
             Value::Random(random) => format!("{}_distr", random.kind.name()),
             Value::Array(array) => {
                 let first = array.items().first().map(|item| item.value.type_name());
-                first.map_or("an empty array".into(), |of| format!("array of {}", of.trim_start_matches("array of ")))
+                first.map_or("an empty array".into(), |of| {
+                    format!("array of {}", of.trim_start_matches("array of "))
+                })
             }
             Value::Address(range) if range.count() > 1 => "range of addresses".into(),
             Value::Text(text) if text.count() > 1 => "range of strings".into(),

@@ -41,7 +41,8 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// Of pieces, in order.
     pub fn new(pieces: Vec<Piece>) -> Self {
-        let pieces = pieces.into_iter().filter(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+        let pieces =
+            pieces.into_iter().filter(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
         Self { pieces: pieces.collect() }
     }
 

@@ -57,7 +57,9 @@ impl fmt::Display for Random {
             Distribution::Uniform { low, high } => write!(f, "unif({}, {})", of(*low), of(*high)),
             Distribution::Exponential { mean } => write!(f, "exp({})", of(*mean)),
             Distribution::Normal { mean, deviation } => write!(f, "norm({}, {})", of(*mean), of(*deviation)),
-            Distribution::LogNormal { mean, deviation } => write!(f, "logn({}, {})", of(*mean), of(*deviation)),
+            Distribution::LogNormal { mean, deviation } => {
+                write!(f, "logn({}, {})", of(*mean), of(*deviation))
+            }
             Distribution::Zipf { n } => write!(f, "zipf({})", of(*n)),
             Distribution::Sequence { first } => write!(f, "seq({})", of(*first)),
             Distribution::Table(bins) => write!(f, "table of {} bins", bins.len()),
@@ -99,9 +101,9 @@ fn moment(base: ExpiryBase) -> &'static str {
     }
 }
 
-const TIMES: [(f64, &str); 5] = [(86_400.0, "day"), (3600.0, "hour"), (60.0, "min"), (1.0, "sec"), (0.001, "msec")];
-const SIZES: [(f64, &str); 4] =
-    [(1_073_741_824.0, "GB"), (1_048_576.0, "MB"), (1024.0, "KB"), (1.0, "Byte")];
+const TIMES: [(f64, &str); 5] =
+    [(86_400.0, "day"), (3600.0, "hour"), (60.0, "min"), (1.0, "sec"), (0.001, "msec")];
+const SIZES: [(f64, &str); 4] = [(1_073_741_824.0, "GB"), (1_048_576.0, "MB"), (1024.0, "KB"), (1.0, "Byte")];
 
 /// In the largest unit that gives at least one.
 fn in_units(x: f64, units: &[(f64, &str)]) -> String {

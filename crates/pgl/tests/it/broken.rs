@@ -17,7 +17,15 @@ impl Dice {
 /// The text cut at the borders of words, numbers, blanks and marks.
 fn tokens(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    let class = |c: char| if c.is_alphanumeric() || c == '_' { 0 } else if c.is_whitespace() { 1 } else { 2 };
+    let class = |c: char| {
+        if c.is_alphanumeric() || c == '_' {
+            0
+        } else if c.is_whitespace() {
+            1
+        } else {
+            2
+        }
+    };
     for c in text.chars() {
         match all.last_mut() {
             Some(last) if class(c) != 2 && last.chars().all(|d| class(d) == class(c)) => last.push(c),
@@ -30,7 +38,24 @@ fn tokens(text: &str) -> Vec<String> {
 /// One to three changes of tokens or characters.
 fn mutate(text: &str, dice: &mut Dice) -> String {
     const INSERTED: [&str; 18] = [
-        "{", "}", "[", "]", "(", ")", ";", "=", "'", "\"", "%", "..", "**", "/*", "#", "now", "99999999999", "undef()",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        ";",
+        "=",
+        "'",
+        "\"",
+        "%",
+        "..",
+        "**",
+        "/*",
+        "#",
+        "now",
+        "99999999999",
+        "undef()",
     ];
     let mut parts = tokens(text);
     for _ in 0..=dice.roll(3) {
@@ -89,7 +114,8 @@ fn broken_variants_of_the_listings_give_errors_with_a_place() {
 
 #[test]
 fn deep_and_long_programs_end_in_an_error() {
-    let deep = |open: &str, close: &str| format!("int x = {}1{};", open.repeat(100_000), close.repeat(100_000));
+    let deep =
+        |open: &str, close: &str| format!("int x = {}1{};", open.repeat(100_000), close.repeat(100_000));
     answers(&deep("(", ")"));
     answers(&deep("[", "]"));
     answers(&deep("-", ""));
@@ -135,11 +161,94 @@ proptest! {
 }
 
 const WORDS: &[&str] = &[
-    "Robot", "Server", "Content", "Phase", "PopModel", "Goal", "addr[]", "int", "float", "time_distr", "string", "R",
-    "S", "C", "P", "x", "=", "=", "=", ";", ";", ";", "{", "}", "{", "}", "[", "]", "(", ")", ",", ":", ".", "..",
-    "**", "+", "-", "*", "/", "%", "^", "&&", "!", "==", "<", "1", "5", "0", "7%", "2.5", "5sec", "13KB", "400/sec",
-    "\"Basic\"", "\"u[1-3]\"", "'10.0.0.1-3:80'", "'a: b'", "'2001/01/01'", "url =~/x/", "now", "lmt", "if", "then",
-    "else", "every", "do", "undef()", "exp(13KB)", "const(5)", "zipf(13)", "count(x)", "select(x, 2)", "use(R, S)",
-    "schedule(P)", "kind", "addresses", "origins", "contents", "size", "recurrence", "pop_model", "req_types", "goal",
-    "duration", "load_factor_beg", "yes", "min", "working_set_cap(5)", "print(x)", "#include \"contents.pg\"\n",
+    "Robot",
+    "Server",
+    "Content",
+    "Phase",
+    "PopModel",
+    "Goal",
+    "addr[]",
+    "int",
+    "float",
+    "time_distr",
+    "string",
+    "R",
+    "S",
+    "C",
+    "P",
+    "x",
+    "=",
+    "=",
+    "=",
+    ";",
+    ";",
+    ";",
+    "{",
+    "}",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ":",
+    ".",
+    "..",
+    "**",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "^",
+    "&&",
+    "!",
+    "==",
+    "<",
+    "1",
+    "5",
+    "0",
+    "7%",
+    "2.5",
+    "5sec",
+    "13KB",
+    "400/sec",
+    "\"Basic\"",
+    "\"u[1-3]\"",
+    "'10.0.0.1-3:80'",
+    "'a: b'",
+    "'2001/01/01'",
+    "url =~/x/",
+    "now",
+    "lmt",
+    "if",
+    "then",
+    "else",
+    "every",
+    "do",
+    "undef()",
+    "exp(13KB)",
+    "const(5)",
+    "zipf(13)",
+    "count(x)",
+    "select(x, 2)",
+    "use(R, S)",
+    "schedule(P)",
+    "kind",
+    "addresses",
+    "origins",
+    "contents",
+    "size",
+    "recurrence",
+    "pop_model",
+    "req_types",
+    "goal",
+    "duration",
+    "load_factor_beg",
+    "yes",
+    "min",
+    "working_set_cap(5)",
+    "print(x)",
+    "#include \"contents.pg\"\n",
 ];

@@ -55,7 +55,10 @@ fn image_has_one_origin_with_one_content_type() {
     assert_eq!(image.size_bytes, Distribution::Exponential { mean: 9.0 * 1024.0 });
     assert_eq!(image.mime_type, None);
     let third = 333.333;
-    assert_eq!(weights(&image.extensions, Clone::clone), pairs(&[(".gif", third), (".jpeg", third), (".png", third)]));
+    assert_eq!(
+        weights(&image.extensions, Clone::clone),
+        pairs(&[(".gif", third), (".jpeg", third), (".png", third)])
+    );
     let life = image.life_cycle.as_ref().unwrap();
     let day = 86_400.0;
     assert_eq!(life.length_s, Distribution::LogNormal { mean: 30.0 * day, deviation: 7.0 * day });
@@ -102,7 +105,8 @@ fn mixed_has_1600_robots_with_many_kinds_of_requests() {
 fn mixed_asks_directly_for_pages_downloads_and_others() {
     let w = listing("mixed.pg").workload;
     let kind = |index: &u16| w.contents[usize::from(*index)].kind.clone();
-    let planned = [("image", 650.0), ("HTML", 150.0), ("some-content", 100.0), ("download", 5.0), ("other", 95.0)];
+    let planned =
+        [("image", 650.0), ("HTML", 150.0), ("some-content", 100.0), ("download", 5.0), ("other", 95.0)];
     assert_eq!(weights(&w.servers[0].contents, kind), pairs(&planned));
     let direct = [("HTML", 600.0), ("download", 20.0), ("other", 380.0)];
     assert_eq!(weights(&w.servers[0].direct_access, kind), pairs(&direct));

@@ -3,7 +3,6 @@
 mod broken;
 mod golden;
 mod listings;
-mod reference;
 
 use assay_pgl::{Compiled, Failure, SearchPath, compile};
 

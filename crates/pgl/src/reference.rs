@@ -1,0 +1,90 @@
+//! Does `docs/reference/pgl.md` say what the code says?
+//!
+//! The parts of the page between `<!-- name -->` and `<!-- /name -->` are made from the tables in the code.
+//! `UPDATE_GOLDEN=1 cargo test -p assay-pgl` writes them anew.
+
+use crate::Code;
+use crate::eval::{FUNCTIONS, PROCEDURES};
+use crate::schema::{Effect, RecordKind};
+use crate::units;
+
+fn page() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/pgl.md")
+}
+
+fn effect(effect: Effect) -> String {
+    match effect {
+        Effect::Full => "yes".into(),
+        Effect::Part(except) => format!("partly: {except}"),
+        Effect::None(instead) => format!("no: {instead}"),
+    }
+}
+
+/// A section for each type, with a row for each field.
+fn fields() -> String {
+    let mut out = String::new();
+    for kind in RecordKind::ALL {
+        let definition = kind.definition();
+        out.push_str(&format!("### {}\n\nActed on: {}.\n\n", kind.name(), effect(definition.effect)));
+        if kind.fields().next().is_none() {
+            out.push_str("No fields.\n\n");
+            continue;
+        }
+        out.push_str("| field | type | acted on |\n|---|---|---|\n");
+        for field in kind.fields() {
+            out.push_str(&format!(
+                "| `{}` | `{}` | {} |\n",
+                field.name,
+                field.ty.name(),
+                effect(field.effect)
+            ));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn calls(all: impl Iterator<Item = (&'static str, &'static str)>) -> String {
+    let calls: Vec<String> = all.map(|(name, arguments)| format!("`{name}({arguments})`")).collect();
+    calls.join(" · ") + "\n"
+}
+
+fn codes() -> String {
+    let rows = Code::ALL.iter().map(|code| format!("| `{code}` | {} |\n", code.meaning()));
+    format!("| code | meaning |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+/// The page with one of its made parts as it must be.
+fn with_part(page: &str, name: &str, text: &str) -> String {
+    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let start = page.find(&open).unwrap_or_else(|| panic!("the page has no {open}")) + open.len();
+    let end = page[start..].find(&close).unwrap_or_else(|| panic!("the page has no {close}")) + start;
+    format!("{}\n{}\n{}", &page[..start], text.trim_end(), &page[end..])
+}
+
+#[test]
+fn the_reference_page_says_what_the_code_says() {
+    let kept = std::fs::read_to_string(page()).unwrap();
+    let functions = calls(FUNCTIONS.iter().map(|f| (f.name, f.arguments)));
+    let procedures = calls(PROCEDURES.iter().map(|p| (p.name, p.arguments)));
+    let units: Vec<String> = units::names().map(|name| format!("`{name}`")).collect();
+    let mut page_now = kept.clone();
+    let parts = [
+        ("fields", fields()),
+        ("functions", functions),
+        ("procedures", procedures),
+        ("codes", codes()),
+        ("units", units.join(" ")),
+    ];
+    for (name, text) in parts {
+        page_now = with_part(&page_now, name, &text);
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(page(), page_now).unwrap();
+    } else {
+        assert!(
+            kept == page_now,
+            "docs/reference/pgl.md differs from the code; UPDATE_GOLDEN=1 writes it anew"
+        );
+    }
+}
