@@ -38,11 +38,11 @@ fn summary(workload: &Workload, timeline: &Timeline) -> String {
         |n| format!("about {} requests", count(n)),
     );
     format!(
-        "{}: {} robots, {} origins, {} phases, {length}, {requests}",
+        "{}: {}, {}, {}, {length}, {requests}",
         workload.name,
-        count(f64::from(workload.robot_count())),
-        workload.origins.len(),
-        workload.schedule.phases.len(),
+        several(workload.robot_count() as usize, "robot"),
+        several(workload.origins.len(), "origin"),
+        several(workload.schedule.phases.len(), "phase"),
     )
 }
 
@@ -240,6 +240,10 @@ fn mix<T>(weighted: &Weighted<T>, name: impl Fn(&T) -> String) -> String {
             .collect::<Vec<_>>()
             .join(", "),
     }
+}
+
+fn several(number: usize, what: &str) -> String {
+    format!("{} {what}{}", count(number as f64), if number == 1 { "" } else { "s" })
 }
 
 fn percent(share: f64) -> String {

@@ -167,7 +167,7 @@ impl<'a> Solver<'a> {
         }
         end_s = self.wait_for_freeze(&plan, start_ns, end_s)?;
         let years = (start_ns as f64 / 1e9 + end_s) / YEAR_S;
-        if !(years <= LONGEST_YEARS) {
+        if years.is_nan() || years > LONGEST_YEARS {
             return Err(ScheduleError::TooLong { phase: phase.name.clone(), years });
         }
         // A duration stays what it is, to the nanosecond.

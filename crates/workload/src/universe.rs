@@ -177,10 +177,12 @@ impl Universe {
             Space::Private(robot) => (1, robot),
             Space::Once(robot) => (2, robot),
             Space::BestEffort(robot) => (3, robot),
-            Space::InPublicPage { page } => (4 | u64::from(page) << 8, 0),
-            Space::InRobotPage { page, robot, kind } => (5 + u64::from(kind) | u64::from(page) << 8, robot),
+            Space::InPublicPage { page } => (4 | (u64::from(page) << 8), 0),
+            Space::InRobotPage { page, robot, kind } => {
+                ((5 + u64::from(kind)) | (u64::from(page) << 8), robot)
+            }
         };
-        let what = u64::from(id.origin) | u64::from(id.content) << 16 | u64::from(robot) << 32;
+        let what = u64::from(id.origin) | (u64::from(id.content) << 16) | (u64::from(robot) << 32);
         fold(fold(fold(self.object_seed, what), space), id.serial)
     }
 

@@ -9,9 +9,8 @@ use crate::fixtures;
 fn a_listing_is_explained_with_its_numbers() {
     let workload = fixtures::mixed_listing();
     let text = explain(&workload, &Timeline::new(&workload).unwrap()).join("\n");
-    println!("{text}");
     for part in [
-        "1,600 robots, 1 origins, 7 phases",
+        "1,600 robots, 1 origin, 7 phases",
         "1/s each, 1600/s together at full load",
         "recurrence 95%, uniform popularity, 10% of launches to the robot's private world",
         "requests: Basic 70%, Ims200 10%, Ims304 10%, Reload 10%; methods: GET 70%, POST 15%, HEAD 15%",

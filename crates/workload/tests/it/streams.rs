@@ -280,7 +280,7 @@ fn two_groups_share_their_worlds_by_their_rates() {
     let launches = stream(workload, 13);
     let count = |new: bool, group: usize, origin: u16| {
         let of = |l: &&Launch| {
-            !l.revisit == new && usize::from(l.robot >= 20) == group && l.object.origin == origin
+            l.revisit != new && usize::from(l.robot >= 20) == group && l.object.origin == origin
         };
         launches.iter().filter(|l| l.due > seconds(5)).filter(of).count() as f64
     };
