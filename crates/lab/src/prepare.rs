@@ -87,7 +87,8 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     match target {
         TargetChoice::Direct => CacheBehaviour { caches: false, ..CacheBehaviour::default() },
-        TargetChoice::Builtin | TargetChoice::Running { .. } => CacheBehaviour::default(),
+        TargetChoice::Builtin => CacheBehaviour { conditional_fills: true, ..CacheBehaviour::default() },
+        TargetChoice::Running { .. } => CacheBehaviour::default(),
         TargetChoice::Described(description, _) => description.behaviour.into(),
     }
 }
