@@ -64,7 +64,7 @@ pub fn show_duration(duration: Duration) -> String {
         0 => format!("{}ms", duration.as_millis()),
         1..60 if duration.subsec_millis() >= 50 => format!("{:.1}s", duration.as_secs_f64()),
         1..60 => format!("{seconds}s"),
-        60..3600 if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        60..3600 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
         _ if seconds % 3600 < 60 => format!("{}h", seconds / 3600),
         _ => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),

@@ -341,7 +341,7 @@ impl PhaseState {
     /// Outcomes so far; hits that the origin says it validated are revalidations.
     pub fn outcomes(&self) -> Outcomes {
         let c = &self.counts;
-        let moved = self.validated.0.min(c.hits);
+        let moved = hidden(self.validated.0, c.revalidated).min(c.hits);
         Outcomes {
             hit: c.hits - moved,
             collapsed: c.collapsed,
@@ -355,8 +355,16 @@ fn dhr(counts: &RobotCounts, validated: u64) -> Ratios {
     Ratios {
         offered: ratio(counts.offered_hits, counts.due_basic),
         ideal: ratio(counts.ideal_hits, counts.ideal_basic),
-        measured: ratio((counts.hits + counts.collapsed).saturating_sub(validated), counts.basic),
+        measured: ratio(
+            (counts.hits + counts.collapsed).saturating_sub(hidden(validated, counts.revalidated)),
+            counts.basic,
+        ),
     }
+}
+
+/// Validations that look like hits to robots: those that the origins saw beyond those that replies showed.
+fn hidden(validated: u64, shown: u64) -> u64 {
+    validated.saturating_sub(shown)
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use assay_record::counts::RobotCounts;
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::histogram::Histogram;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
@@ -181,7 +182,7 @@ fn a_second_is_one_line_when_there_is_no_screen() {
 }
 
 #[test]
-fn what_the_origin_says_it_validated_is_no_hit() {
+fn validations_that_no_reply_showed_are_no_hits() {
     let mut state = state(8);
     let before = state.phases[1].outcomes();
     let mut origins = OriginInterval { phase: 1, ..OriginInterval::default() };
@@ -189,4 +190,10 @@ fn what_the_origin_says_it_validated_is_no_hit() {
     state.take(&LabEvent::Origins(Box::new(origins)));
     let after = state.phases[1].outcomes();
     assert_eq!((after.hit, after.revalidated), (before.hit - 10, before.revalidated + 10));
+
+    let mut shown = second(8);
+    shown.counts = RobotCounts { revalidated: 10, ..RobotCounts::default() };
+    state.take(&LabEvent::Robots(Box::new(shown)));
+    let after = state.phases[1].outcomes();
+    assert_eq!((after.hit, after.revalidated), (before.hit, before.revalidated + 10));
 }
