@@ -51,9 +51,9 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
             info.memory_bytes = Some(plan.memory_bytes);
         }
         TargetChoice::Described(description, _) => {
-            info.memory_bytes = Some(plan.memory_bytes);
-            let has_disk = description.capacity.stores.contains(&Store::Disk);
-            info.disk_bytes = has_disk.then_some(plan.disk_bytes);
+            let has = |store| description.capacity.stores.contains(&store);
+            info.memory_bytes = has(Store::Memory).then_some(plan.memory_bytes);
+            info.disk_bytes = has(Store::Disk).then_some(plan.disk_bytes);
             info.notes.clone_from(&description.notes);
         }
         TargetChoice::Direct | TargetChoice::Running { .. } => {}

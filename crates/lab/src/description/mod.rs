@@ -269,6 +269,8 @@ pub struct Capacity {
     pub disk_floor_bytes: u64,
     /// Disk is given to it in multiples of this many bytes.
     pub disk_step_bytes: u64,
+    /// What is in memory is on disk too: with a disk store, the disk is all there is room for.
+    pub inclusive: bool,
     /// Disk space is taken when it starts, not when it is needed.
     pub preallocates_disk: bool,
 }
@@ -280,6 +282,7 @@ impl Default for Capacity {
             memory_floor_bytes: 0,
             disk_floor_bytes: 0,
             disk_step_bytes: 1,
+            inclusive: false,
             preallocates_disk: false,
         }
     }
@@ -342,7 +345,8 @@ impl Description {
     /// The bytes that its stores can hold with these capacities.
     pub fn capacity_bytes(&self, memory_bytes: u64, disk_bytes: u64) -> u64 {
         let share = |store, bytes| if self.capacity.stores.contains(&store) { bytes } else { 0 };
-        share(Store::Memory, memory_bytes).saturating_add(share(Store::Disk, disk_bytes))
+        let (memory, disk) = (share(Store::Memory, memory_bytes), share(Store::Disk, disk_bytes));
+        if self.capacity.inclusive && disk > 0 { disk } else { memory.saturating_add(disk) }
     }
 
     /// How long it may take to become ready.
