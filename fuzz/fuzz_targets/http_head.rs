@@ -1,0 +1,30 @@
+//! Heads of requests and replies: any bytes give an answer, more bytes do not change a head that is complete, and what
+//! is found lies within it.
+#![no_main]
+
+use assay_http::cache_control::CacheControl;
+use assay_http::date::parse_date;
+use assay_http::head::{MAX_HEADERS, RequestHead, ResponseHead};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(Some((head, length))) = RequestHead::parse(bytes) {
+        assert!(length <= bytes.len());
+        assert!(!(head.facts.chunked && head.facts.content_length.is_some()));
+        assert!(head.headers().count() <= MAX_HEADERS);
+        let again =
+            RequestHead::parse(&bytes[..length]).ok().flatten().map(|(head, length)| (head.facts, length));
+        assert_eq!(again, Some((head.facts, length)));
+        head.body();
+    }
+    if let Ok(Some((head, length))) = ResponseHead::parse(bytes) {
+        assert!(length <= bytes.len());
+        for field in head.headers() {
+            assert!(!field.name.is_empty() && !field.value.contains(&b'\n'));
+            parse_date(field.value);
+            CacheControl::parse([field.value]);
+        }
+        assert!((100..=999).contains(&head.status));
+        head.body("GET");
+    }
+});
