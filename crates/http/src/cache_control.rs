@@ -62,9 +62,7 @@ impl CacheControl {
     pub fn add(&mut self, value: &[u8]) {
         for member in list(value) {
             match memchr::memchr(b'=', member) {
-                Some(equals) => {
-                    self.directive(trim(&member[..equals]), Some(trim(&member[equals + 1..])))
-                }
+                Some(equals) => self.directive(trim(&member[..equals]), Some(trim(&member[equals + 1..]))),
                 None => self.directive(member, None),
             }
         }
@@ -151,9 +149,8 @@ mod tests {
 
     #[test]
     fn directives_are_found_whatever_their_case_and_spacing() {
-        let found = parsed(
-            " Public ,, MAX-AGE=60,s-maxage = \"30\" , Must-Revalidate, unknown=\"a, no-store\"",
-        );
+        let found =
+            parsed(" Public ,, MAX-AGE=60,s-maxage = \"30\" , Must-Revalidate, unknown=\"a, no-store\"");
         assert!(found.public && found.must_revalidate && !found.no_store);
         assert_eq!((found.max_age_s, found.s_maxage_s), (Some(60), Some(30)));
         assert_eq!(found.shared_lifetime_s(), Some(30));
@@ -171,30 +168,18 @@ mod tests {
         assert_eq!(parsed("max-age=soon").max_age_s, Some(0));
         assert_eq!(parsed("max-age").max_age_s, Some(0));
         assert_eq!(parsed("max-age=-1").max_age_s, Some(0));
-        assert_eq!(
-            parsed("max-age=99999999999999999999999").max_age_s,
-            Some(MAX_DELTA_S)
-        );
-        assert_eq!(
-            parsed("max-stale, max-stale=5").max_stale,
-            Some(MaxStale::Seconds(5))
-        );
+        assert_eq!(parsed("max-age=99999999999999999999999").max_age_s, Some(MAX_DELTA_S));
+        assert_eq!(parsed("max-stale, max-stale=5").max_stale, Some(MaxStale::Seconds(5)));
         assert!(parsed("private=\"set-cookie\"").private);
         assert!(parsed("no-cache=\"set-cookie, x\"").no_cache);
     }
 
     #[test]
     fn request_directives_are_found() {
-        let found = parsed(
-            "only-if-cached, max-stale, min-fresh=10, immutable, proxy-revalidate, no-transform",
-        );
-        assert!(
-            found.only_if_cached && found.immutable && found.proxy_revalidate && found.no_transform
-        );
-        assert_eq!(
-            (found.max_stale, found.min_fresh_s),
-            (Some(MaxStale::Any), Some(10))
-        );
+        let found =
+            parsed("only-if-cached, max-stale, min-fresh=10, immutable, proxy-revalidate, no-transform");
+        assert!(found.only_if_cached && found.immutable && found.proxy_revalidate && found.no_transform);
+        assert_eq!((found.max_stale, found.min_fresh_s), (Some(MaxStale::Any), Some(10)));
         assert_eq!(parsed(""), CacheControl::default());
     }
 

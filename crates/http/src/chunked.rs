@@ -92,11 +92,7 @@ impl Default for Decoder {
 impl Decoder {
     /// At the start of a body.
     pub fn new() -> Self {
-        Self {
-            state: State::SizeStart,
-            left: 0,
-            line: 0,
-        }
+        Self { state: State::SizeStart, left: 0, line: 0 }
     }
 
     /// True once the whole body was read.
@@ -111,9 +107,7 @@ impl Decoder {
         let mut at = 0;
         while at < input.len() && self.state != State::End {
             if self.state == State::Data {
-                let take = usize::try_from(self.left)
-                    .unwrap_or(usize::MAX)
-                    .min(input.len() - at);
+                let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - at);
                 self.left -= take as u64;
                 if self.left == 0 {
                     self.state = State::DataCr;
@@ -123,11 +117,7 @@ impl Decoder {
             self.state = self.step(input[at])?;
             at += 1;
         }
-        let piece = if self.state == State::End {
-            Piece::End
-        } else {
-            Piece::NeedMore
-        };
+        let piece = if self.state == State::End { Piece::End } else { Piece::NeedMore };
         Ok((piece, at))
     }
 
@@ -186,11 +176,7 @@ impl Decoder {
 }
 
 fn line_feed(byte: u8, then: State) -> Result<State, ChunkError> {
-    if byte == b'\n' {
-        Ok(then)
-    } else {
-        Err(ChunkError::BadLineEnd)
-    }
+    if byte == b'\n' { Ok(then) } else { Err(ChunkError::BadLineEnd) }
 }
 
 /// Writes what stands before a chunk of `length` bytes (not 0: that would end the body); returns what to send.
@@ -307,9 +293,6 @@ mod tests {
         assert_eq!(chunk_head(u64::MAX, &mut room), b"ffffffffffffffff\r\n");
         assert_eq!(chunk_head(16, &mut [0; CHUNK_HEAD_BYTES]), b"10\r\n");
         let mut decoder = Decoder::new();
-        assert_eq!(
-            decoder.next(b"FFFFFFFFFFFFFFFF\r\nab"),
-            Ok((Piece::Data(b"ab"), 20))
-        );
+        assert_eq!(decoder.next(b"FFFFFFFFFFFFFFFF\r\nab"), Ok((Piece::Data(b"ab"), 20)));
     }
 }

@@ -71,10 +71,7 @@ pub fn parse_date(text: &[u8]) -> Option<u64> {
     // The fixed form is what is sent today; telling the forms apart by the comma is enough for the others.
     let (date, clock) = match memchr::memchr(b',', text) {
         Some(comma) => {
-            let rest = text
-                .get(comma + 1..)?
-                .strip_prefix(b" ")?
-                .strip_suffix(b" GMT")?;
+            let rest = text.get(comma + 1..)?.strip_prefix(b" ")?.strip_suffix(b" GMT")?;
             let (date, clock) = rest.split_at_checked(rest.len().checked_sub(9)?)?;
             if !is_weekday(&text[..comma], date.contains(&b'-')) {
                 return None;
@@ -99,11 +96,7 @@ fn day_month_year(date: &[u8]) -> Option<Civil> {
         (b' ', b' ', year) if year.len() == 4 => number(year)?,
         (b'-', b'-', year) if year.len() == 2 => {
             let short = number(year)?;
-            if short < 70 {
-                2000 + short
-            } else {
-                1900 + short
-            }
+            if short < 70 { 2000 + short } else { 1900 + short }
         }
         _ => return None,
     };
@@ -116,15 +109,8 @@ fn asctime(text: &[u8]) -> Option<(Civil, &[u8])> {
     if !spaced || !is_weekday(&text[..3], false) {
         return None;
     }
-    let day = if text[8] == b' ' {
-        number(&text[9..10])?
-    } else {
-        number(&text[8..10])?
-    };
-    Some((
-        (number(&text[20..])?, month_number(&text[4..7])?, day),
-        &text[11..19],
-    ))
+    let day = if text[8] == b' ' { number(&text[9..10])? } else { number(&text[8..10])? };
+    Some(((number(&text[20..])?, month_number(&text[4..7])?, day), &text[11..19]))
 }
 
 /// `08:49:37`; a leap second counts as the second before it.
@@ -132,11 +118,7 @@ fn second_of_day(clock: &[u8]) -> Option<u32> {
     if clock.len() != 8 || clock[2] != b':' || clock[5] != b':' {
         return None;
     }
-    let (hour, minute, second) = (
-        number(&clock[..2])?,
-        number(&clock[3..5])?,
-        number(&clock[6..])?,
-    );
+    let (hour, minute, second) = (number(&clock[..2])?, number(&clock[3..5])?, number(&clock[6..])?);
     (hour < 24 && minute < 60 && second <= 60).then(|| hour * 3600 + minute * 60 + second.min(59))
 }
 
@@ -149,47 +131,24 @@ fn number(digits: &[u8]) -> Option<u32> {
 }
 
 fn month_number(name: &[u8]) -> Option<u32> {
-    MONTHS
-        .chunks(3)
-        .zip(1..)
-        .find(|(month, _)| *month == name)
-        .map(|(_, number)| number)
+    MONTHS.chunks(3).zip(1..).find(|(month, _)| *month == name).map(|(_, number)| number)
 }
 
 /// Which weekday it says is not compared with the date: senders are known to get it wrong, and it adds nothing.
 fn is_weekday(name: &[u8], long: bool) -> bool {
-    const LONG: [&str; 7] = [
-        "Thursday",
-        "Friday",
-        "Saturday",
-        "Sunday",
-        "Monday",
-        "Tuesday",
-        "Wednesday",
-    ];
-    LONG.iter().any(|day| {
-        if long {
-            day.as_bytes() == name
-        } else {
-            &day.as_bytes()[..3] == name
-        }
-    })
+    const LONG: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+    LONG.iter().any(|day| if long { day.as_bytes() == name } else { &day.as_bytes()[..3] == name })
 }
 
 /// Days since 1970-01-01 to (year, month, day). Years are counted from March, so that the leap day comes last.
 fn civil_from_days(days: u64) -> Civil {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     (year as u32, month as u32, day as u32)
 }
@@ -197,20 +156,7 @@ fn civil_from_days(days: u64) -> Civil {
 /// The way back; none when there is no such day.
 fn days_from_civil(year: u32, month: u32, day: u32) -> Option<i64> {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let month_days = [
-        31,
-        if leap { 29 } else { 28 },
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
+    let month_days = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     if day == 0 || day > *month_days.get(month.checked_sub(1)? as usize)? {
         return None;
     }
@@ -237,11 +183,9 @@ mod tests {
 
     #[test]
     fn all_three_forms_name_the_same_instant() {
-        for text in [
-            "Sun, 06 Nov 1994 08:49:37 GMT",
-            "Sunday, 06-Nov-94 08:49:37 GMT",
-            "Sun Nov  6 08:49:37 1994",
-        ] {
+        for text in
+            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
+        {
             assert_eq!(parse_date(text.as_bytes()), Some(784_111_777), "{text}");
         }
         assert_eq!(parse_date(b"Wed Nov 16 08:49:37 1994"), Some(784_975_777));

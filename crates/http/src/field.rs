@@ -41,10 +41,7 @@ impl<'b> Iterator for Fields<'b> {
         let (name, after) = (&self.rest[..colon], &self.rest[colon + 1..]);
         let end = memchr(b'\n', after).unwrap_or(after.len());
         self.rest = &after[(end + 1).min(after.len())..];
-        Some(Field {
-            name,
-            value: trim(&after[..end]),
-        })
+        Some(Field { name, value: trim(&after[..end]) })
     }
 }
 
@@ -138,14 +135,7 @@ mod tests {
     fn a_decimal_number_is_digits_only_and_fits() {
         assert_eq!(decimal(b"0012"), Some(12));
         assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
-        for bad in [
-            &b""[..],
-            b"+1",
-            b"1 ",
-            b"-1",
-            b"0x1",
-            b"18446744073709551616",
-        ] {
+        for bad in [&b""[..], b"+1", b"1 ", b"-1", b"0x1", b"18446744073709551616"] {
             assert_eq!(decimal(bad), None, "{bad:?}");
         }
     }

@@ -56,25 +56,18 @@ mod tests {
     use super::*;
 
     fn request(text: &str) -> (BodyFraming, bool) {
-        let (head, _) = RequestHead::parse(text.as_bytes())
-            .expect("is HTTP")
-            .expect("is complete");
+        let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         (head.body(), head.persists())
     }
 
     fn reply(method: &str, text: &str) -> (BodyFraming, bool) {
-        let (head, _) = ResponseHead::parse(text.as_bytes())
-            .expect("is HTTP")
-            .expect("is complete");
+        let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         (head.body(method), head.persists(method))
     }
 
     #[test]
     fn a_request_without_length_has_no_body() {
-        assert_eq!(
-            request("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
-            (BodyFraming::None, true)
-        );
+        assert_eq!(request("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), (BodyFraming::None, true));
         let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\n";
         assert_eq!(request(post), (BodyFraming::Length(3), false));
         let chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n";
@@ -101,10 +94,7 @@ mod tests {
 
     #[test]
     fn a_reply_without_length_ends_with_its_connection() {
-        assert_eq!(
-            reply("GET", "HTTP/1.1 200 OK\r\n\r\n"),
-            (BodyFraming::UntilClose, false)
-        );
+        assert_eq!(reply("GET", "HTTP/1.1 200 OK\r\n\r\n"), (BodyFraming::UntilClose, false));
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert_eq!(reply("GET", chunked), (BodyFraming::Chunked, true));
     }

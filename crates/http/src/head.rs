@@ -116,9 +116,7 @@ impl<'b> RequestHead<'b> {
     pub fn parse(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut raw = httparse::Request::new(&mut []);
-        let status = raw
-            .parse_with_uninit_headers(buf, &mut slots)
-            .map_err(refusal)?;
+        let status = raw.parse_with_uninit_headers(buf, &mut slots).map_err(refusal)?;
         let Some(length) = complete_length(buf, status)? else {
             return Ok(None);
         };
@@ -144,17 +142,7 @@ impl<'b> RequestHead<'b> {
             return Err(HeadError::BadHost);
         }
         expect_continue &= facts.version == Version::Http11;
-        Ok(Some((
-            Self {
-                method,
-                target,
-                host,
-                expect_continue,
-                facts,
-                block: block(buf, length),
-            },
-            length,
-        )))
+        Ok(Some((Self { method, target, host, expect_continue, facts, block: block(buf, length) }, length)))
     }
 
     /// The value of the first field of this name, whatever the case.
@@ -179,8 +167,8 @@ impl<'b> ResponseHead<'b> {
         let Some(length) = complete_length(buf, status)? else {
             return Ok(None);
         };
-        let Some(status) = raw.code else {
-            return Err(HeadError::Syntax("no status code"));
+        let Some(status) = raw.code.filter(|code| *code >= 100) else {
+            return Err(HeadError::Syntax("the status code is not 100 to 999"));
         };
         let mut facts = Facts::new(raw.version);
         for header in raw.headers.iter() {
@@ -188,15 +176,7 @@ impl<'b> ResponseHead<'b> {
         }
         facts.check()?;
         let reason = raw.reason.unwrap_or("");
-        Ok(Some((
-            Self {
-                status,
-                reason,
-                facts,
-                block: block(buf, length),
-            },
-            length,
-        )))
+        Ok(Some((Self { status, reason, facts, block: block(buf, length) }, length)))
     }
 
     /// The value of the first field of this name, whatever the case.
@@ -212,18 +192,8 @@ impl<'b> ResponseHead<'b> {
 
 impl Facts {
     fn new(minor: Option<u8>) -> Self {
-        let version = if minor == Some(1) {
-            Version::Http11
-        } else {
-            Version::Http10
-        };
-        Self {
-            version,
-            content_length: None,
-            chunked: false,
-            close: false,
-            keep_alive: false,
-        }
+        let version = if minor == Some(1) { Version::Http11 } else { Version::Http10 };
+        Self { version, content_length: None, chunked: false, close: false, keep_alive: false }
     }
 
     /// Whether the sender of this message lets the connection live on after it (RFC 9112, 9.3).
@@ -241,12 +211,9 @@ impl Facts {
                 self.close |= list_has(header.value, "close");
                 self.keep_alive |= list_has(header.value, "keep-alive");
             }
-            14 if header.name.eq_ignore_ascii_case("content-length") => {
-                self.take_length(header.value)?
-            }
+            14 if header.name.eq_ignore_ascii_case("content-length") => self.take_length(header.value)?,
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                let alone =
-                    !self.chunked && header.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
+                let alone = !self.chunked && header.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
                 if !alone {
                     return Err(HeadError::BadTransferEncoding);
                 }
@@ -283,10 +250,7 @@ impl Facts {
 }
 
 /// The length of a complete head; none when more bytes are needed and may come.
-fn complete_length(
-    buf: &[u8],
-    status: httparse::Status<usize>,
-) -> Result<Option<usize>, HeadError> {
+fn complete_length(buf: &[u8], status: httparse::Status<usize>) -> Result<Option<usize>, HeadError> {
     match status {
         httparse::Status::Complete(length) if length <= MAX_HEAD_BYTES => Ok(Some(length)),
         httparse::Status::Partial if buf.len() < MAX_HEAD_BYTES => Ok(None),
@@ -297,27 +261,20 @@ fn complete_length(
 /// The field lines of a complete head.
 fn block(buf: &[u8], length: usize) -> &[u8] {
     // Empty lines before the start line are allowed, and skipped by the parser too.
-    let begin = buf
-        .iter()
-        .position(|b| !matches!(b, b'\r' | b'\n'))
-        .unwrap_or(0);
+    let begin = buf.iter().position(|b| !matches!(b, b'\r' | b'\n')).unwrap_or(0);
     let start_line = memchr(b'\n', &buf[begin..length]).map_or(length, |at| begin + at + 1);
     &buf[start_line..length]
 }
 
 fn first<'b>(mut fields: Fields<'b>, name: &str) -> Option<&'b [u8]> {
-    fields
-        .find(|field: &Field<'_>| field.is(name))
-        .map(|field| field.value)
+    fields.find(|field: &Field<'_>| field.is(name)).map(|field| field.value)
 }
 
 fn refusal(error: httparse::Error) -> HeadError {
     match error {
         httparse::Error::TooManyHeaders => HeadError::TooManyHeaders,
         httparse::Error::Version => HeadError::Version,
-        httparse::Error::HeaderName => {
-            HeadError::Syntax("a field name has a character that it may not have")
-        }
+        httparse::Error::HeaderName => HeadError::Syntax("a field name has a character that it may not have"),
         httparse::Error::HeaderValue => HeadError::Syntax("a field value has a control character"),
         httparse::Error::NewLine => HeadError::Syntax("a line does not end as it must"),
         httparse::Error::Status => HeadError::Syntax("the status line is broken"),
@@ -344,10 +301,7 @@ mod tests {
         let text = "GET http://a:1/x HTTP/1.1\r\nHost: a:1\r\nX-Assay:  1-2 \r\nExpect: 100-Continue\r\n\
                     Connection: close\r\n\r\nrest";
         let (head, length) = request(text).unwrap().unwrap();
-        assert_eq!(
-            (head.method, head.target, head.facts.version),
-            ("GET", "http://a:1/x", Version::Http11)
-        );
+        assert_eq!((head.method, head.target, head.facts.version), ("GET", "http://a:1/x", Version::Http11));
         assert_eq!(length, text.len() - 4);
         assert_eq!(head.host, Some(&b"a:1"[..]));
         assert_eq!(head.header("x-assay"), Some(&b"1-2"[..]));
@@ -365,53 +319,25 @@ mod tests {
 
     #[test]
     fn a_reply_gives_its_status_and_its_facts() {
-        let text =
-            b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\n";
+        let text = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\n";
         let (head, length) = ResponseHead::parse(text).unwrap().unwrap();
-        assert_eq!(
-            (head.status, head.reason, length),
-            (304, "Not Modified", text.len())
-        );
+        assert_eq!((head.status, head.reason, length), (304, "Not Modified", text.len()));
         assert_eq!(head.facts.content_length, Some(5));
-        let bare = ResponseHead::parse(b"HTTP/1.0 200\r\n\r\n")
-            .unwrap()
-            .unwrap()
-            .0;
+        assert!(matches!(ResponseHead::parse(b"HTTP/1.1 099 No\r\n\r\n"), Err(HeadError::Syntax(_))));
+        let bare = ResponseHead::parse(b"HTTP/1.0 200\r\n\r\n").unwrap().unwrap().0;
         assert_eq!((bare.status, bare.facts.version), (200, Version::Http10));
     }
 
     #[test]
     fn heads_that_two_parties_could_read_differently_are_refused() {
-        let with = |fields: &str| {
-            request_error(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n"))
-        };
-        assert_eq!(
-            with("Content-Length: 1\r\nTransfer-Encoding: chunked"),
-            Some(HeadError::LengthAndCoding)
-        );
-        assert_eq!(
-            with("Content-Length: 1\r\nContent-Length: 2"),
-            Some(HeadError::ConflictingContentLength)
-        );
-        assert_eq!(
-            with("Content-Length: 1, 2"),
-            Some(HeadError::ConflictingContentLength)
-        );
+        let with = |fields: &str| request_error(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n"));
+        assert_eq!(with("Content-Length: 1\r\nTransfer-Encoding: chunked"), Some(HeadError::LengthAndCoding));
+        assert_eq!(with("Content-Length: 1\r\nContent-Length: 2"), Some(HeadError::ConflictingContentLength));
+        assert_eq!(with("Content-Length: 1, 2"), Some(HeadError::ConflictingContentLength));
         for bad in ["", "+1", "1x", "0x10", "-1", "1 1", "18446744073709551616"] {
-            assert_eq!(
-                with(&format!("Content-Length: {bad}")),
-                Some(HeadError::BadContentLength),
-                "{bad}"
-            );
+            assert_eq!(with(&format!("Content-Length: {bad}")), Some(HeadError::BadContentLength), "{bad}");
         }
-        for bad in [
-            "gzip",
-            "chunked, chunked",
-            "gzip, chunked",
-            "xchunked",
-            "identity",
-            "\"chunked\"",
-        ] {
+        for bad in ["gzip", "chunked, chunked", "gzip, chunked", "xchunked", "identity", "\"chunked\""] {
             assert_eq!(
                 with(&format!("Transfer-Encoding: {bad}")),
                 Some(HeadError::BadTransferEncoding),
@@ -419,22 +345,10 @@ mod tests {
             );
         }
         assert_eq!(with("Host: b"), Some(HeadError::BadHost));
-        assert!(
-            matches!(with("A: b\r\n c"), Some(HeadError::Syntax(_))),
-            "folded line"
-        );
-        assert!(
-            matches!(with("A : b"), Some(HeadError::Syntax(_))),
-            "white space before the colon"
-        );
-        assert!(
-            matches!(with("A: b\0c"), Some(HeadError::Syntax(_))),
-            "control character"
-        );
-        assert!(
-            matches!(with("A: b\rc"), Some(HeadError::Syntax(_))),
-            "bare CR"
-        );
+        assert!(matches!(with("A: b\r\n c"), Some(HeadError::Syntax(_))), "folded line");
+        assert!(matches!(with("A : b"), Some(HeadError::Syntax(_))), "white space before the colon");
+        assert!(matches!(with("A: b\0c"), Some(HeadError::Syntax(_))), "control character");
+        assert!(matches!(with("A: b\rc"), Some(HeadError::Syntax(_))), "bare CR");
         assert!(matches!(with(": b"), Some(HeadError::Syntax(_))), "no name");
         assert_eq!(with("Content-Length: 1, 1"), None);
         assert_eq!(with("Transfer-Encoding: CHUNKED"), None);
@@ -442,15 +356,9 @@ mod tests {
 
     #[test]
     fn versions_and_hosts_must_be_right() {
-        assert_eq!(
-            request_error("GET / HTTP/1.1\r\n\r\n"),
-            Some(HeadError::BadHost)
-        );
+        assert_eq!(request_error("GET / HTTP/1.1\r\n\r\n"), Some(HeadError::BadHost));
         assert_eq!(request_error("GET / HTTP/1.0\r\n\r\n"), None);
-        assert_eq!(
-            request_error("GET / HTTP/2.0\r\nHost: a\r\n\r\n"),
-            Some(HeadError::Version)
-        );
+        assert_eq!(request_error("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), Some(HeadError::Version));
         let coded = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert_eq!(request_error(coded), Some(HeadError::BadTransferEncoding));
     }
@@ -462,10 +370,7 @@ mod tests {
         assert_eq!(request_error(&text), Some(HeadError::TooManyHeaders));
         let long = format!("GET /{} HTTP/1.0\r\n\r\n", "x".repeat(MAX_HEAD_BYTES));
         assert_eq!(request_error(&long), Some(HeadError::TooLong));
-        assert_eq!(
-            request_error(&long[..MAX_HEAD_BYTES]),
-            Some(HeadError::TooLong)
-        );
+        assert_eq!(request_error(&long[..MAX_HEAD_BYTES]), Some(HeadError::TooLong));
         assert!(request(&long[..MAX_HEAD_BYTES - 1]).unwrap().is_none());
     }
 

@@ -5,7 +5,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -13,7 +12,8 @@ use assay_http::chunked::{Decoder, Piece};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead};
 use assay_workload::model::OriginIndex;
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
 use super::answer::{Answer, Sending};
@@ -156,16 +156,11 @@ impl Connection {
         }
         let local = Rc::clone(&self.local);
         let mut input = local.input.borrow_mut();
-        let mut buffer = ReadBuf::new(&mut input);
-        // A short read tells tokio that there is no more, which saves the call that would find nothing.
-        if let Err(error) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
+        let bytes = match ready!(poll_read(&self.stream, context, &mut input)) {
+            Ok(length) if length > 0 => &input[..length],
             // A client that is done may reset an idle connection as well as close it.
-            return Poll::Ready(self.end().map_err(|_| error));
-        }
-        let bytes = buffer.filled();
-        if bytes.is_empty() {
-            return Poll::Ready(self.end());
-        }
+            _ => return Poll::Ready(self.end()),
+        };
         self.read_ns = monotonic_ns();
         if self.pending.is_empty() {
             let (used, step) = self.advance(bytes);
@@ -311,8 +306,8 @@ impl Connection {
         let local = Rc::clone(&self.local);
         let mut output = local.output.borrow_mut();
         output.clear();
-        let made_ns = monotonic_ns();
-        let answer = Answer::write(&local, ask, made_ns, self.uses_left > 0, &mut output);
+        // When it was read, or when its think time ended: a moment ago.
+        let answer = Answer::write(&local, ask, self.read_ns, self.uses_left > 0, &mut output);
         self.reply(answer, &output)
     }
 
@@ -400,9 +395,7 @@ impl Connection {
                     return Poll::Ready(());
                 }
                 let mut input = self.local.input.borrow_mut();
-                let mut buffer = ReadBuf::new(&mut input);
-                let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
-                if read.is_err() || buffer.filled().is_empty() {
+                if !ready!(poll_read(&self.stream, context, &mut input)).is_ok_and(|length| length > 0) {
                     return Poll::Ready(());
                 }
             }
@@ -413,6 +406,30 @@ impl Connection {
     fn cancel_idle(&mut self) {
         if let Some((_, ticket)) = self.idle.take() {
             self.local.timer.cancel(ticket);
+        }
+    }
+}
+
+/// Reads once. The system is called directly, as for writing ([`Outgoing::try_write`]).
+///
+/// [`Outgoing::try_write`]: super::reply::Outgoing::try_write
+fn poll_read(stream: &TcpStream, context: &mut Context<'_>, input: &mut [u8]) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(stream.poll_read_ready(context))?;
+        let mut short = None;
+        let read = stream.try_io(Interest::READABLE, || {
+            let (length, _) = recv(stream, &mut *input, RecvFlags::empty())?;
+            if 0 < length && length < input.len() {
+                // There is no more now: told so, tokio saves us the call that would find nothing.
+                short = Some(length);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(length)
+        });
+        match (read, short) {
+            (_, Some(length)) => return Poll::Ready(Ok(length)),
+            (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {}
+            (read, None) => return Poll::Ready(read),
         }
     }
 }

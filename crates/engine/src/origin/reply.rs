@@ -55,11 +55,12 @@ pub struct ObjectHead<'a> {
     pub mark: ReplyMark,
 }
 
-/// Writers of the dates that replies carry: the current one, and any.
+/// Writers of the dates that replies carry. Each remembers the last one it wrote.
 #[derive(Debug, Default)]
 pub struct DateWriters {
     now: DateCache,
-    other: DateCache,
+    last_modified: DateCache,
+    expires: DateCache,
 }
 
 impl ObjectHead<'_> {
@@ -70,10 +71,10 @@ impl ObjectHead<'_> {
         date(out, b"Date: ", dates.now.at(self.now_s));
         if self.cachable {
             if let Some(last_modified_s) = self.dates.last_modified_s {
-                date(out, b"Last-Modified: ", dates.other.at(last_modified_s));
+                date(out, b"Last-Modified: ", dates.last_modified.at(last_modified_s));
             }
             if let Some(expires_s) = self.dates.expires_s {
-                date(out, b"Expires: ", dates.other.at(expires_s));
+                date(out, b"Expires: ", dates.expires.at(expires_s));
             }
             out.extend_from_slice(b"Cache-Control: public\r\n");
         } else {
