@@ -16,6 +16,8 @@ pub struct Origin {
     pub authority: String,
     /// The host of that.
     pub host: String,
+    /// A regular expression for the `Host` of its requests, with a default port or without.
+    pub pattern: String,
     /// Its real address.
     pub ip: String,
     /// Its real port.
@@ -59,10 +61,24 @@ impl Origin {
             name: format!("o{index}"),
             authority: authority.to_owned(),
             host: host.to_owned(),
+            pattern: pattern(authority),
             ip: address.ip().to_string(),
             port: address.port(),
         }
     }
+}
+
+/// Proxies may drop a default port from `Host`; a pattern takes both spellings.
+fn pattern(authority: &str) -> String {
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, "80")) => (host, "(:80)?".to_owned()),
+        Some((host, port)) if !port.contains(']') => (host, format!(":{port}")),
+        _ => (authority, "(:80)?".to_owned()),
+    };
+    let special = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+    let escaped: String =
+        host.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect();
+    format!("^{escaped}{port}$")
 }
 
 impl Settings {
@@ -92,7 +108,7 @@ impl Settings {
             .iter()
             .map(|o| {
                 context! {
-                    name => &o.name, authority => &o.authority, host => &o.host, ip => &o.ip, port => o.port
+                    name => &o.name, authority => &o.authority, host => &o.host, pattern => &o.pattern, ip => &o.ip, port => o.port
                 }
             })
             .collect();
@@ -161,6 +177,14 @@ mod tests {
         let settings = Settings::sample(Mode::Reverse, true, 0);
         let command = ["p", "{% if disk.bytes %}-s{% endif %}", "x"].map(String::from);
         assert_eq!(settings.fill_command(&command).unwrap(), ["p", "x"]);
+    }
+
+    #[test]
+    fn a_pattern_takes_hosts_with_and_without_the_default_port() {
+        assert_eq!(pattern("192.168.0.2:9000"), r"^192\.168\.0\.2:9000$");
+        assert_eq!(pattern("10.1.0.1:80"), r"^10\.1\.0\.1(:80)?$");
+        assert_eq!(pattern("www.a-b.example"), r"^www\.a-b\.example(:80)?$");
+        assert_eq!(pattern("[::1]"), r"^\[\:\:1\](:80)?$");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use assay_lab::process::find_program;
 use assay_lab::real::{Choice, RealProxy};
 
 use crate::behaviour::Bench;
-use crate::origin::Origin;
+use crate::origin::{Origin, ask};
 
 /// The authority that requests name; not where the origin is.
 pub const AUTHORITY: &str = "192.168.0.2:9000";
@@ -37,12 +37,18 @@ pub fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-pub fn choice(description: Description, mode: Mode, origin: &Origin, keep: &Path) -> Choice {
+/// The authority of a second origin, with the default port, which proxies may drop.
+const SECOND_AUTHORITY: &str = "10.1.0.2:80";
+
+fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Path) -> Choice {
     Choice {
         description,
         mode,
         listen: free_address(),
-        origins: vec![NamedOrigin::new(0, AUTHORITY, origin.address)],
+        origins: vec![
+            NamedOrigin::new(0, AUTHORITY, origins[0].address),
+            NamedOrigin::new(1, SECOND_AUTHORITY, origins[1].address),
+        ],
         memory_bytes: 64 << 20,
         disk_bytes: 64 << 20,
         cpus: Vec::new(),
@@ -70,17 +76,22 @@ fn left_behind(pids: &[u32]) -> Vec<u32> {
 /// Everything that a description promises, on one instance.
 async fn keeps_its_promises(name: &str, mode: Mode) {
     let Some(description) = installed(name) else { return };
-    let (keep, origin) = (tempfile::tempdir().unwrap(), Origin::start().await);
+    let (origin, second) = (Origin::start().await, Origin::start().await);
+    let keep = tempfile::tempdir().unwrap();
     // A run directory may be where the proxy's user cannot look.
     std::fs::set_permissions(keep.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let declared = description.behaviour;
-    let choice = choice(description, mode, &origin, keep.path());
+    let choice = choice(description, mode, [&origin, &second], keep.path());
     let (listen, files) = (choice.listen, choice.description.files[0].path.clone());
     let mut proxy = RealProxy::start(choice).await.unwrap();
     proxy.wait_ready().await.unwrap();
     let mut reader = proxy.counter_reader();
     let bench = Bench { listen, mode, origin };
     bench.does_what_is_declared(declared).await;
+    if mode == Mode::Reverse {
+        assert_eq!(ask(listen, "GET", "/second", SECOND_AUTHORITY, "").await.0, 200);
+        assert_eq!((second.asked("/second").len(), bench.origin.asked("/second").len()), (1, 0));
+    }
     let mut counters = reader.read().await.unwrap();
     let pids = proxy.pids();
     assert_eq!(proxy.died(), None);
