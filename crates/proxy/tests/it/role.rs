@@ -33,7 +33,7 @@ fn more_than_one_thread_is_refused() {
     });
 }
 
-/// Not a test of its own: the process that the tests below start is this binary, told to run nothing but this.
+/// Not a test of its own: the tests below start this binary again, told to run nothing but this.
 #[test]
 fn child() {
     if let Ok(text) = std::env::var("ASSAY_PROXY_TEST_SPEC") {
