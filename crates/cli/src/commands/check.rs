@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_workload::model::{Phase, Ramp};
+use assay_workload::model::{Phase, Ramp, Workload};
 use assay_workload::{PhaseSpan, Timeline};
 use clap::Args;
 use serde::Serialize;
@@ -67,6 +67,8 @@ struct Document<'a> {
     phases: Vec<PhaseDocument<'a>>,
     explained: &'a [String],
     warnings: &'a [String],
+    /// The workload as compiled (and rehearsed): what the run directory keeps as `workload.json`.
+    compiled: &'a Workload,
 }
 
 /// One phase as JSON; what cannot be known before the run is null.
@@ -119,6 +121,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared) -> Document<'a> {
         phases: prepared.timeline.phases().iter().map(phase).collect(),
         explained: &prepared.explained,
         warnings: &prepared.warnings,
+        compiled: &prepared.workload,
     }
 }
 
