@@ -32,10 +32,7 @@ pub fn choose(args: &RunArgs) -> Result<TargetChoice, Failure> {
 
 /// A proxy that the lab starts.
 fn described(name: &str, mode: Option<Mode>, args: &RunArgs) -> Result<TargetChoice, Failure> {
-    let description = assay_lab::find(name, &args.proxy_dir).map_err(|error| {
-        Failure::usage(error)
-            .hint("`assay proxies` lists those that can be named; HOST:PORT is one that runs already")
-    })?;
+    let description = assay_lab::find(name, &args.proxy_dir).map_err(Failure::usage)?;
     let first = description.modes.first().copied().unwrap_or_default();
     let mode = mode.unwrap_or(first);
     if !description.modes.contains(&mode) {

@@ -35,8 +35,8 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         .map_err(Failure::failed)?;
     let outcome = match runtime.block_on(watched(plan, Style::choose(args.no_live)))? {
         Ended::Run(outcome) => outcome,
-        Ended::QuitAtOnce => {
-            output::eprint("quit at once: there is no report\n");
+        Ended::Early(words) => {
+            output::eprint(&format!("{words}\n"));
             return Ok(Exit::Interrupted);
         }
     };
@@ -57,8 +57,8 @@ fn finish(args: &RunArgs, outcome: &RunOutcome) -> Result<Exit, Failure> {
 /// How a run that began came to its end.
 enum Ended {
     Run(RunOutcome),
-    /// By a second Ctrl-C.
-    QuitAtOnce,
+    /// By the user, and there is nothing to report; why, in words.
+    Early(String),
 }
 
 /// Runs a plan with its live view; Ctrl-C once ends it well, twice at once.
@@ -76,7 +76,7 @@ async fn watched(plan: RunPlan, style: Style) -> Result<Ended, Failure> {
             result = &mut both => return result.map(Ended::Run).or_else(ended_badly),
             () = interrupts.next() => {
                 if asked_before {
-                    return Ok(Ended::QuitAtOnce);
+                    return Ok(Ended::Early("quit at once; `assay report` reads what is in the run directory".into()));
                 }
                 asked_before = true;
                 // Nobody listens any more when the run has just ended; then there is nothing to stop.
@@ -88,7 +88,7 @@ async fn watched(plan: RunPlan, style: Style) -> Result<Ended, Failure> {
 
 fn ended_badly(error: LabError) -> Result<Ended, Failure> {
     match error {
-        LabError::Interrupted => Ok(Ended::QuitAtOnce),
+        LabError::Interrupted => Ok(Ended::Early(error.to_string())),
         error if error.before_start() => Err(Failure::usage(error)),
         error => Err(Failure::failed(error)),
     }

@@ -106,14 +106,14 @@ fn drawn(state: &State, width: u16, height: u16) -> String {
     (0..height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
 }
 
-/// Compares with the kept screen; `ASSAY_UPDATE_GOLDEN=1` keeps the new one.
+/// Compares with the kept screen; `UPDATE_GOLDEN=1` keeps the new one.
 fn assert_golden(name: &str, seen: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/live/golden").join(name);
-    if std::env::var_os("ASSAY_UPDATE_GOLDEN").is_some() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, seen).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == seen, "{name} differs; ASSAY_UPDATE_GOLDEN=1 keeps it. Seen:\n{seen}\nKept:\n{kept}");
+    assert!(kept == seen, "{name} differs; UPDATE_GOLDEN=1 keeps it. Seen:\n{seen}\nKept:\n{kept}");
 }
 
 #[test]

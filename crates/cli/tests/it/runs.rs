@@ -206,6 +206,22 @@ fn an_interrupt_leaves_a_partial_report() {
 }
 
 #[test]
+fn a_second_interrupt_quits_and_what_was_recorded_can_still_be_read() {
+    let assay = Assay::new();
+    let mut child = long_demo(&assay);
+    let stderr = child.stderr.take().expect("piped");
+    let mut lines = BufReader::new(stderr).lines();
+    wait_for(&mut lines, "0:02");
+    send(&child, libc::SIGINT);
+    wait_for(&mut lines, "stopping");
+    send(&child, libc::SIGINT);
+    lines.for_each(drop);
+    assert_eq!(child.wait().expect("ends").code(), Some(105));
+    assert_nothing_left(&assay.path("long"));
+    assay.run(&["report", "long"]).exits(0);
+}
+
+#[test]
 fn a_command_that_is_killed_leaves_no_process_behind() {
     let assay = Assay::new();
     let mut child = long_demo(&assay);
