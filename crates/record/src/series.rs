@@ -169,11 +169,7 @@ impl Series {
         }
         series.read_classes(&open(&columns::CLASSES)?)?;
         series.read_errors(&open(&columns::ERRORS)?)?;
-        let buckets = dir.path().join(columns::HISTOGRAMS.file);
-        series.read_histograms(
-            &open(&columns::TIMES)?,
-            &Table::read(&buckets, &["histogram", "low_us", "count"])?,
-        )?;
+        series.read_histograms(&open(&columns::TIMES)?, &dir.path().join(columns::HISTOGRAMS.file))?;
         series.read_host(&open(&columns::HOST)?)?;
         series.read_proxy(&open(&columns::PROXY)?)?;
         series.examples = read_examples(&dir.examples_path())?;
@@ -215,23 +211,33 @@ impl Series {
         Ok(())
     }
 
-    fn read_histograms(&mut self, heads: &Table, buckets: &Table) -> Result<(), RunDirError> {
-        let mut bucket = 0;
+    /// Both tables are in the order of the histograms' numbers; the buckets are read as they are needed,
+    /// because they are most of what a run leaves.
+    fn read_histograms(&mut self, heads: &Table, buckets: &Path) -> Result<(), RunDirError> {
         for row in 0..heads.rows() {
-            let id = heads.uint("histogram", row)?;
-            let mut histogram = SparseHistogram {
-                sum_us: heads.uint("sum_us", row)?,
-                max_us: heads.uint("max_us", row)?,
-                buckets: Vec::new(),
-            };
-            // Both tables are written in the order of the histograms' numbers.
-            while bucket < buckets.rows() && buckets.uint("histogram", bucket)? == id {
-                histogram.buckets.push((buckets.uint("low_us", bucket)?, buckets.uint("count", bucket)?));
-                bucket += 1;
-            }
-            *self.histogram_of(heads, row)? = histogram;
+            let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
+            *self.histogram_of(heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
         }
-        Ok(())
+        let mut head = 0;
+        Table::read_in_groups(buckets, &["histogram", "low_us", "count"], |group| {
+            let mut row = 0;
+            while row < group.rows() {
+                let number = group.uint("histogram", row)?;
+                while head < heads.rows() && heads.uint("histogram", head)? != number {
+                    head += 1;
+                }
+                if head == heads.rows() {
+                    return Err(group.unknown("histogram", &number.to_string()));
+                }
+                let histogram = self.histogram_of(heads, head)?;
+                while row < group.rows() && group.uint("histogram", row)? == number {
+                    histogram.buckets.push((group.uint("low_us", row)?, group.uint("count", row)?));
+                    row += 1;
+                }
+                histogram.buckets.shrink_to_fit();
+            }
+            Ok(())
+        })
     }
 
     fn histogram_of(&mut self, table: &Table, row: usize) -> Result<&mut SparseHistogram, RunDirError> {
@@ -517,5 +523,51 @@ impl Tables {
 impl Owner {
     fn cells(self) -> [Cell<'static>; 3] {
         [Cell::Uint(self.interval), Cell::Uint(self.start_ms), Cell::Uint(self.phase.into())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The recipe of the reference page, by hand.
+    #[test]
+    fn percentiles_can_be_computed_from_the_buckets_alone() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(&tmp.path().join("run")).unwrap();
+        let mut writer = SeriesWriter::create(&dir).unwrap();
+        let mut merged = Histogram::new();
+        for second in 0..3u64 {
+            let mut histogram = Histogram::new();
+            (0..2000).for_each(|value| histogram.record(value * value * (second + 1)));
+            merged.merge(&histogram);
+            let mut interval = RobotInterval { start_ms: second * 1000, ..RobotInterval::default() };
+            interval.miss.response = histogram.to_sparse();
+            writer.robots(&interval).unwrap();
+        }
+        writer.finish().unwrap();
+
+        let table = |spec: &TableSpec| Table::read(&dir.path().join(spec.file), &spec.names()).unwrap();
+        let (heads, buckets) = (table(&columns::TIMES), table(&columns::HISTOGRAMS));
+        let max_us = (0..heads.rows()).map(|row| heads.uint("max_us", row).unwrap()).max().unwrap();
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for row in 0..buckets.rows() {
+            assert_eq!(buckets.text("metric", row).unwrap(), "response");
+            let high_us = buckets.uint("high_us", row).unwrap();
+            *counts.entry(high_us).or_default() += buckets.uint("count", row).unwrap();
+        }
+        let total: u64 = counts.values().sum();
+        for quantile in [0.5, 0.9, 0.99, 1.0] {
+            let mut upto = 0;
+            let reached = counts.iter().find(|(_, count)| {
+                upto += **count;
+                upto as f64 >= quantile * total as f64
+            });
+            assert_eq!(
+                reached.map(|(high_us, _)| (*high_us).min(max_us)),
+                merged.quantile_us(quantile),
+                "{quantile}"
+            );
+        }
     }
 }

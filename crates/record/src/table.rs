@@ -118,7 +118,7 @@ impl<'a> Cell<'a> {
 enum Buffer {
     Int(Vec<i64>),
     Float(Vec<f64>),
-    /// Values repeat a lot: each distinct text is kept once per row group.
+    /// Values repeat a lot, mostly one right after the other: each distinct text is kept once per row group.
     Text(Vec<ByteArray>, HashMap<String, ByteArray>),
     Bool(Vec<bool>),
 }
@@ -155,7 +155,8 @@ impl ColumnBuffer {
             (Buffer::Float(values), Cell::Float(value)) => values.push(value),
             (Buffer::Bool(values), Cell::Bool(value)) => values.push(value),
             (Buffer::Text(values, seen), Cell::Text(text)) => {
-                let known = seen.get(text).cloned();
+                let last = values.last().filter(|last| last.data() == text.as_bytes());
+                let known = last.or_else(|| seen.get(text)).cloned();
                 values.push(known.unwrap_or_else(|| {
                     let bytes = ByteArray::from(text);
                     seen.insert(text.to_owned(), bytes.clone());
@@ -305,19 +306,35 @@ pub(crate) struct Table {
 impl Table {
     /// Reads the columns called `names`; a column that the file does not have is left out.
     pub(crate) fn read(path: &Path, names: &[&str]) -> Result<Self, RunDirError> {
-        let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
-        let bad = |source: ParquetError| RunDirError::columns(path, source.to_string());
-        let reader = SerializedFileReader::new(file).map_err(bad)?;
-        let mut table = Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new() };
-        for index in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(index).map_err(bad)?;
-            table.rows += group.metadata().num_rows().max(0).unsigned_abs() as usize;
-            table.read_group(group.as_ref(), names).map_err(bad)?;
-        }
+        let mut table = Self::empty(path);
+        for_each_group(path, |group| table.read_group(group, names))?;
         Ok(table)
     }
 
+    /// Reads a file a row group at a time: for tables that would fill the memory.
+    pub(crate) fn read_in_groups(
+        path: &Path,
+        names: &[&str],
+        mut each: impl FnMut(&Table) -> Result<(), RunDirError>,
+    ) -> Result<(), RunDirError> {
+        let mut outcome = Ok(());
+        for_each_group(path, |group| {
+            if outcome.is_ok() {
+                let mut table = Self::empty(path);
+                table.read_group(group, names)?;
+                outcome = each(&table);
+            }
+            Ok(())
+        })?;
+        outcome
+    }
+
+    fn empty(path: &Path) -> Self {
+        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new() }
+    }
+
     fn read_group(&mut self, group: &dyn RowGroupReader, names: &[&str]) -> Result<(), ParquetError> {
+        self.rows += group.metadata().num_rows().max(0).unsigned_abs() as usize;
         let schema = group.metadata().schema_descr_ptr();
         for (index, descriptor) in schema.columns().iter().enumerate() {
             let name = descriptor.name();
@@ -422,6 +439,20 @@ impl Table {
     pub(crate) fn unknown(&self, name: &str, value: &str) -> RunDirError {
         RunDirError::columns(&self.path, format!("column {name} holds {value:?}, which is not known"))
     }
+}
+
+/// Opens a file and goes through its row groups.
+fn for_each_group(
+    path: &Path,
+    mut each: impl FnMut(&dyn RowGroupReader) -> Result<(), ParquetError>,
+) -> Result<(), RunDirError> {
+    let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
+    let bad = |source: ParquetError| RunDirError::columns(path, source.to_string());
+    let reader = SerializedFileReader::new(file).map_err(bad)?;
+    for index in 0..reader.num_row_groups() {
+        each(reader.get_row_group(index).map_err(bad)?.as_ref()).map_err(bad)?;
+    }
+    Ok(())
 }
 
 /// Appends all values of one column chunk.

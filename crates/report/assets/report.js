@@ -23,6 +23,16 @@
   };
   // In a legend: nothing where the cursor is nowhere.
   const shown = (u, value) => (u.cursor.idx === null || u.cursor.idx === undefined ? "" : show(value));
+  // Seconds: as such in a short run, as a clock in a long one.
+  const long = data.time.length * data.step_s > 180;
+  const clock = (time) => {
+    if (!long) return `${show(time)} s`;
+    const two = (number) => String(number).padStart(2, "0");
+    const whole = Math.round(time);
+    const [hours, minutes, seconds] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+    return hours ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
+  };
+  const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
   const phaseAt = (time) => data.phases.find((phase) => time >= phase.start && time < phase.end);
 
   // A band for every other phase, and the names above, in two rows where one would be too narrow.
@@ -65,7 +75,7 @@
       ticks: { stroke: css("--line"), width: 1, size: 4 },
     };
     const x = { ...shared, grid: { show: chart.kind === "scatter", ...shared.grid }, size: 34 };
-    if (chart.kind === "time") x.values = (_, ticks) => ticks.map((tick) => show(tick) + " s");
+    if (chart.kind === "time") Object.assign(x, { incrs: SECONDS, values: (_, ticks) => ticks.map(clock) });
     if (chart.x_label) Object.assign(x, { label: chart.x_label, labelSize: 18, labelFont: shared.font, size: 30, values: (_, ticks) => ticks.map(show) });
     const y = { ...shared, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : show(tick))) };
     if (yLog) y.filter = (u, splits) => oneTwoFive(u, splits);
@@ -103,7 +113,7 @@
       scales: { x: { time: false }, y: log ? { distr: 3 } : { range: linearRange } },
       axes: axes(chart, log),
       series: [
-        { label: "\u00a0", value: (_, time) => (time === null ? "" : `${show(time)} s${phaseName(time)}`) },
+        { label: "\u00a0", value: (_, time) => (time === null ? "" : `${clock(time)}${phaseName(time)}`) },
         ...chart.lines.map((line) => ({
           label: line.name,
           stroke: colour(line.role),
@@ -177,7 +187,7 @@
     return new uPlot({
       width,
       height: HEIGHT,
-      padding: [12, 18, 0, 0],
+      padding: [12, 30, 0, 0],
       cursor: { focus: { prox: 24 }, drag: { x: false, y: false }, points: { size: 7 } },
       focus: { alpha: 0.35 },
       scales: { x: { time: false, range: [0, last] }, y: { distr: 3 } },

@@ -228,16 +228,18 @@ fn response(steps: &[Step<'_>]) -> Vec<Chart> {
 
 /// The response times of the whole run, from the shortest to the longest.
 fn distribution(series: &Series) -> Chart {
-    let ruler = Histogram::new();
-    let hits = Merged::of(series.robots.iter().map(|interval| &interval.hit.response));
-    let misses = Merged::of(series.robots.iter().map(|interval| &interval.miss.response));
-    let both = series.robots.iter().flat_map(|interval| [&interval.hit.response, &interval.miss.response]);
-    let all = Merged::of(both);
+    let (mut hits, mut misses) = (Histogram::new(), Histogram::new());
+    for interval in &series.robots {
+        hits.merge_sparse(&interval.hit.response);
+        misses.merge_sparse(&interval.miss.response);
+    }
+    let mut all = hits.clone();
+    all.merge(&misses);
     // Fine at the end: tenths of a decade, as far as there are requests to speak of.
-    let most = (all.count.max(10) as f64).log10().min(5.0);
+    let most = (all.count().max(10) as f64).log10().min(5.0);
     let shares: Vec<f64> =
         (0..=(most * 10.0) as i32).map(|tenth| 1.0 - 10f64.powf(-f64::from(tenth) / 10.0)).collect();
-    let line = |name: &str, role, merged: &Merged| Line {
+    let line = |name: &str, role, histogram: &Histogram| Line {
         name: name.to_owned(),
         role,
         dashed: false,
@@ -245,8 +247,8 @@ fn distribution(series: &Series) -> Chart {
         values: shares
             .iter()
             // A class of few requests has no far end.
-            .map(|share| (merged.count as f64 * (1.0 - share) >= 1.0 - 1e-9).then_some(*share))
-            .map(|share| merged.quantile_us(share?, &ruler).map(|us| short(us / 1000.0)))
+            .map(|share| (histogram.count() as f64 * (1.0 - share) >= 1.0 - 1e-9).then_some(*share))
+            .map(|share| histogram.quantile_us(share?).map(|us| short(us as f64 / 1000.0)))
             .collect(),
     };
     Chart {

@@ -103,7 +103,8 @@ fn load(summary: &Summary) -> TableView {
         summary,
         "load-table",
         "Load",
-        "A request belongs to the phase it was due in. Unsent: due, but not sent by the end of its phase.",
+        "A request belongs to the phase it was due in. Unsent: due, but not sent by the end of its phase. Not \
+         reached: its page failed, or its link was not seen in time.",
         &[
             ("", &[("length", |f| f.duration_s.map_or_else(|| "did not run".to_owned(), duration_s))]),
             (
@@ -112,6 +113,7 @@ fn load(summary: &Summary) -> TableView {
                     ("due", |f| count(f.due)),
                     ("sent", |f| count(f.requests)),
                     ("unsent", |f| count(f.unsent)),
+                    ("not reached", |f| count(f.not_reached)),
                     ("errors", |f| count(f.errors.total)),
                 ],
             ),
@@ -345,8 +347,9 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
         mood: bad(total.errors.total),
         ..tile("Errors", count(total.errors.total), "", "every byte of every answer is checked".into())
     });
+    let kept_up = total.unsent as f64 <= total.due as f64 * words::KEPT_UP_UNSENT;
     tiles.push(Tile {
-        mood: bad(total.unsent),
+        mood: if kept_up && total.unsent > 0 { "" } else { bad(total.unsent) },
         ..tile("Unsent", count(total.unsent), "", format!("of {} requests due", count(total.due)))
     });
     tiles
@@ -377,6 +380,20 @@ pub(crate) fn setup(summary: &Summary) -> Vec<Fact> {
     facts.push(fact("Descriptor limit", count(host.descriptor_limit)));
     facts.extend(host.settings.iter().map(|(name, value)| fact(name, value.clone())));
     facts
+}
+
+/// A line of the workload in words.
+#[derive(Debug, Serialize)]
+pub(crate) struct Explained {
+    pub text: String,
+    /// It says more about the line before it.
+    pub more: bool,
+}
+
+/// The workload in words.
+pub(crate) fn explained(summary: &Summary) -> Vec<Explained> {
+    let lines = summary.workload_info.explained.iter();
+    lines.map(|line| Explained { text: line.trim().to_owned(), more: line.starts_with(' ') }).collect()
 }
 
 /// Who ran where.

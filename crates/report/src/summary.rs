@@ -55,7 +55,7 @@ impl Summary {
             partial: info.verdict.partial || unfinished,
             verdict: Vec::new(),
             faults,
-            warnings: info.verdict.warnings.clone(),
+            warnings: info.verdict.warnings.iter().map(|warning| words::sentence(warning)).collect(),
             notes: Vec::new(),
             total: figures(&total),
             phases: phases(info, &spans, &parts),

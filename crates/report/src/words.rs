@@ -6,7 +6,7 @@ use crate::document::{Figures, Finding, Mood, Summary, Topic};
 use crate::format::{self, count, duration_s, percent, share, time_ms};
 
 /// Share of requests unsent up to which a target is said to have kept up.
-const KEPT_UP_UNSENT: f64 = 0.001;
+pub(crate) const KEPT_UP_UNSENT: f64 = 0.001;
 /// Share of errors above which they are bad rather than doubtful.
 const BAD_ERRORS: f64 = 0.001;
 /// Distance from ideal, in hit ratio, that wants an explanation.
@@ -50,7 +50,9 @@ pub(crate) fn rehearsed(scale: Option<f64>) -> Option<String> {
     if (scale - 1.0).abs() < 1e-9 {
         return None;
     }
-    Some(if scale < 1.0 {
+    Some(if scale > 0.1 && scale < 1.0 {
+        format!("rehearsed at {} % of its length", format::number(scale * 100.0))
+    } else if scale < 1.0 {
         format!("rehearsed at 1/{} of its length", format::number(1.0 / scale))
     } else {
         format!("stretched to {} times its length", format::number(scale))
@@ -241,6 +243,15 @@ fn trust(summary: &Summary) -> Finding {
     finding(Topic::Trust, Mood::Good, text)
 }
 
+/// A remark as a sentence: a capital at its start, a stop at its end.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim();
+    let mut characters = text.chars();
+    let Some(first) = characters.next() else { return String::new() };
+    let stop = if text.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    format!("{}{}{stop}", first.to_uppercase(), characters.as_str())
+}
+
 /// An error class in words.
 pub(crate) fn kind_words(kind: &str) -> &str {
     match kind {
@@ -335,7 +346,8 @@ pub(crate) fn notes(info: &RunInfo, total: &Figures) -> Vec<String> {
         notes.push(format!("This run was {scale}: durations and volumes of the schedule are scaled, rates, sizes and probabilities are not."));
     }
     let given = info.target.memory_bytes.unwrap_or(0) + info.target.disk_bytes.unwrap_or(0);
-    if given > 0 && total.basic > 0 && total.origins.body_bytes < given {
+    let said = info.verdict.warnings.iter().any(|warning| warning.contains("never full"));
+    if !said && given > 0 && total.basic > 0 && total.origins.body_bytes < given {
         notes.push(format!(
             "The cache was never full: it was given {}, and {} came from the origins. The hit ratios say nothing about its replacement.",
             format::capacity(given),
@@ -347,4 +359,25 @@ pub(crate) fn notes(info: &RunInfo, total: &Figures) -> Vec<String> {
     }
     notes.extend(info.target.notes.iter().cloned());
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_become_sentences() {
+        assert_eq!(sentence("the cache was never full"), "The cache was never full.");
+        assert_eq!(sentence("Fine."), "Fine.");
+        assert_eq!(sentence(""), "");
+    }
+
+    #[test]
+    fn a_rehearsal_is_named_by_its_length() {
+        assert_eq!(rehearsed(Some(0.6)).unwrap(), "rehearsed at 60.0 % of its length");
+        assert_eq!(rehearsed(Some(1.0 / 540.0)).unwrap(), "rehearsed at 1/540 of its length");
+        assert_eq!(rehearsed(Some(2.0)).unwrap(), "stretched to 2.00 times its length");
+        assert_eq!(rehearsed(Some(1.0)), None);
+        assert_eq!(rehearsed(None), None);
+    }
 }

@@ -353,7 +353,7 @@ fn info(story: Story) -> RunInfo {
             explained: vec![
                 name("1,000 robots, each 2.40 requests per second at load factor 1, over 4 origins."),
                 "Images of 4.5 KB (exponential), 80 % cachable, life cycle 30 days.".into(),
-                "55 % of requests revisit an object; popularity is Zipf, newest first.".into(),
+                "  55 % of requests revisit an object; popularity is Zipf, newest first.".into(),
             ],
         },
         seed: 7,
@@ -432,7 +432,7 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
 }
 
 fn verdict(story: Story) -> Verdict {
-    let warning = if story == Story::Hostile { HOSTILE } else { "Robots and origins shared processor 0." };
+    let warning = if story == Story::Hostile { HOSTILE } else { "robots and origins shared processor 0" };
     Verdict {
         valid: story != Story::Invalid,
         partial: matches!(story, Story::Interrupted | Story::Nothing),
