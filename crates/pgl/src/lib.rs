@@ -24,6 +24,8 @@ mod diagnostics;
 mod eval;
 mod lexer;
 mod parser;
+#[cfg(test)]
+mod properties;
 mod random;
 #[cfg(test)]
 mod reference;

@@ -35,13 +35,13 @@ const RETIRED: [(&str, &str); 3] = [
 ];
 
 impl Interpreter<'_> {
-    /// The root that a first name means, and its type.
-    fn root(&self, name: &str) -> Option<(Root, Ty)> {
+    /// The root that a first name means, and its type; no type when that does not exist.
+    fn root(&self, name: &str) -> Option<(Root, Option<Ty>)> {
         for (frame, scope) in self.frames.iter().enumerate().rev() {
             if let Some((field, definition)) =
                 scope.object.as_ref().and_then(|object| object.kind.field(name))
             {
-                return Some((Root::Member { frame, field }, definition.ty));
+                return Some((Root::Member { frame, field }, Some(definition.ty)));
             }
             if let Some((name, variable)) = scope.names.get_key_value(name) {
                 return Some((Root::Local { frame, name: name.clone() }, variable.ty));
@@ -52,9 +52,10 @@ impl Interpreter<'_> {
 
     /// Where a path leads to be assigned.
     pub(super) fn place(&mut self, path: &Path) -> Evaluated<Place> {
-        let Some((root, mut ty)) = self.root(&path.first.text) else {
+        let Some((root, ty)) = self.root(&path.first.text) else {
             return self.unknown(&path.first, true);
         };
+        let mut ty = ty.ok_or(Reported)?;
         let mut fields = Vec::new();
         for name in &path.rest {
             let Some(kind) = ty.record() else {
@@ -181,7 +182,7 @@ impl Interpreter<'_> {
                 match place.fields.split_first() {
                     None => variable.value = value,
                     Some((first, rest)) => {
-                        if let Some(object) = object_in(&mut variable.value, variable.ty) {
+                        if let Some(object) = variable.ty.and_then(|ty| object_in(&mut variable.value, ty)) {
                             write_field(object, *first, rest, value, span);
                         }
                     }
@@ -195,6 +196,7 @@ impl Interpreter<'_> {
         let Some((root, ty)) = self.root(&path.first.text) else {
             return self.unknown(&path.first, false);
         };
+        let ty = ty.ok_or(Reported)?;
         let member = matches!(root, Root::Member { .. });
         let mut value = self.read_place(&Place { root, fields: vec![], ty });
         let mut owner: Option<RecordKind> = None;

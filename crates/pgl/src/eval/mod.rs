@@ -87,7 +87,8 @@ type Evaluated<T> = Result<T, Reported>;
 /// A declared name.
 #[derive(Debug)]
 struct Variable {
-    ty: Ty,
+    /// None: of a type that does not exist.
+    ty: Option<Ty>,
     value: Value,
     declared: Span,
 }
@@ -157,18 +158,18 @@ impl Interpreter<'_> {
     }
 
     fn declare(&mut self, ty: &TypeName, name: &Name, value: Option<&Assigned>) -> Evaluated<()> {
-        let resolved = self.type_named(ty);
-        let known = resolved.is_some();
         // A name of an unknown type is still a name: it must not be reported as undeclared.
-        let ty = resolved.unwrap_or(Ty::one(Base::Int));
+        let ty = self.type_named(ty);
         self.check_name(name);
-        let first = match (value, ty.record()) {
-            _ if !known => Value::Broken,
-            (None, Some(kind)) => Value::Record(Rc::new(Record::new(kind))),
-            (None, None) => Value::Undefined,
-            (Some(value), _) => self.assigned(value, ty, Value::Undefined).unwrap_or(Value::Broken),
+        let first = match (ty, value) {
+            (None, _) => Value::Broken,
+            (Some(ty), Some(value)) => self.assigned(value, ty, Value::Undefined).unwrap_or(Value::Broken),
+            (Some(ty), None) => match ty.record() {
+                Some(kind) => Value::Record(Rc::new(Record::new(kind))),
+                None => Value::Undefined,
+            },
         };
-        if let Base::Record(kind) = ty.base {
+        if let Some(Ty { base: Base::Record(kind), .. }) = ty {
             self.warn_type(kind, name.span);
         }
         let variable = Variable { ty, value: first, declared: name.span };
