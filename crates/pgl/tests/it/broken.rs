@@ -113,6 +113,17 @@ fn broken_variants_of_the_listings_give_errors_with_a_place() {
 }
 
 #[test]
+fn broken_variants_of_other_programs_give_errors_with_a_place() {
+    for entry in std::fs::read_dir(data("ok")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "pg") {
+            let text = std::fs::read_to_string(path).unwrap();
+            (0..100).for_each(|variant| answers(&mutate(&text, &mut Dice(variant))));
+        }
+    }
+}
+
+#[test]
 fn deep_and_long_programs_end_in_an_error() {
     let deep =
         |open: &str, close: &str| format!("int x = {}1{};", open.repeat(100_000), close.repeat(100_000));
