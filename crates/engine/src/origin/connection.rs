@@ -116,9 +116,12 @@ impl Connection {
     }
 
     /// Serves it to its end.
-    pub async fn serve(mut self) {
-        if self.run().await.is_err() {
-            self.local.tally.borrow_mut().here().counts.broken += 1;
+    pub fn serve(mut self) -> impl Future<Output = ()> {
+        // Not an `async fn`: its task would hold the connection twice.
+        async move {
+            if self.run().await.is_err() {
+                self.local.tally.borrow_mut().here().counts.broken += 1;
+            }
         }
     }
 
@@ -133,7 +136,7 @@ impl Connection {
                     self.go_on()
                 }
                 Step::Send(sending) => {
-                    let closes = self.send(*sending).await?;
+                    let closes = self.send(sending).await?;
                     if closes { Step::Close } else { self.go_on() }
                 }
                 Step::Close => {
@@ -329,7 +332,7 @@ impl Connection {
     }
 
     /// Writes the rest as the socket takes it; tells whether the connection ends then.
-    async fn send(&mut self, mut sending: Sending) -> io::Result<bool> {
+    async fn send(&mut self, mut sending: Box<Sending>) -> io::Result<bool> {
         let outgoing = sending.answer.outgoing(&sending.head);
         while sending.written < outgoing.len() {
             self.stream.writable().await?;
