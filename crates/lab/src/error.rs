@@ -14,6 +14,12 @@ pub enum LabError {
     /// Something was started and went wrong; everything is stopped again.
     #[error("{0}")]
     Run(String),
+    /// The target ended in the middle; everything is stopped again.
+    #[error("{0}")]
+    Target(String),
+    /// A part of Assay ended or fell silent; everything is stopped again.
+    #[error("{0}")]
+    Assay(String),
     /// Stopped by the user before the first request was sent; nothing was measured.
     #[error("interrupted before the first request; nothing was measured")]
     Interrupted,

@@ -278,7 +278,11 @@ fn parse_ports(line: &str) -> Option<(u16, u16)> {
 fn free_bytes(path: &Path) -> u64 {
     let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from("/"));
     let there = path.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
-    rustix::fs::statvfs(there).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+    match rustix::fs::statvfs(there) {
+        // A file system of the kernel's own has no blocks at all.
+        Ok(stat) if stat.f_blocks > 0 => stat.f_bavail.saturating_mul(stat.f_frsize),
+        _ => u64::MAX,
+    }
 }
 
 /// Raises the limit on descriptors as far as it goes, and says how far that is.

@@ -185,14 +185,11 @@ impl Session {
                     Some(meter) => {
                         self.keep_host(meter)?;
                         if let Some(words) = cast.proxy_died() {
-                            return Err(LabError::run(format!(
-                                "{words}\nWhat was measured until then is in {}.",
-                                self.run_dir().display()
-                            )));
+                            return Err(LabError::Target(self.until_then(&words)));
                         }
                     }
                 },
-                () = silent => return Err(LabError::run(format!(
+                () = silent => return Err(LabError::Assay(format!(
                     "robots have reported nothing for {SILENCE:?}; they are stopped. Their own words are in {}",
                     self.run_dir().join("roles/robots.log").display()
                 ))),
@@ -237,11 +234,7 @@ impl Session {
                 Ok(())
             }
             Said::Ended if self.done.contains(&kind) => Ok(()),
-            Said::Ended => Err(LabError::run(format!(
-                "{}\nWhat was measured until then is in {}.",
-                cast.obituary(kind).await,
-                self.run_dir().display()
-            ))),
+            Said::Ended => Err(LabError::Assay(self.until_then(&cast.obituary(kind).await))),
         }
     }
 
@@ -321,6 +314,10 @@ impl Session {
         Ok(())
     }
 
+    fn until_then(&self, words: &str) -> String {
+        format!("{words}\nWhat was measured until then is in {}.", self.run_dir().display())
+    }
+
     fn fault(&mut self, blame: &str, message: &str) {
         self.tally.fault(blame, message);
         self.tell(LabEvent::Fault { blame: blame.into(), message: message.into() });
@@ -354,9 +351,14 @@ impl Session {
             kept.err().into_iter().for_each(|e| self.tally.warn(e.to_string()));
         }
         if let Err(error) = &result {
-            let blame = if matches!(error, LabError::Interrupted) { "user" } else { "lab" };
             self.partial = true;
-            self.fault(blame, &error.to_string());
+            // The caller gets the error itself; here it goes into the record.
+            match error {
+                LabError::Interrupted => {}
+                LabError::Target(words) => self.tally.warn(words),
+                LabError::Assay(words) => self.tally.fault("assay", words),
+                other => self.tally.fault("lab", &other.to_string()),
+            }
         }
         for phase in self.info.phases.iter_mut().filter(|phase| phase.start_ms.is_some()) {
             // A phase that the end of the run cut off ends there.
