@@ -107,7 +107,8 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
         .max()
         .unwrap_or(0);
     let step_ms = last_ms.div_ceil(1000).div_ceil(MOST_STEPS).max(1) * 1000;
-    let steps = steps(series, step_ms, last_ms.div_ceil(step_ms));
+    let end_ms = summary.phases.iter().filter_map(|phase| phase.end_ms).max().unwrap_or(u64::MAX);
+    let steps = steps(series, step_ms, last_ms.div_ceil(step_ms), end_ms);
     let time = (0..steps.len()).map(|index| (index as f64 + 0.5) * step_ms as f64 / 1000.0).collect();
     let seconds = |ms: u64| ms as f64 / 1000.0;
     let phases = summary
@@ -136,6 +137,16 @@ fn line(
 ) -> Line {
     let values = steps.iter().map(|step| value(step).map(short)).collect();
     Line { name: name.into(), role, dashed: false, x: None, values }
+}
+
+/// Leaves out what ended after the schedule: ratios and means of a few stragglers mislead.
+fn on_schedule(mut line: Line, steps: &[Step<'_>]) -> Line {
+    for (value, step) in line.values.iter_mut().zip(steps) {
+        if step.after_the_end {
+            *value = None;
+        }
+    }
+    line
 }
 
 fn dashed(mut line: Line) -> Line {
@@ -292,6 +303,8 @@ fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
     ];
     let about =
         "Of plain GETs: what the stream offers, what an infinite cache would reach, what was reached.";
+    let [documents, bytes] =
+        [documents, bytes].map(|lines| lines.into_iter().map(|line| on_schedule(line, steps)).collect());
     vec![
         time_chart("Hit ratio", "dhr", "Document hit ratio", "%", about, documents),
         time_chart("Hit ratio", "bhr", "Byte hit ratio", "%", about, bytes),
@@ -316,7 +329,7 @@ fn against_rate(steps: &[Step<'_>]) -> Vec<Chart> {
         kind: Kind::Scatter,
         log: false,
         x_label: Some(x_label),
-        lines: vec![Line { x: Some(x), ..line }],
+        lines: vec![Line { x: Some(x), ..on_schedule(line, steps) }],
     };
     vec![
         scatter(

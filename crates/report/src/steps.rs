@@ -13,6 +13,8 @@ use assay_record::series::Series;
 /// What happened in one step.
 #[derive(Default)]
 pub(crate) struct Step<'a> {
+    /// The schedule is over and only what was under way still ends: ratios and means would be of stragglers.
+    pub after_the_end: bool,
     /// Length of what was measured in it, by the start of the interval.
     lengths: BTreeMap<u64, u64>,
     pub robots: RobotCounts,
@@ -47,8 +49,9 @@ impl Step<'_> {
 }
 
 /// Puts everything that began in the same step together.
-pub(crate) fn steps(series: &Series, step_ms: u64, count: u64) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step<'_>> = (0..count).map(|_| Step::default()).collect();
+pub(crate) fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> Vec<Step<'_>> {
+    let step = |index| Step { after_the_end: index * step_ms >= end_ms, ..Step::default() };
+    let mut steps: Vec<Step<'_>> = (0..count).map(step).collect();
     let index = |start_ms: u64| usize::try_from(start_ms / step_ms).unwrap_or(usize::MAX);
     for interval in &series.robots {
         let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };

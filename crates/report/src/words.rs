@@ -13,10 +13,6 @@ const BAD_ERRORS: f64 = 0.001;
 const IDEAL_GAP: f64 = 0.03;
 /// Basic xacts below which a phase's hit ratio says little.
 const ENOUGH_BASIC: u64 = 2000;
-/// Lateness at the 99th percentile, in microseconds, that is worth a look when it is also a tenth of the
-/// median response time.
-const LATE_US: u64 = 1000;
-
 fn finding(about: Topic, mood: Mood, text: impl Into<String>) -> Finding {
     Finding { about, mood, text: text.into() }
 }
@@ -283,16 +279,6 @@ pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     let total = &summary.total;
     warnings.extend(far_from_ideal(summary));
-    if let (Some(late), Some(response)) = (total.lateness_us.p99, total.response_time_ms.all.p50)
-        && late > LATE_US
-        && late as f64 > response * 100.0
-    {
-        warnings.push(format!(
-            "Assay itself sent 1 % of requests more than {} late, against a median response time of {}: give it more processor time, or ask for a lower rate.",
-            time_ms(late as f64 / 1000.0),
-            time_ms(response),
-        ));
-    }
     if total.origins.refused > 0 {
         warnings.push(format!(
             "The origins got {} requests that were not for them or were not HTTP: see what the target made of them in proxy/.",
