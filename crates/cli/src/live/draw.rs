@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Cell, Padding, Paragraph, Row, Sparkline, Table};
 
 use super::line::line;
-use super::state::{PhaseState, Ratios, Second, State};
+use super::state::{PhaseState, Ratios, Recent, Second, State};
 use super::words::{clock, count, percent, quantile, rate};
 
 const OFFERED: Color = Color::Blue;
@@ -46,11 +46,12 @@ pub fn draw(frame: &mut Frame, state: &State) {
     draw_phase(frame, phase, state);
     draw_rates(frame, rates, state);
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(times);
-    draw_times(frame, left, state);
+    let recent = state.recent();
+    draw_times(frame, left, &recent);
     draw_ratios(frame, right, state);
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(under_way);
     draw_outcomes(frame, left, state);
-    draw_levels(frame, right, state);
+    draw_levels(frame, right, state, &recent);
     draw_errors(frame, errors, state);
     draw_footer(frame, footer, state);
 }
@@ -210,8 +211,7 @@ fn head(names: [&'static str; 3]) -> Row<'static> {
     Row::new([Cell::from("")].into_iter().chain(cells)).style(Style::new().fg(QUIET))
 }
 
-fn draw_times(frame: &mut Frame, area: Rect, state: &State) {
-    let recent = state.recent();
+fn draw_times(frame: &mut Frame, area: Rect, recent: &Recent) {
     let row = |name: &'static str, colour, histogram| {
         Row::new([
             Cell::from(name),
@@ -273,13 +273,13 @@ fn draw_outcomes(frame: &mut Frame, area: Rect, state: &State) {
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-fn draw_levels(frame: &mut Frame, area: Rect, state: &State) {
+fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
     let pair = |left: (&str, String), right: (&str, String)| {
         Line::from(format!(" {:<11}{:>8}  {:<9}{:>6}", left.0, left.1, right.0, right.1))
     };
     let busy = |role| state.processor(role).map_or("–".into(), |share| format!("{:.0} %", share * 100.0));
     let levels = &state.levels;
-    let lateness = quantile(&state.recent().lateness, 0.99);
+    let lateness = quantile(&recent.lateness, 0.99);
     let waiting = pair(("waiting", count(levels.waiting)), ("unsent", count(state.unsent())));
     let waits = levels.waiting > 0 || state.unsent() > 0;
     let lines = vec![
