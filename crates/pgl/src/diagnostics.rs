@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::source::Span;
 
 /// Errors shown before the rest is only counted.
 const MAX_ERRORS: usize = 100;
@@ -61,13 +60,9 @@ impl Diagnostics {
         }
         if self.others > MAX_OTHERS {
             let more = self.others - MAX_OTHERS;
-            let mut last = Diagnostic::warning(
-                Code::TooManyErrors,
-                Span::default(),
-                format!("{more} more warnings and notes are not shown"),
-            );
-            last.span = None;
-            debug_assert_eq!(last.severity, Severity::Warning);
+            let message = format!("{more} more warnings and notes are not shown");
+            let last = Diagnostic::placeless(Code::TooManyErrors, message);
+            let last = Diagnostic { severity: Severity::Warning, ..last };
             self.list.push(last);
         }
         self.list

@@ -1,6 +1,6 @@
 //! Which origins do robots see?
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use assay_workload::model::{OriginIndex, Weighted};
 
@@ -73,10 +73,10 @@ impl Builder<'_> {
             self.error(Code::Required, at, "these robots see no server", "expected addresses of servers");
         }
         let mut weights: HashMap<usize, (usize, f64)> = HashMap::new();
-        let mut seen: HashMap<String, ()> = HashMap::new();
+        let mut seen = HashSet::new();
         for choice in choices {
             let Some(name) = visible(&choice.value) else { continue };
-            if seen.insert(name.clone(), ()).is_some() {
+            if !seen.insert(name.clone()) {
                 let mut diagnostic =
                     Diagnostic::error(Code::Duplicate, at, format!("the origin {name} is listed twice"))
                         .label("expected each once");

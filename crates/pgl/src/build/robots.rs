@@ -245,9 +245,11 @@ impl Builder<'_> {
         if !at_most_one {
             return Some(law);
         }
-        let percent = matches!(law, Distribution::Zipf { .. }) && matches!(slot.value, Value::Random(_));
-        let help =
-            percent.then(|| format!("without the percent sign, {} goes to depth {}", "`zipf(13)`", 13));
+        let help = match law {
+            // A stray percent sign, most likely.
+            Distribution::Zipf { n } => Some(format!("`zipf({0})` would go up to {0}", (n * 100.0).round())),
+            _ => None,
+        };
         self.diagnostics.add(
             Diagnostic::warning(Code::NoEffect, slot.span, "this pipeline depth is always 1")
                 .label(format!("{} draws nothing above 1, so nothing is pipelined", slot.value))

@@ -1,6 +1,6 @@
 //! `#include`: the only directive there is.
 
-use super::{Scanner, TokenKind};
+use super::Scanner;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Source;
 
@@ -65,7 +65,6 @@ impl Scanner<'_, '_, '_> {
                     included_from: Some(span),
                 });
                 self.lexer.source(index);
-                debug_assert!(!matches!(self.lexer.tokens.last().map(|t| &t.kind), Some(TokenKind::End)));
             }
         }
     }
