@@ -1,7 +1,7 @@
 //! Which addresses a run uses: loopback addresses of its own, and never "find a free port and hope".
 //!
-//! A run claims a network 127.N.0.0/16 by listening on one fixed address in it; another run finds that taken and
-//! claims another. Within its network a role binds addresses that nobody else uses.
+//! A run claims a network 127.N.0.0/16 by listening on one fixed address in it; another run finds that taken
+//! and claims another. Within its network a role binds addresses that nobody else uses.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -98,8 +98,8 @@ impl LoopbackNet {
         (0..addresses).map(|index| IpAddr::V4(place(index))).collect()
     }
 
-    /// The first port from `wanted` on that can be bound. It is this run's address, so a port that is free stays so
-    /// unless somebody binds it on all addresses.
+    /// The first port from `wanted` on that can be bound. It is this run's address, so a port that is free
+    /// stays so unless somebody binds it on all addresses.
     fn free_port(&self, ip: Ipv4Addr, wanted: u16) -> Result<SocketAddr, LabError> {
         let mut last = None;
         for port in wanted..wanted.saturating_add(PORT_TRIES) {

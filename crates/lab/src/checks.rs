@@ -1,4 +1,5 @@
-//! Can this machine carry the plan? The arithmetic, with its numbers in every message; asks the machine nothing.
+//! Can this machine carry the plan? The arithmetic, with its numbers in every message; asks the machine
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use assay_workload::model::{Pace, RobotGroup, Workload};
 
 /// Descriptors of a process that are no connections: files, timers, pipes.
 const OWN_DESCRIPTORS: u64 = 100;
-/// How long answers may take before a robot without a connection limit has more connections than are counted on.
+/// How long answers may take before a robot without a connection limit has more connections than are counted
+/// on.
 const SLOW_ANSWER_S: f64 = 10.0;
 /// Connections of a best-effort robot that has no limit and fetches pages with what they embed.
 const PAGE_CONNECTIONS: u64 = 8;

@@ -1,9 +1,9 @@
 //! A run from start to end: plans it, starts origins, the target and robots, and keeps what they report.
 //!
 //! [`run()`] is the whole job. It checks a [`RunPlan`] against this machine before anything starts, makes the
-//! run directory, starts the role processes and the proxy under test ([`Description`] says how a real proxy is
-//! driven), gives all of them one start instant, writes their events into the record and hands them on, and
-//! leaves nothing running however it ends.
+//! run directory, starts the role processes and the proxy under test ([`Description`] says how a real proxy
+//! is driven), gives all of them one start instant, writes their events into the record and hands them on,
+//! and leaves nothing running however it ends.
 //!
 //! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).

@@ -11,8 +11,8 @@ pub struct Placement {
     pub origins: Vec<u32>,
 }
 
-/// With two processors or more, the proxy gets one of its own (the last: interrupts tend to be on the first), and
-/// robots and origins share the rest.
+/// With two processors or more, the proxy gets one of its own (the last: interrupts tend to be on the first),
+/// and robots and origins share the rest.
 pub fn place(available: &[u32], lab_starts_proxy: bool, pin: bool) -> Placement {
     if !pin || available.len() < 2 {
         return Placement::default();

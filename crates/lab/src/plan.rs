@@ -113,8 +113,8 @@ pub struct RunPlan {
     pub timeout: Duration,
     /// Record every xact in Parquet.
     pub xact_log: bool,
-    /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses are
-    /// chosen (the system chooses for a target that is not on loopback).
+    /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses
+    /// are chosen (the system chooses for a target that is not on loopback).
     pub robot_sources: Vec<IpAddr>,
     /// Where origins listen, one for each origin of the workload; none: loopback addresses are chosen.
     pub origin_listen: Option<Vec<SocketAddr>>,

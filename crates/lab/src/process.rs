@@ -1,9 +1,10 @@
 //! How programs are started and stopped so that none is ever left behind.
 //!
-//! Every program is a direct child in the foreground, in a process group of its own (a Ctrl-C in the terminal does
-//! not reach it; the lab decides), pinned before it runs, with its words kept in files. A [`Process`] that is
-//! dropped kills its whole group. Should the lab itself be killed, roles end with it (the kernel signals them, and
-//! their input ends); a real proxy, which may shed that signal by changing its user, has a [`Keeper`].
+//! Every program is a direct child in the foreground, in a process group of its own (a Ctrl-C in the terminal
+//! does not reach it; the lab decides), pinned before it runs, with its words kept in files. A [`Process`]
+//! that is dropped kills its whole group. Should the lab itself be killed, roles end with it (the kernel
+//! signals them, and their input ends); a real proxy, which may shed that signal by changing its user, has a
+//! [`Keeper`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -67,8 +68,8 @@ pub struct Stopped {
 }
 
 impl Process {
-    /// Starts a program. Must be called on a thread that lives as long as the program may: the kernel takes the end
-    /// of that thread for the end of the parent.
+    /// Starts a program. Must be called on a thread that lives as long as the program may: the kernel takes
+    /// the end of that thread for the end of the parent.
     pub fn start(launch: Launch<'_>) -> io::Result<Self> {
         let name = Path::new(&launch.program)
             .file_name()
@@ -92,8 +93,8 @@ impl Process {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec only two system calls are made, on values made before the fork; nothing
-        // is allocated and no lock is taken.
+        // SAFETY: between fork and exec only two system calls are made, on values made before the fork;
+        // nothing is allocated and no lock is taken.
         unsafe { command.pre_exec(prepare) };
         let child = command.spawn()?;
         let pid = child.id().ok_or_else(|| io::Error::other("the program has no process id"))?;
@@ -122,7 +123,8 @@ impl Process {
             self.signal(signal);
         }
         let mut killed = tokio::time::timeout(patience, self.child.wait()).await.is_err();
-        // What it left behind in its group goes with it; a program that ended leaves nothing to be counted as killed.
+        // What it left behind in its group goes with it; a program that ended leaves nothing to be counted as
+        // killed.
         self.kill_group();
         if killed {
             killed = tokio::time::timeout(KILL_PATIENCE, self.child.wait()).await.is_ok() || killed;
@@ -162,8 +164,8 @@ impl Drop for Process {
     }
 }
 
-/// Watches over a program while the lab lives: should the lab be killed, it stops the program's group and removes
-/// its directory. It waits for the end of its input, which no one but the lab holds.
+/// Watches over a program while the lab lives: should the lab be killed, it stops the program's group and
+/// removes its directory. It waits for the end of its input, which no one but the lab holds.
 #[derive(Debug)]
 pub struct Keeper {
     process: Process,

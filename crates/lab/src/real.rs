@@ -171,7 +171,8 @@ impl RealProxy {
         }
     }
 
-    /// Stops it and what runs beside it, and keeps what is to be kept. `last` may read its logs once more then.
+    /// Stops it and what runs beside it, and keeps what is to be kept. `last` may read its logs once more
+    /// then.
     pub async fn stop(mut self, last: Option<&mut CounterReader>) -> (Stopped, Option<ProxyCounters>) {
         let stop = &self.choice.description.stop;
         let signal = match stop.signal {
@@ -413,8 +414,8 @@ impl CounterReader {
         Ok(sum)
     }
 
-    /// Once the proxy has stopped: reads what it wrote to its logs at its end. None unless all counters come from
-    /// logs.
+    /// Once the proxy has stopped: reads what it wrote to its logs at its end. None unless all counters come
+    /// from logs.
     fn read_logs_again(&mut self) -> Option<ProxyCounters> {
         let mut sum = ProxyCounters::default();
         for (source, follower) in &mut self.sources {

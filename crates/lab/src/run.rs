@@ -27,8 +27,8 @@ const LAST_REPORT_PATIENCE: Duration = Duration::from_secs(5);
 /// Robots that say nothing for so long are taken for dead (they report every second).
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Runs a plan. `stop` turning true drains the run and ends it early, marked partial; dropping the future kills
-/// everything that was started. Call it on a runtime whose threads outlive the run.
+/// Runs a plan. `stop` turning true drains the run and ends it early, marked partial; dropping the future
+/// kills everything that was started. Call it on a runtime whose threads outlive the run.
 pub async fn run(
     plan: RunPlan,
     events: mpsc::UnboundedSender<LabEvent>,

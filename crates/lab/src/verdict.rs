@@ -84,7 +84,8 @@ impl Tally {
         }
     }
 
-    /// The judgement. `cpus` are the processors of robots and origins (shared), `all_cpus` those of the machine.
+    /// The judgement. `cpus` are the processors of robots and origins (shared), `all_cpus` those of the
+    /// machine.
     pub fn verdict(mut self, partial: bool, cache: &CacheSize, cpus: usize, all_cpus: usize) -> Verdict {
         self.judge_own_limits();
         self.judge_lateness();

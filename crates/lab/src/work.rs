@@ -23,8 +23,9 @@ pub struct Owner {
 }
 
 impl WorkDir {
-    /// Makes one below `temp` (the system's temporary directory when none), for the user `owner` when the lab runs
-    /// as root. It is a directory that any user can reach, whatever the directory that the lab was started in.
+    /// Makes one below `temp` (the system's temporary directory when none), for the user `owner` when the lab
+    /// runs as root. It is a directory that any user can reach, whatever the directory that the lab was
+    /// started in.
     pub fn create(proxy: &str, temp: Option<&Path>, owner: Option<Owner>) -> Result<Self, LabError> {
         let parent = temp.map_or_else(|| reachable_temp_dir(owner.is_some()), Path::to_owned);
         let cannot = |what: &str, e: io::Error| {
@@ -81,7 +82,8 @@ impl WorkDir {
         path.ancestors().take_while(|above| *above != self.path()).try_for_each(|above| self.give(above))
     }
 
-    /// Copies files of it into `to`, flat; those that are not there are passed over. Says what could not be copied.
+    /// Copies files of it into `to`, flat; those that are not there are passed over. Says what could not be
+    /// copied.
     pub fn keep(&self, files: &[String], to: &Path) -> Vec<String> {
         let mut failures = Vec::new();
         for relative in files {
@@ -98,8 +100,8 @@ impl WorkDir {
     }
 }
 
-/// A temporary directory that other users can reach when they must: the one that the environment names, or the
-/// system's.
+/// A temporary directory that other users can reach when they must: the one that the environment names, or
+/// the system's.
 fn reachable_temp_dir(others: bool) -> PathBuf {
     let named = std::env::temp_dir();
     if !others {

@@ -1,7 +1,7 @@
 //! How a real proxy is driven: its configuration, its commands, its counters, what it is known to do.
 //!
-//! A description is a TOML file; `docs/reference/proxies.md` says how one is written. Those of Varnish, nginx and
-//! Squid are compiled in; a user's own of the same name wins over them.
+//! A description is a TOML file; `docs/reference/proxies.md` says how one is written. Those of Varnish, nginx
+//! and Squid are compiled in; a user's own of the same name wins over them.
 
 mod read;
 mod shipped;
@@ -91,7 +91,8 @@ pub struct Description {
 pub struct Version {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// The version begins behind the first occurrence of this text, and ends before white space or `)` or `,`.
+    /// The version begins behind the first occurrence of this text, and ends before white space or `)` or
+    /// `,`.
     pub after: String,
 }
 
@@ -271,8 +272,6 @@ pub struct Capacity {
     pub disk_step_bytes: u64,
     /// What is in memory is on disk too: with a disk store, the disk is all there is room for.
     pub inclusive: bool,
-    /// Disk space is taken when it starts, not when it is needed.
-    pub preallocates_disk: bool,
 }
 
 impl Default for Capacity {
@@ -283,7 +282,6 @@ impl Default for Capacity {
             disk_floor_bytes: 0,
             disk_step_bytes: 1,
             inclusive: false,
-            preallocates_disk: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod behaviour;
 mod origin;
 mod proxies;
+mod reference;
 mod runs;
 #[path = "../../src/testing.rs"]
 mod testing;

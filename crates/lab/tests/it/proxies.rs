@@ -16,8 +16,8 @@ use crate::origin::{Origin, ask};
 /// The authority that requests name; not where the origin is.
 pub const AUTHORITY: &str = "192.168.0.2:9000";
 
-/// The description of a proxy that is installed. None, with a visible word, when it is not; a failure when the
-/// environment says that it must be.
+/// The description of a proxy that is installed. None, with a visible word, when it is not; a failure when
+/// the environment says that it must be.
 pub fn installed(name: &str) -> Option<Description> {
     let description = assay_lab::find(name, &[]).unwrap();
     let program = &description.start.command[0];
