@@ -13,11 +13,13 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The same command with the seed and without the run directory, which would not be empty.
+/// The same command with the seed, and without the run directory, which would not be empty, and without
+/// the place of the program.
 pub(crate) fn same_stream(command: &[String], seed: u64) -> String {
-    let mut words: Vec<String> = Vec::new();
+    let program = command.first().map(|word| word.rsplit('/').next().unwrap_or(word).to_owned());
+    let mut words: Vec<String> = program.into_iter().collect();
     let mut skip_value = false;
-    for word in command {
+    for word in command.iter().skip(1) {
         if std::mem::take(&mut skip_value) || word.starts_with("--run-dir=") || word.starts_with("--seed=") {
             continue;
         }
@@ -54,7 +56,8 @@ mod tests {
 
     #[test]
     fn the_same_stream_names_the_seed_once_and_no_directory() {
-        let command = words("assay run a.pg --seed 3 --run-dir out --rehearse 60s --run-dir=x");
+        let command =
+            words("target/release/assay run a.pg --seed 3 --run-dir out --rehearse 60s --run-dir=x");
         assert_eq!(same_stream(&command, 7), "assay run a.pg --rehearse 60s --seed 7");
     }
 }
