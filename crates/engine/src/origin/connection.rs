@@ -116,8 +116,8 @@ impl Connection {
     }
 
     /// Serves it to its end.
+    #[allow(clippy::manual_async_fn, reason = "the task of an `async fn` would hold the connection twice")]
     pub fn serve(mut self) -> impl Future<Output = ()> {
-        // Not an `async fn`: its task would hold the connection twice.
         async move {
             if self.run().await.is_err() {
                 self.local.tally.borrow_mut().here().counts.broken += 1;
