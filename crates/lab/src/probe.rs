@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Longest answer that is read.
-const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Asks `address` for `target`, saying that `host` is meant. Returns status and body.
 pub async fn get(
@@ -23,13 +23,29 @@ pub async fn get(
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
-        stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer).await?;
+        // Not every server ends the connection when asked to: a whole answer is enough.
+        while !is_whole(&answer) && answer.len() < MAX_ANSWER_BYTES {
+            if stream.read_buf(&mut answer).await? == 0 {
+                break;
+            }
+        }
         Ok(answer)
     };
     let answer: io::Result<Vec<u8>> = tokio::time::timeout(patience, exchange)
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?;
     parse(&answer?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+}
+
+/// True when the answer says how long it is, and is.
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(head_end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&answer[..head_end]);
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    length.is_some_and(|length| answer.len() - head_end - 4 >= length)
 }
 
 fn parse(answer: &[u8]) -> Option<(u16, String)> {
@@ -42,6 +58,16 @@ fn parse(answer: &[u8]) -> Option<(u16, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_says_its_length_is_whole_when_it_has_it() {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        assert!(is_whole(answer));
+        for end in 0..answer.len() {
+            assert!(!is_whole(&answer[..end]), "{end}");
+        }
+        assert!(!is_whole(b"HTTP/1.1 200 OK\r\n\r\nok"));
+    }
 
     #[test]
     fn status_and_body_are_told_apart() {

@@ -10,6 +10,7 @@ use assay_record::run::RunInfo;
 use assay_record::series::Series;
 use tokio::sync::{mpsc, watch};
 
+use crate::origin::Origin;
 use crate::proxies::installed;
 use crate::testing;
 
@@ -25,14 +26,19 @@ after = "short/"
 command = ["/bin/sh", "-c", "echo the licence has run out >&2; exit 7"]
 "#;
 
+/// A program of this crate's examples, which `cargo test` builds beside the test itself.
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.parent().unwrap().parent().unwrap().join("examples").join(name);
+    assert!(path.is_file(), "{} is not built; run `cargo test`, which builds it", path.display());
+    path
+}
+
 fn plan(behaviour: &str, target: TargetChoice) -> RunPlan {
     let mut plan = testing::plan();
     plan.workload.name = behaviour.into();
     plan.target = target;
-    // The test runs from target/PROFILE/deps; examples are beside it.
-    let test = std::env::current_exe().unwrap();
-    plan.exe = test.parent().unwrap().parent().unwrap().join("examples/fake_role");
-    assert!(plan.exe.is_file(), "{} is not built; run `cargo test`, which builds it", plan.exe.display());
+    plan.exe = example("fake_role");
     plan
 }
 
@@ -122,6 +128,16 @@ async fn robots_may_speak_to_origins_directly() {
     let ran = run(plan("plain", TargetChoice::Direct), |_| false).await;
     assert!(ran.result.as_ref().unwrap().verdict.valid);
     assert_eq!(ran.info().target.mode, "direct");
+}
+
+#[tokio::test]
+async fn a_proxy_that_runs_already_is_asked_first_and_left_running() {
+    let origin = Origin::start().await;
+    let target = TargetChoice::Running { address: origin.address, mode: Mode::Reverse };
+    let ran = run(plan("plain", target), |_| false).await;
+    assert!(ran.result.as_ref().unwrap().verdict.valid, "{:?}", ran.result);
+    assert_eq!(origin.asked("/assay/health"), ["GET"]);
+    assert_eq!(ran.info().target.name, origin.address.to_string());
 }
 
 #[tokio::test]

@@ -1,0 +1,41 @@
+//! A lab that waits to be killed, for the tests: starts a "proxy" of two processes, prints the second one's id,
+//! and does nothing more.
+
+use assay_lab::description::Description;
+use assay_lab::plan::Mode;
+use assay_lab::real::{Choice, RealProxy};
+
+const TWO_PROCESSES: &str = r#"
+name = "two"
+title = "Two Processes"
+modes = ["reverse"]
+[version]
+command = ["/bin/sh", "-c", "echo two/1.0"]
+after = "two/"
+[start]
+command = ["/bin/sh", "-c", "sleep 600 & echo $! > second.pid; wait"]
+"#;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let keep = std::env::temp_dir().join(format!("assay-killed-lab-{}", std::process::id()));
+    let proxy = RealProxy::start(Choice {
+        description: Description::read("two.toml", TWO_PROCESSES).expect("a description"),
+        mode: Mode::Reverse,
+        listen: ([127, 0, 0, 1], 9).into(),
+        origins: Vec::new(),
+        memory_bytes: 1,
+        disk_bytes: 0,
+        cpus: Vec::new(),
+        cpu_count: 1,
+        helper_cpus: Vec::new(),
+        descriptors: 100,
+        connections: 1,
+        keep,
+        temp: None,
+    })
+    .await
+    .expect("a proxy");
+    println!("{}", proxy.pids()[0]);
+    std::future::pending::<()>().await;
+}
