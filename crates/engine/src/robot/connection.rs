@@ -332,7 +332,14 @@ impl Crew {
                     let phase = self.xacts[*xact as usize].phase;
                     self.recorder(phase).counts.wire_bytes_out += written as u64;
                 }
-                Poll::Ready(Err(error)) => return self.lose(slot, &error),
+                Poll::Ready(Err(error)) => {
+                    if self.xacts[*xact as usize].first_byte_ns == 0 {
+                        return self.lose(slot, &error);
+                    }
+                    // The target answers before it has read everything, and has stopped reading: the answer counts.
+                    unsent.clear();
+                    connection.uses_left = 0;
+                }
             }
         }
     }

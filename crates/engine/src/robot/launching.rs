@@ -56,8 +56,8 @@ impl Crew {
         });
         // A worker that is late finds launches of a phase that is over by now.
         let end_ns = self.control.end_ns(launch.phase);
-        if monotonic_ns() >= end_ns {
-            self.cancel(place as u32, end_ns.max(due_ns));
+        if !best_effort && monotonic_ns() >= end_ns {
+            self.cancel(place as u32, end_ns);
         } else {
             self.submit(place as u32);
         }
@@ -153,13 +153,15 @@ impl Crew {
     pub fn launch_closed(&mut self, place: u32) {
         let universe = self.setup.universe.clone();
         let population = universe.workload().schedule.phases[usize::from(self.phase())].population;
-        let is_on = !self.is_draining();
+        // A cut that is a little late launches them in the phase that follows.
+        let now_ns = monotonic_ns();
+        let is_on = !self.is_draining() && now_ns < self.control.end_ns(self.phase());
         let Robot { index, closed: Some(closed), .. } = &mut self.robots[place as usize] else { return };
         closed.busy = is_on && universe.is_alive(*index, (population.begin + population.end) / 2.0);
         if closed.busy {
             closed.launched += 1;
             let launch = closed.stream.next(&universe);
-            self.launch(&launch, monotonic_ns());
+            self.launch(&launch, now_ns);
         }
     }
 

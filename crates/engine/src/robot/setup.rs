@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_workload::distribution::Sampler;
-use assay_workload::model::{HttpVersion, OriginIndex, Pace, RobotGroup, RobotIndex, Workload};
+use assay_workload::model::{HttpVersion, OriginIndex, Pace, RobotAddress, RobotGroup, RobotIndex, Workload};
 use assay_workload::rng::{Purpose, Rng};
 use assay_workload::{ScheduleError, Timeline, Universe, UniverseError, UniverseOptions};
 use thiserror::Error;
@@ -110,7 +110,8 @@ impl Setup {
         let options = UniverseOptions { private_as_public: spec.universe.private_as_public };
         let universe = Universe::new(workload.clone(), spec.universe.seed, spec.universe.world, options)?;
         let timeline = Timeline::new(&workload)?;
-        let (hosts, address_runs) = robot_addresses(&workload);
+        let (hosts, address_runs) =
+            robot_addresses(workload.robots.iter().flat_map(|group| &group.addresses));
         let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
         Ok(Self {
             groups: workload.robots.iter().map(GroupRules::new).collect(),
@@ -169,11 +170,13 @@ fn read_workload(path: &Path) -> Result<Workload, SetupError> {
 }
 
 /// Number of distinct robot addresses, and where in the row of robots each begins.
-fn robot_addresses(workload: &Workload) -> (usize, Vec<(RobotIndex, usize)>) {
+fn robot_addresses<'w>(
+    addresses: impl Iterator<Item = &'w RobotAddress>,
+) -> (usize, Vec<(RobotIndex, usize)>) {
     let mut hosts: Vec<&str> = Vec::new();
     let mut runs = Vec::new();
     let mut first = 0;
-    for run in workload.robots.iter().flat_map(|group| &group.addresses) {
+    for run in addresses {
         let index = hosts.iter().position(|host| *host == run.host).unwrap_or_else(|| {
             hosts.push(&run.host);
             hosts.len() - 1
@@ -206,4 +209,16 @@ fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError
         }
     };
     Ok(workload.origins.iter().enumerate().map(route).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn robots_share_addresses_in_order_of_first_appearance() {
+        let runs = [("b", 2), ("a", 1), ("b", 3), ("c", 1), ("a", 2)];
+        let runs = runs.map(|(host, count)| RobotAddress { host: host.to_owned(), count });
+        assert_eq!(robot_addresses(runs.iter()), (3, vec![(0, 0), (2, 1), (3, 0), (6, 2), (7, 1)]));
+    }
 }

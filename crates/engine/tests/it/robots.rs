@@ -1,8 +1,8 @@
 //! What robots do is what the workload says, and what they count is what happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use assay_record::error_kind::ErrorKind;
 use assay_record::interval::RobotInterval;
 use assay_record::role::{Command, Event};
 use assay_record::xact_log::XactLog;
-use assay_workload::model::*;
+use assay_workload::model::{Server as Kind, *};
 use assay_workload::{Universe, UniverseOptions};
 
 use crate::server::{Manner, Server};
@@ -66,7 +66,7 @@ fn content(kind: &str, size_bytes: f64) -> Content {
 
 /// One origin with one type of 3000 bytes; four best-effort robots; one phase of forty xacts.
 fn simple() -> Workload {
-    let server = Server_ {
+    let server = Kind {
         kind: "S".to_owned(),
         contents: Weighted::one(0),
         direct_access: Weighted::one(0),
@@ -83,7 +83,11 @@ fn simple() -> Workload {
         pace: Pace::BestEffort,
         recurrence: 0.5,
         embedded_recurrence: 1.0,
-        popularity: Some(Popularity { law: PopularityLaw::Uniform, hot_set_fraction: 1.0, hot_set_probability: 0.0 }),
+        popularity: Some(Popularity {
+            law: PopularityLaw::Uniform,
+            hot_set_fraction: 1.0,
+            hot_set_probability: 0.0,
+        }),
         private_share: 0.0,
         request_types: Weighted::one(RequestType::Basic),
         methods: Weighted::one(Method::Get),
@@ -105,8 +109,6 @@ fn simple() -> Workload {
     }
 }
 
-use assay_workload::model::Server as Server_;
-
 /// Everything that a run left.
 struct Run {
     events: Vec<Event>,
@@ -121,6 +123,7 @@ struct Options {
     stop_after_ms: Option<u64>,
     target: fn(SocketAddr) -> Target,
     xact_log: Option<std::path::PathBuf>,
+    sources: Vec<IpAddr>,
 }
 
 impl Default for Options {
@@ -132,6 +135,7 @@ impl Default for Options {
             stop_after_ms: None,
             target: |proxy| Target::Reverse { proxy },
             xact_log: None,
+            sources: Vec::new(),
         }
     }
 }
@@ -178,7 +182,7 @@ fn run(workload: &Workload, options: Options) -> Run {
         threads: options.threads,
         cpus: Vec::new(),
         target: (options.target)(server.address),
-        sources: Vec::new(),
+        sources: options.sources,
         behaviour: CacheBehaviour::default(),
         timeout_ms: options.timeout_ms,
         xact_log: options.xact_log,
@@ -213,7 +217,11 @@ fn run(workload: &Workload, options: Options) -> Run {
 fn check_sums(counts: &RobotCounts) {
     assert_eq!(counts.due, counts.sent + counts.unsent + counts.not_reached, "{counts:#?}");
     assert_eq!(counts.sent, counts.completed + counts.error_total(), "{counts:#?}");
-    assert_eq!(counts.basic, counts.hits + counts.collapsed + counts.revalidated + counts.misses, "{counts:#?}");
+    assert_eq!(
+        counts.basic,
+        counts.hits + counts.collapsed + counts.revalidated + counts.misses,
+        "{counts:#?}"
+    );
 }
 
 #[test]
@@ -250,12 +258,18 @@ fn the_same_stream_is_due_for_any_number_of_threads() {
     let runs = [1, 3].map(|threads| run(&workload, Options { threads, ..Options::default() }));
     let [one, three] = runs.each_ref().map(Run::total);
     check_sums(&one);
-    assert_eq!((one.due, one.due_digest, one.offered_hits), (three.due, three.due_digest, three.offered_hits));
+    assert_eq!(
+        (one.due, one.due_digest, one.offered_hits),
+        (three.due, three.due_digest, three.offered_hits)
+    );
     assert_eq!(one.due, one.completed + one.unsent);
     assert!(one.due > 50);
     for run in &runs {
         let ends: Vec<_> = run.intervals().map(|i| (i.start_ms + i.length_ms, i.phase)).collect();
-        assert!(ends.contains(&(400, 0)) && ends.contains(&(800, 1)), "no interval spans two phases: {ends:?}");
+        assert!(
+            ends.contains(&(400, 0)) && ends.contains(&(800, 1)),
+            "no interval spans two phases: {ends:?}"
+        );
         check_sums(&run.phase(0));
         check_sums(&run.phase(1));
     }
@@ -319,7 +333,7 @@ fn every_fault_is_counted_under_its_own_name() {
 }
 
 #[test]
-fn a_hit_is_wrong_on_a_reload_and_on_what_may_not_be_stored() {
+fn a_hit_is_wrong_on_a_reload_after_expiry_and_on_what_may_not_be_stored() {
     let mut workload = simple();
     workload.schedule.phases = vec![phase("only", lasts(50))];
     let stored = || Options { manner: Manner::FromTheStore, ..Options::default() };
@@ -328,8 +342,17 @@ fn a_hit_is_wrong_on_a_reload_and_on_what_may_not_be_stored() {
     workload.robots[0].request_types = Weighted::one(RequestType::Reload);
     let counts = run(&workload, stored()).total();
     assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::HitOnReload]);
-    workload.contents[0].cachable = 0.0;
     workload.robots[0].request_types = Weighted::one(RequestType::Basic);
+    let expires = Expiry { base: ExpiryBase::LastModified, after_s: Distribution::Constant(-10.0) };
+    workload.contents[0].life_cycle = Some(LifeCycle {
+        length_s: Distribution::Constant(1000.0),
+        variance: 0.0,
+        with_last_modified: 1.0,
+        expires: Weighted::one(Some(expires)),
+    });
+    let counts = run(&workload, stored()).total();
+    assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::Stale]);
+    workload.contents[0].cachable = 0.0;
     let counts = run(&workload, stored()).total();
     assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::HitOnUncachable]);
 }
@@ -458,8 +481,62 @@ fn the_xact_log_has_every_xact() {
     let counts = run.total();
     assert_eq!(rows.len() as u64, counts.due);
     for row in &rows {
-        let instants = [row.ready_us, row.sent_us, row.first_byte_us, row.last_byte_us].map(|at| at.expect("has been"));
+        let instants =
+            [row.ready_us, row.sent_us, row.first_byte_us, row.last_byte_us].map(|at| at.expect("has been"));
         assert!(row.due_us <= instants[0] && instants.is_sorted(), "{row:?}");
         assert_eq!((row.status, row.error, row.body_bytes), (Some(200), None, 3000));
     }
+}
+
+#[test]
+fn a_full_queue_is_an_error_of_requests_that_were_never_sent() {
+    let mut workload = simple();
+    workload.robots[0].pace = Pace::Rate { per_second: 100.0 };
+    workload.robots[0].open_connection_limit = Some(1);
+    workload.robots[0].waiting_limit = Some(3);
+    workload.schedule.phases = vec![phase("only", lasts(300))];
+    let options = Options { manner: Manner::Silent, timeout_ms: 500, ..Options::default() };
+    let counts = run(&workload, options).total();
+    // Each of the four robots has one request under way and three that wait; the others find no place (but for
+    // those that a late worker finds only after the end).
+    let overflow = counts.errors[&ErrorKind::QueueOverflow];
+    assert_eq!((counts.sent, counts.errors[&ErrorKind::TimedOut]), (4, 4));
+    assert!(counts.unsent >= 4 * 3 && overflow > 0, "{counts:?}");
+    assert_eq!(counts.due, counts.sent + counts.unsent + overflow);
+}
+
+#[test]
+fn a_robot_at_its_limit_closes_an_idle_connection_to_go_elsewhere() {
+    let mut workload = simple();
+    workload.origins.push(Origin { authority: "other.test:80".to_owned(), server: 0 });
+    workload.robots[0].origins = Weighted::new([(0, 0.5), (1, 0.5)]);
+    workload.robots[0].open_connection_limit = Some(1);
+    // Both origins live at one address, but connections to them are not the same.
+    let target = |origin| Target::Direct { origins: vec![origin, origin] };
+    let run = run(&workload, Options { target, ..Options::default() });
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!(counts.error_total(), 0);
+    let requests = run.server.requests();
+    let hosts = |connection| {
+        let of_it = requests.iter().filter(move |seen| seen.connection == connection);
+        of_it.map(|seen| seen.head.contains("Host: origin.test:80")).collect::<BTreeSet<_>>()
+    };
+    assert!(counts.connections_opened > 8);
+    assert!((0..counts.connections_opened as usize).all(|connection| hosts(connection).len() == 1));
+    assert!(run.intervals().all(|interval| interval.levels.connections <= 4));
+}
+
+#[test]
+fn robots_come_from_the_addresses_they_are_given() {
+    let mut workload = simple();
+    workload.robots[0].addresses = vec![
+        RobotAddress { host: "10.0.0.1".to_owned(), count: 3 },
+        RobotAddress { host: "10.0.0.2".to_owned(), count: 1 },
+    ];
+    let sources = [[127, 0, 0, 71], [0, 0, 0, 0]].map(IpAddr::from).to_vec();
+    let run = run(&workload, Options { sources, ..Options::default() });
+    assert_eq!(run.total().error_total(), 0);
+    let peers: BTreeSet<_> = run.server.requests().iter().map(|seen| seen.peer).collect();
+    assert_eq!(peers, BTreeSet::from([[127, 0, 0, 1], [127, 0, 0, 71]].map(IpAddr::from)));
 }

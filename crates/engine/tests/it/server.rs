@@ -1,6 +1,6 @@
 //! What do the robots talk to in these tests? A small origin that answers as it should, or as it is told to.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use assay_engine::clock::{RunClock, monotonic_ns};
@@ -63,6 +63,8 @@ pub struct Seen {
     pub body: usize,
     /// Which connection it came on.
     pub connection: usize,
+    /// Where that came from.
+    pub peer: IpAddr,
 }
 
 /// A server in a thread of its own; it ends with the process.
@@ -96,8 +98,8 @@ impl Server {
             runtime.block_on(async move {
                 let listener = TcpListener::from_std(listener).expect("is nonblocking");
                 let mut number = 0;
-                while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(serve(stream, shared.clone(), number));
+                while let Ok((stream, peer)) = listener.accept().await {
+                    tokio::spawn(serve(stream, shared.clone(), number, peer.ip()));
                     number += 1;
                 }
             });
@@ -111,7 +113,7 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) {
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, peer: IpAddr) {
     let mut buffer = Vec::new();
     loop {
         let (head_bytes, body_bytes, reply) = loop {
@@ -126,7 +128,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) {
         };
         let head = String::from_utf8_lossy(&buffer[..head_bytes]).into_owned();
         let close = head.contains("Connection: close");
-        let seen = Seen { head, body: body_bytes, connection };
+        let seen = Seen { head, body: body_bytes, connection, peer };
         shared.seen.lock().expect("nobody panicked").push(seen);
         buffer.drain(..head_bytes + body_bytes);
         if shared.manner == Manner::Silent {
@@ -139,7 +141,11 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) {
         }
         let hangs_up = matches!(
             shared.manner,
-            Manner::CutOff | Manner::HeadCutOff | Manner::Closes | Manner::ClosesAfterOne | Manner::UntilClose
+            Manner::CutOff
+                | Manner::HeadCutOff
+                | Manner::Closes
+                | Manner::ClosesAfterOne
+                | Manner::UntilClose
         );
         if sent.is_err() || close || hangs_up {
             return;
@@ -156,17 +162,26 @@ fn answer(buffer: &[u8], shared: &Shared) -> Option<(usize, usize, Vec<u8>)> {
 
 fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
     let Shared { universe, clock, manner, .. } = shared;
-    let path = head.target.strip_prefix("http://").map_or(head.target, |rest| &rest[rest.find('/').expect("a path")..]);
-    let id = universe.parse_path(0, path.as_bytes()).expect("robots ask for objects of the universe");
+    let path = head
+        .target
+        .strip_prefix("http://")
+        .map_or(head.target, |rest| &rest[rest.find('/').expect("a path")..]);
+    let origins = &universe.workload().origins;
+    let named = origins.iter().position(|origin| head.host == Some(origin.authority.as_bytes())).unwrap_or(0);
+    let id =
+        universe.parse_path(named as u16, path.as_bytes()).expect("robots ask for objects of the universe");
     let mut object = universe.object(id);
     let mark = head.header(HEADER).and_then(RequestMark::parse).expect("robots mark their requests");
     let now_us = clock.since_start_us(monotonic_ns());
     let now_s = (now_us / 1_000_000) as i64;
     let life = universe.life(&object, now_s);
-    let since_s = head.header("If-Modified-Since").and_then(parse_date).map(|s| s as i64 - clock.start_unix_s as i64);
-    let not_modified = since_s.is_some_and(|since_s| life.last_modified_s.is_some_and(|at_s| at_s <= since_s))
+    let since_s =
+        head.header("If-Modified-Since").and_then(parse_date).map(|s| s as i64 - clock.start_unix_s as i64);
+    let not_modified = since_s
+        .is_some_and(|since_s| life.last_modified_s.is_some_and(|at_s| at_s <= since_s))
         || *manner == Manner::NeverModified;
-    let mut mark = ReplyMark { xact: mark.xact, key: object.key, version: life.version, made_us: now_us, not_modified };
+    let mut mark =
+        ReplyMark { xact: mark.xact, key: object.key, version: life.version, made_us: now_us, not_modified };
     match manner {
         Manner::Swapped => {
             object = universe.object(assay_workload::object::ObjectId { serial: id.serial ^ 1, ..id });
