@@ -81,7 +81,13 @@ pub struct CacheBehaviour {
 
 impl Default for CacheBehaviour {
     fn default() -> Self {
-        Self { caches: true, head_fills: false, conditional_fills: false, reload_fills: true, post_invalidates: true }
+        Self {
+            caches: true,
+            head_fills: false,
+            conditional_fills: false,
+            reload_fills: true,
+            post_invalidates: true,
+        }
     }
 }
 
