@@ -43,7 +43,7 @@ pub enum Request {
     Post,
 }
 
-/// One request, at the instant it was sent.
+/// One request, at the instant at which it makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// The object; must be well mixed (it is its own hash).
@@ -52,7 +52,7 @@ pub struct Ask {
     pub request: Request,
     /// The object may be stored.
     pub cachable: bool,
-    /// When it was sent, in microseconds since the start of the run.
+    /// When it was sent (a POST: when it was answered), in microseconds since the start of the run.
     pub at_us: u64,
     /// Until when an answer made now is fresh, in seconds since the start of the run; [`FOREVER`] without `Expires`.
     pub fresh_until_s: u32,

@@ -34,10 +34,10 @@ impl Crew {
         let (phase, is_basic) = (xact.phase, xact.is_basic());
         let late_us = micros(xact.due_ns.max(xact.ready_ns), now_ns);
         let bytes = xact.object.size_bytes;
-        let clock = self.control.clock;
+        let (clock, caches) = (self.control.clock, self.setup.caches);
         let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
         let mut fresh_until_s = FOREVER;
-        if self.setup.caches || is_conditional {
+        if caches || is_conditional {
             let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
             let expires_s = life.expires_s.map(|at_s| u32::try_from(at_s.max(0)).unwrap_or(FOREVER - 1));
             fresh_until_s = expires_s.unwrap_or(FOREVER);
@@ -48,26 +48,26 @@ impl Crew {
                 _ => None,
             };
         }
-        let note = self.setup.caches.then(|| {
+        // A POST drops what is stored when it is answered, not when it is sent: see `note_post`.
+        let note = (caches && xact.method != Method::Post).then(|| {
             xact.noted = true;
-            let ask = Ask {
-                key: xact.object.key,
-                request: asking(xact),
-                cachable: xact.object.cachable,
-                at_us: clock.since_start_us(now_ns),
-                fresh_until_s,
-            };
-            IdealNote::Sent { ask, phase, basic: is_basic, bytes }
+            ideal_note(xact, clock.since_start_us(now_ns), fresh_until_s)
         });
-        let without_note = note.is_none();
         self.notes.extend(note);
         let recorder = self.recorder(phase);
         recorder.counts.sent += 1;
         recorder.lateness.record(late_us);
-        if is_basic && without_note {
+        if is_basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
             recorder.counts.ideal_basic += 1;
             recorder.counts.ideal_basic_bytes += bytes;
+        }
+    }
+
+    /// A POST was answered: the ideal cache drops what it has under that URL.
+    pub fn note_post(&mut self, xact: &Xact, now_ns: u64) {
+        if self.setup.caches {
+            self.notes.push(ideal_note(xact, self.control.clock.since_start_us(now_ns), FOREVER));
         }
     }
 
@@ -195,6 +195,13 @@ impl std::fmt::Display for Extra {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes after the end of the answer", self.0)
     }
+}
+
+/// What the ideal cache is told of an xact.
+fn ideal_note(xact: &Xact, at_us: u64, fresh_until_s: u32) -> IdealNote {
+    let Xact { object, phase, .. } = *xact;
+    let ask = Ask { key: object.key, request: asking(xact), cachable: object.cachable, at_us, fresh_until_s };
+    IdealNote::Sent { ask, phase, basic: xact.is_basic(), bytes: object.size_bytes }
 }
 
 /// What a request asks of a cache.
