@@ -22,11 +22,7 @@ impl XactId {
     /// What an origin puts into its reply when the request named no xact: a fetch that the proxy made on its own,
     /// or one whose mark it dropped. No robot has this number (robots are counted from 0 in 32 bits), so no robot can
     /// take the reply for one made for itself.
-    pub const NOBODY: XactId = XactId {
-        robot: u32::MAX,
-        number: 0,
-        place: 0,
-    };
+    pub const NOBODY: XactId = XactId { robot: u32::MAX, number: 0, place: 0 };
 }
 
 /// What kind of request it is, as far as an origin has to know.
@@ -125,13 +121,7 @@ impl ReplyMark {
             b"304" => true,
             _ => return None,
         };
-        Some(Self {
-            xact,
-            key,
-            version,
-            made_us,
-            not_modified,
-        })
+        Some(Self { xact, key, version, made_us, not_modified })
     }
 }
 
@@ -186,11 +176,7 @@ impl<'v> Parts<'v> {
         let robot = u32::try_from(self.decimal()?).ok()?;
         let number = self.decimal()?;
         let place = u16::try_from(self.decimal()?).ok()?;
-        Some(XactId {
-            robot,
-            number,
-            place,
-        })
+        Some(XactId { robot, number, place })
     }
 }
 
@@ -215,46 +201,21 @@ mod tests {
     use super::*;
 
     fn xact() -> impl Strategy<Value = XactId> {
-        any::<(u32, u64, u16)>().prop_map(|(robot, number, place)| XactId {
-            robot,
-            number,
-            place,
-        })
+        any::<(u32, u64, u16)>().prop_map(|(robot, number, place)| XactId { robot, number, place })
     }
 
     fn kind() -> impl Strategy<Value = Kind> {
-        prop::sample::select(vec![
-            Kind::Basic,
-            Kind::Conditional,
-            Kind::Reload,
-            Kind::Other,
-        ])
+        prop::sample::select(vec![Kind::Basic, Kind::Conditional, Kind::Reload, Kind::Other])
     }
 
     #[test]
     fn marks_look_as_the_architecture_says() {
-        let xact = XactId {
-            robot: 7,
-            number: 12,
-            place: 3,
-        };
+        let xact = XactId { robot: 7, number: 12, place: 3 };
         let mut out = Vec::new();
-        RequestMark {
-            xact,
-            phase: 1,
-            kind: Kind::Basic,
-        }
-        .write(&mut out);
+        RequestMark { xact, phase: 1, kind: Kind::Basic }.write(&mut out);
         assert_eq!(out, b"7-12-3-1-b");
         out.clear();
-        ReplyMark {
-            xact,
-            key: 0xab,
-            version: 0,
-            made_us: 1_500_000,
-            not_modified: true,
-        }
-        .write(&mut out);
+        ReplyMark { xact, key: 0xab, version: 0, made_us: 1_500_000, not_modified: true }.write(&mut out);
         assert_eq!(out, b"7-12-3-00000000000000ab-0-1500000-304");
     }
 
