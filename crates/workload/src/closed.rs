@@ -2,7 +2,7 @@
 //!
 //! A request's identity is (robot, phase, number within the phase). Whether it introduces a public object is
 //! hashed from that alone, so any robot can tell of any past request whether it did: a revisit picks another
-//! robot of the group and a place in a history as long as its own, and takes it if it was a first visit. Robots
+//! robot of the group and a place in a history like its own, and takes it if it was a first visit. Robots
 //! drift apart, so which request of an object comes first is for the run to tell.
 //!
 //! Nothing here may depend on time, so a phase's recurrence, request types and population act with the mean of
@@ -26,6 +26,9 @@ const NUMBER_BITS: u32 = 40;
 /// A revisit gives up after so many requests that introduced nothing.
 const TRIES: u32 = 1024;
 
+/// A type that introduces nothing counts as if it introduced this share.
+const SMALLEST_SHARE: f64 = 1e-9;
+
 /// One best-effort robot's place in its stream.
 #[derive(Debug, Clone)]
 pub struct ClosedRobot {
@@ -33,9 +36,14 @@ pub struct ClosedRobot {
     group: usize,
     /// Requests so far in each phase up to the current one.
     counts: Vec<u64>,
-    /// Their sum.
+    /// Share of the requests of each of those phases that introduce a public object.
+    new_shares: Vec<f64>,
+    /// Sum of the counts.
     total: u64,
+    /// The sum when the working set froze.
     frozen_at: Option<u64>,
+    /// Objects that the robot was expected to have introduced by then.
+    frozen_introduced: Option<u64>,
     hot: HotSet,
     private: Vec<PrivateWorld>,
     phase: PhaseMeans,
@@ -72,8 +80,10 @@ impl ClosedRobot {
             robot,
             group,
             counts: vec![0],
+            new_shares: vec![PhaseMeans::new(universe, table, 0).new_share(table)],
             total: 0,
             frozen_at: None,
+            frozen_introduced: None,
             hot: HotSet::default(),
             private: vec![PrivateWorld::default(); types],
             phase: PhaseMeans::new(universe, table, 0),
@@ -83,8 +93,13 @@ impl ClosedRobot {
     /// Begins a phase (its index in the schedule). Phases are entered in order; going back is ignored.
     pub fn enter_phase(&mut self, universe: &Universe, phase: u16) {
         if usize::from(phase) + 1 > self.counts.len() {
-            self.counts.resize(usize::from(phase) + 1, 0);
-            self.phase = PhaseMeans::new(universe, &universe.groups()[self.group], phase);
+            let table = &universe.groups()[self.group];
+            for entered in self.counts.len()..=usize::from(phase) {
+                let means = PhaseMeans::new(universe, table, entered as u16);
+                self.counts.push(0);
+                self.new_shares.push(means.new_share(table));
+                self.phase = means;
+            }
         }
     }
 
@@ -107,7 +122,10 @@ impl ClosedRobot {
 
     /// The working set stops growing here; later calls change nothing.
     pub fn freeze(&mut self) {
-        self.frozen_at.get_or_insert(self.total);
+        if self.frozen_at.is_none() {
+            self.frozen_at = Some(self.total);
+            self.frozen_introduced = Some(self.introduced());
+        }
     }
 
     /// Requests so far in each phase up to the current one, in order.
@@ -194,13 +212,13 @@ impl ClosedRobot {
         direct: &DirectMix,
         serial: u64,
     ) -> Option<ObjectId> {
-        let window = Window::new(self.total, self.frozen_at)?;
+        let window = Window::new(self.introduced(), self.frozen_introduced)?;
         let mut rng = Rng::of(Purpose::ClosedRevisit, &[universe.seed(), u64::from(self.robot), serial]);
         let world = hash(Purpose::HotSet, &[universe.seed(), u64::from(table.first)]);
         for _ in 0..TRIES {
             let other = table.by_rank[rng.below(u64::from(self.phase.living)) as usize];
             let index = window.pick(&direct.popularity, &mut self.hot, world, &mut rng);
-            let (phase, number) = self.place_of(index);
+            let (phase, number) = self.place_of(index, rng.unit())?;
             let means = if phase + 1 == self.counts.len() {
                 self.phase
             } else {
@@ -217,16 +235,29 @@ impl ClosedRobot {
         None
     }
 
-    /// Phase and number of a request of this robot, counted from its first.
-    fn place_of(&self, index: u64) -> (usize, u64) {
-        let mut left = index;
-        for (phase, count) in self.counts.iter().enumerate() {
-            if left < *count {
-                return (phase, left);
+    /// Objects that this robot is expected to have introduced. The working set is counted in these, not in
+    /// requests: a phase of nothing but revisits must not push out what there is to revisit.
+    fn introduced(&self) -> u64 {
+        let introduced = |(count, share): (&u64, &f64)| *count as f64 * share;
+        self.counts.iter().zip(&self.new_shares).map(introduced).sum::<f64>().ceil() as u64
+    }
+
+    /// Phase and number of a request that may have introduced the object with this index, counted from the
+    /// first; `unit` chooses among those that come into question.
+    fn place_of(&self, index: u64, unit: f64) -> Option<(usize, u64)> {
+        let mut left = index as f64 + unit;
+        let mut last = None;
+        for (phase, (&count, &share)) in self.counts.iter().zip(&self.new_shares).enumerate() {
+            let introduced = count as f64 * share;
+            if introduced > 0.0 {
+                if left < introduced {
+                    return Some((phase, ((left / share) as u64).min(count - 1)));
+                }
+                last = Some((phase, count - 1));
             }
-            left -= count;
+            left -= introduced;
         }
-        (self.counts.len() - 1, left)
+        last
     }
 }
 
@@ -264,12 +295,18 @@ impl PhaseMeans {
         Plan { chosen, private: of_kind < table.private_share, recur, rng }
     }
 
+    /// The share of a robot's requests that introduce a public object.
+    fn new_share(&self, table: &GroupTable) -> f64 {
+        let new = |direct: &DirectMix| direct.share * (1.0 - revisit_share(direct.recurrence, self.recurrence));
+        (1.0 - table.private_share) * table.mix.direct.iter().map(new).sum::<f64>()
+    }
+
     /// The chance that a first visit of a type is taken for a revisit, so that types with a recurrence of their
     /// own get their share of revisits: what is revisited over what is introduced, against the best liked type.
     fn liking(&self, table: &GroupTable, chosen: usize) -> f64 {
         let ratio = |direct: &DirectMix| {
             let revisits = revisit_share(direct.recurrence, self.recurrence);
-            if revisits < 1.0 { revisits / (1.0 - revisits) } else { 0.0 }
+            revisits / (1.0 - revisits).max(SMALLEST_SHARE)
         };
         let best = table.mix.direct.iter().map(ratio).fold(0.0, f64::max);
         if best > 0.0 { ratio(&table.mix.direct[chosen]) / best } else { 0.0 }
