@@ -18,6 +18,10 @@ const STEAL_WARNING: f64 = 0.02;
 /// Share of their processors that robots or origins can use before they are the limit.
 const BUSY_WARNING: f64 = 0.95;
 
+/// Share of requests that were due and not sent above which the target is too slow; at the end of a phase a few
+/// always wait for a connection.
+const UNSENT_WARNING: f64 = 0.01;
+
 /// What the cache could hold, and what it is called.
 #[derive(Debug, Clone, Default)]
 pub struct CacheSize {
@@ -151,7 +155,7 @@ impl Tally {
 
     fn judge_target(&mut self, cache: &CacheSize) {
         let (due, unsent) = (self.robots.due, self.robots.unsent);
-        if unsent > 0 {
+        if unsent as f64 > due as f64 * UNSENT_WARNING {
             self.warn(format!(
                 "{unsent} of {due} requests were still waiting for a connection at the end of their phase and were \
                  not sent: the target did not keep up"
@@ -213,6 +217,16 @@ mod tests {
         counts.errors.insert(ErrorKind::Stale, 7);
         let verdict = verdict(with(counts, &[]));
         assert!(verdict.valid && verdict.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_target_that_does_not_keep_up_is_told() {
+        let warnings = |unsent| {
+            let counts = RobotCounts { due: 1000, unsent, ..RobotCounts::default() };
+            verdict(with(counts, &[])).warnings
+        };
+        assert!(warnings(10).is_empty());
+        assert!(warnings(11)[0].starts_with("11 of 1000 requests were still waiting"));
     }
 
     #[test]
