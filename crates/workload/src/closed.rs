@@ -227,7 +227,7 @@ impl ClosedRobot {
             let serial = serial_of(phase, number);
             let mut plan = means.plan(universe, table, other, serial);
             let was_new = !plan.private && !plan.recur;
-            if was_new && rng.unit() < means.liking(table, plan.chosen) {
+            if was_new && rng.unit() < self.phase.liking(&means, table, plan.chosen) {
                 let direct = &table.mix.direct[plan.chosen];
                 return Some(new_object(direct, Space::BestEffort(other), serial, &mut plan.rng));
             }
@@ -301,12 +301,13 @@ impl PhaseMeans {
         (1.0 - table.private_share) * table.mix.direct.iter().map(new).sum::<f64>()
     }
 
-    /// The chance that a first visit of a type is taken for a revisit, so that types with a recurrence of their
-    /// own get their share of revisits: what is revisited over what is introduced, against the best liked type.
-    fn liking(&self, table: &GroupTable, chosen: usize) -> f64 {
+    /// The chance that a first visit of a type, made in a phase with the factors `then`, is taken for a revisit
+    /// now, so that types with a recurrence of their own get their share of revisits: what is revisited now over
+    /// what was introduced then, against the best liked type.
+    fn liking(&self, then: &PhaseMeans, table: &GroupTable, chosen: usize) -> f64 {
         let ratio = |direct: &DirectMix| {
-            let revisits = revisit_share(direct.recurrence, self.recurrence);
-            revisits / (1.0 - revisits).max(SMALLEST_SHARE)
+            let introduced = 1.0 - revisit_share(direct.recurrence, then.recurrence);
+            revisit_share(direct.recurrence, self.recurrence) / introduced.max(SMALLEST_SHARE)
         };
         let best = table.mix.direct.iter().map(ratio).fold(0.0, f64::max);
         if best > 0.0 { ratio(&table.mix.direct[chosen]) / best } else { 0.0 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use assay_workload::model::{Pace, Workload};
+use assay_workload::model::{Pace, Ramp, Workload};
 use assay_workload::object::Space;
 use assay_workload::{ClosedRobot, Launch, Universe, UniverseOptions};
 
@@ -122,4 +122,20 @@ fn the_window_is_respected_after_the_freeze() {
             assert!((own - 200..own).contains(&index), "{index} is not among the last 200 before {own}");
         }
     }
+}
+
+#[test]
+fn a_phase_of_revisits_alone_keeps_to_what_an_earlier_phase_introduced() {
+    let mut workload = best_effort(4, 1.0);
+    workload.robots[0].private_share = 0.0;
+    workload.schedule.phases[0].recurrence = Ramp { begin: 0.0, end: 0.0 };
+    let universe = universe(workload);
+    let mut crew: Vec<_> = (0..4).map(|robot| ClosedRobot::new(&universe, robot)).collect();
+    let ask = |crew: &mut [ClosedRobot], each: u64| -> Vec<Launch> {
+        (0..each).flat_map(|_| crew.iter_mut().map(|robot| robot.next(&universe)).collect::<Vec<_>>()).collect()
+    };
+    let introduced: HashSet<_> = ask(&mut crew, 20).iter().map(|l| l.object).collect();
+    assert_eq!(introduced.len(), 80);
+    crew.iter_mut().for_each(|robot| robot.enter_phase(&universe, 1));
+    assert!(ask(&mut crew, 5000).iter().all(|l| l.revisit && introduced.contains(&l.object)));
 }
