@@ -14,6 +14,7 @@ Usage: bench.py [--rounds N] [--seconds S] [robots] [origin] [memory]
 """
 
 import argparse
+import atexit
 import json
 import os
 import platform
@@ -35,6 +36,17 @@ NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 CPUS = sorted(os.sched_getaffinity(0))
 # The server has the first processor, whoever asks it has the last.
 SERVER, CLIENT = CPUS[0], CPUS[-1]
+
+
+STARTED = []
+
+
+@atexit.register
+def leave_nothing_running():
+    for process in STARTED:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
 
 
 def pinned(cpu):
@@ -84,6 +96,7 @@ class Role:
             json.dump(spec, file)
         self.process = subprocess.Popen([ASSAY, "role", kind, path], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, preexec_fn=pinned(cpu), text=True)
+        STARTED.append(self.process)
         self.ready = self.next("ready")
 
     def events(self):
@@ -112,7 +125,7 @@ class Role:
 class Nginx:
     """A static nginx with one worker."""
 
-    def __init__(self, directory, address, extra=""):
+    def __init__(self, directory, address):
         self.directory = directory
         with open(os.path.join(directory, "nginx.conf"), "w") as conf:
             conf.write(f"""
@@ -120,12 +133,16 @@ daemon off; worker_processes 1; pid nginx.pid; error_log error.log; user root;
 events {{ worker_connections 4096; }}
 http {{
   access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; sendfile on; tcp_nopush on; tcp_nodelay on;
-  open_file_cache max=1000; client_body_temp_path body; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
-  map_hash_bucket_size 256;
-  server {{ listen {address[0]}:{address[1]} backlog=4096; root tree; {extra} }}
+  open_file_cache max=10000; client_body_temp_path body; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  map_hash_bucket_size 256; include marks.conf;
+  server {{
+    listen {address[0]}:{address[1]} backlog=4096; root html;
+    add_header X-Assay $assay; add_header Cache-Control public;
+  }}
 }}""")
         self.process = subprocess.Popen([NGINX, "-p", directory + "/", "-c", "nginx.conf", "-e", "error.log"],
                                         preexec_fn=pinned(SERVER))
+        STARTED.append(self.process)
         wait_for(address)
         children = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
         with open(children) as file:
@@ -175,6 +192,8 @@ def play_robots(spec, directory):
         if event["event"] == "robots":
             completed += event["counts"]["completed"]
             errors += sum(event["counts"]["errors"].values())
+        if event["event"] == "example":
+            print(event, file=sys.stderr)
         if event["event"] == "done":
             break
     with open(f"/proc/{role.process.pid}/status") as status:
@@ -182,6 +201,16 @@ def play_robots(spec, directory):
     used = cpu_seconds(role.process.pid)
     role.end()
     return completed / used, completed, errors, memory
+
+
+def static_tree(path, directory):
+    """Writes what the robots will ask for as files; gives the path of one of them."""
+    spec = os.path.join(directory, "universe.json")
+    with open(spec, "w") as file:
+        json.dump(universe(path), file)
+    subprocess.run([TREE, spec, "200", directory], check=True)
+    with open(os.path.join(directory, "marks.conf")) as file:
+        return re.search(r"^\s+(/\S+)", file.read(), re.MULTILINE).group(1)
 
 
 def report(name, ours, theirs, target):
@@ -197,24 +226,14 @@ def bench_robots(rounds, seconds):
             os.chmod(directory, 0o755)
             address = ("127.66.1.1", 8066)
             path = workload(directory, size, 1000, 64, seconds)
-            spec_path = os.path.join(directory, "tree.json")
-            with open(spec_path, "w") as file:
-                json.dump(robots_spec(path, address), file)
-            first = subprocess.run([TREE, spec_path, "64", directory], capture_output=True, text=True,
-                                   check=True).stdout.split()[0]
-            # nginx knows the marks of the files; the map must stand at the level of http.
-            with open(os.path.join(directory, "marks.conf")) as file:
-                marks = "map $uri $mark { default ''; " + " ".join(file.read().split("\n")) + " }"
-            nginx = Nginx(directory, address, "add_header X-Assay $mark; add_header Cache-Control public; } "
-                          + marks + " server { listen 127.66.1.1:8067;")
+            first = static_tree(path, directory)
+            nginx = Nginx(directory, address)
             ours, theirs = [], []
             url = f"http://{address[0]}:{address[1]}{first}"
-            rate = int(Wrk(url, 2).per_second * 1.1)
-            path = workload(directory, size, rate, 64, seconds)
             for _ in range(rounds):
                 theirs.append(Wrk(url, seconds).rate)
                 rate_ours, completed, errors, _ = play_robots(robots_spec(path, address), directory)
-                if errors or completed < rate:
+                if errors or completed < 10_000:
                     sys.exit(f"robots: {completed} completed, {errors} errors")
                 ours.append(rate_ours)
             nginx.end()
@@ -227,11 +246,7 @@ def bench_origin(rounds, seconds):
             os.chmod(directory, 0o755)
             path = workload(directory, size, 1000, 64, seconds)
             ours_at, theirs_at = ("127.66.2.1", 9066), ("127.66.2.2", 8066)
-            spec_path = os.path.join(directory, "tree.json")
-            with open(spec_path, "w") as file:
-                json.dump(robots_spec(path, ours_at), file)
-            first = subprocess.run([TREE, spec_path, "1", directory], capture_output=True, text=True,
-                                   check=True).stdout.split()[0]
+            first = static_tree(path, directory)
             origin = Role("origins", {"universe": universe(path), "threads": 1, "cpus": [SERVER],
                                       "listen": [f"{ours_at[0]}:{ours_at[1]}"]}, SERVER, directory)
             origin.start()
@@ -263,6 +278,9 @@ def bench_memory(_rounds, _seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", choices=[[], "robots", "origin", "memory"], default=[])
+    # Ends by itself whatever happens.
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit("bench took longer than twenty minutes"))
+    signal.alarm(1200)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4)
     args = parser.parse_args()
