@@ -15,6 +15,8 @@ pub struct Histogram {
     inner: hdrhistogram::Histogram<u64>,
     /// Exact sum of the recorded values, for the mean.
     sum_us: u64,
+    /// Exact largest of the recorded values: a bucket is up to 0.1 % wide.
+    max_us: u64,
 }
 
 /// A histogram as it is stored and sent: only the buckets that have something in them.
@@ -39,7 +41,7 @@ impl Histogram {
     pub fn new() -> Self {
         let inner = hdrhistogram::Histogram::new_with_bounds(1, MAX_US, SIGNIFICANT_DIGITS)
             .expect("bounds are constant and valid");
-        Self { inner, sum_us: 0 }
+        Self { inner, sum_us: 0, max_us: 0 }
     }
 
     /// Counts one value; longer than [`MAX_US`] counts as that.
@@ -48,24 +50,23 @@ impl Histogram {
         let value_us = value_us.min(MAX_US);
         self.inner.saturating_record(value_us);
         self.sum_us += value_us;
+        self.max_us = self.max_us.max(value_us);
     }
 
     /// Adds all of another's values.
     pub fn merge(&mut self, other: &Histogram) {
         self.inner.add(&other.inner).expect("same bounds");
         self.sum_us += other.sum_us;
+        self.max_us = self.max_us.max(other.max_us);
     }
 
     /// Adds all values of a stored histogram.
     pub fn merge_sparse(&mut self, other: &SparseHistogram) {
-        // The bucket that holds the maximum is known by its lower end only: its last value is put at the maximum.
-        let Some((&(last_us, last_count), rest)) = other.buckets.split_last() else { return };
-        for &(low_us, count) in rest {
+        for &(low_us, count) in &other.buckets {
             self.inner.saturating_record_n(low_us.min(MAX_US), count);
         }
-        self.inner.saturating_record_n(last_us.min(MAX_US), last_count.saturating_sub(1));
-        self.inner.saturating_record(other.max_us.max(last_us).min(MAX_US));
         self.sum_us += other.sum_us;
+        self.max_us = self.max_us.max(other.max_us.min(MAX_US));
     }
 
     /// Number of values.
@@ -80,12 +81,12 @@ impl Histogram {
 
     /// The value that `quantile` (0 to 1) of all values do not exceed, in microseconds; none when empty.
     pub fn quantile_us(&self, quantile: f64) -> Option<u64> {
-        (self.count() > 0).then(|| self.inner.value_at_quantile(quantile).min(self.inner.max()))
+        (self.count() > 0).then(|| self.inner.value_at_quantile(quantile).min(self.max_us))
     }
 
     /// Largest value in microseconds; none when empty.
     pub fn max_us(&self) -> Option<u64> {
-        (self.count() > 0).then(|| self.inner.max())
+        (self.count() > 0).then_some(self.max_us)
     }
 
     /// Largest value that shares a bucket with `value_us`.
@@ -97,13 +98,14 @@ impl Histogram {
     pub fn clear(&mut self) {
         self.inner.reset();
         self.sum_us = 0;
+        self.max_us = 0;
     }
 
     /// The buckets that have something in them.
     pub fn to_sparse(&self) -> SparseHistogram {
         SparseHistogram {
             sum_us: self.sum_us,
-            max_us: if self.count() > 0 { self.inner.max() } else { 0 },
+            max_us: self.max_us,
             buckets: self
                 .inner
                 .iter_recorded()
@@ -115,5 +117,28 @@ impl Histogram {
                 })
                 .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_maximum_is_exact_also_after_merging_and_storing() {
+        let (mut one, mut other) = (Histogram::new(), Histogram::new());
+        one.record(1_234_567);
+        one.record(1_234_001);
+        other.record(7);
+        other.merge(&one);
+        assert_eq!((one.max_us(), other.max_us()), (Some(1_234_567), Some(1_234_567)));
+        let mut read = Histogram::new();
+        read.merge_sparse(&other.to_sparse());
+        assert_eq!((read.max_us(), read.count()), (Some(1_234_567), 3));
+        assert_eq!(read.to_sparse(), other.to_sparse());
+        read.clear();
+        assert_eq!(read.max_us(), None);
+        read.record(u64::MAX);
+        assert_eq!(read.max_us(), Some(MAX_US));
     }
 }
