@@ -47,6 +47,8 @@ pub struct Asked {
     pub key: u64,
     /// The object may be stored.
     pub cachable: bool,
+    /// The target writes what a 304 says into what it has stored, so an id shows when a reply was last confirmed.
+    pub validation_updates: bool,
     /// Its size in bytes.
     pub size: u64,
 }
@@ -217,7 +219,10 @@ pub fn judge_head(
         return Err(Wrong::NotModifiedSince { modified_s: Some(modified_s), since_s });
     }
     let outcome = outcome(asked, &mark);
-    judge_serving(asked, &mark, outcome, life.expires_s, second(asked.sent_us))?;
+    judge_serving(asked, &mark, outcome)?;
+    if outcome == Outcome::Hit {
+        judge_age(&life, second(asked.sent_us), asked.validation_updates, life_at)?;
+    }
     let body_bytes = (not_modified.is_none() && asked.method != Method::Head).then_some(asked.size);
     if not_modified.is_none()
         && let Some(seen) = reply.content_length
@@ -247,29 +252,36 @@ fn outcome(asked: &Asked, mark: &ReplyMark) -> Outcome {
 }
 
 /// Whether an answer that came about this way may be served to this request.
-fn judge_serving(
-    asked: &Asked,
-    mark: &ReplyMark,
-    outcome: Outcome,
-    expires_s: Option<i64>,
-    sent_s: i64,
-) -> Result<(), Wrong> {
+fn judge_serving(asked: &Asked, mark: &ReplyMark, outcome: Outcome) -> Result<(), Wrong> {
     let (made_us, sent_us) = (mark.made_us, asked.sent_us);
     if outcome != Outcome::Miss && (!asked.cachable || asked.method == Method::Post) {
         return Err(Wrong::Stored { made_us, sent_us, method: asked.method });
     }
-    if outcome != Outcome::Hit {
-        return Ok(());
-    }
-    if asked.reload {
+    if outcome == Outcome::Hit && asked.reload {
         return Err(Wrong::ReloadStored { made_us, sent_us });
     }
-    match expires_s {
-        Some(expires_s) if sent_s > expires_s + EXPIRY_TOLERANCE_S => {
-            Err(Wrong::Expired { expires_s, sent_s })
-        }
-        _ => Ok(()),
+    Ok(())
+}
+
+/// Whether a stored reply may be served to a request sent at `sent_s`; `life` is the object's when it was made.
+///
+/// A target that does not write a 304 into what it has stored (some widely used ones do not) may have had the reply
+/// confirmed long after it was made, and nothing in it says so. It is stale for certain only if even a confirmation in
+/// the last second of its version would have run out: after that, the origin would have sent the next version.
+fn judge_age(
+    life: &Life,
+    sent_s: i64,
+    validation_updates: bool,
+    life_at: impl Fn(i64) -> Life,
+) -> Result<(), Wrong> {
+    let expired = |expires_s: Option<i64>| expires_s.filter(|at_s| sent_s > at_s + EXPIRY_TOLERANCE_S);
+    let Some(mut expires_s) = expired(life.expires_s) else { return Ok(()) };
+    if !validation_updates {
+        let Some(next_s) = life.next_modified_s.filter(|next_s| *next_s <= sent_s) else { return Ok(()) };
+        let Some(at_s) = expired(life_at(next_s - 1).expires_s) else { return Ok(()) };
+        expires_s = at_s;
     }
+    Err(Wrong::Expired { expires_s, sent_s })
 }
 
 /// A 304 without an id is right if the version it shows, or else any version that can be stored, is old enough.

@@ -17,6 +17,7 @@ const ASKED: Asked = Asked {
     sent_us: 20 * SECOND,
     key: 0xABCD,
     cachable: true,
+    validation_updates: true,
     size: 1000,
 };
 
@@ -45,6 +46,11 @@ fn life(now_s: i64) -> Life {
 
 fn judge(asked: &Asked, reply: &Reply) -> Result<Verdict, Wrong> {
     judge_head(asked, reply, 21 * SECOND, life)
+}
+
+/// The same a second after sending, whenever that was.
+fn judge_at(asked: &Asked, reply: &Reply) -> Result<Verdict, Wrong> {
+    judge_head(asked, reply, asked.sent_us + SECOND, life)
 }
 
 fn kind(asked: &Asked, reply: &Reply) -> Option<ErrorKind> {
@@ -166,6 +172,25 @@ fn a_stored_reply_is_stale_once_its_expiry_lies_more_than_a_second_back() {
     // A conditional request may not be answered from a stale copy either.
     let asked = Asked { sent_us: 19 * SECOND, ..conditional(15) };
     assert_eq!(kind(&asked, &not_modified(Some(stored))), Some(ErrorKind::Stale));
+}
+
+#[test]
+fn where_a_validation_does_not_show_only_a_version_that_it_would_have_replaced_is_stale() {
+    // Version 1 was current from 10 to 20; confirmed at 19, it is fresh until 24.
+    let stored = ReplyMark { made_us: 12 * SECOND, version: 1, ..STORED };
+    let sent = |at_s| Asked { sent_us: at_s * SECOND, validation_updates: false, ..ASKED };
+    for fine_s in [17, 19, 20, 25] {
+        assert_eq!(judge_at(&sent(fine_s), &reply(stored)).err(), None, "{fine_s}");
+    }
+    let found = judge_at(&sent(26), &reply(stored)).err();
+    assert_eq!(found, Some(Wrong::Expired { expires_s: 24, sent_s: 26 }));
+    // What is never modified can be confirmed for ever.
+    let eternal = |now_s| Life { next_modified_s: None, ..life(now_s) };
+    assert!(judge_head(&sent(1000), &reply(stored), 1001 * SECOND, eternal).is_ok());
+    // What has expired when it is made can still be confirmed for each request.
+    let dead = |now_s| Life { expires_s: Some(0), ..life(now_s) };
+    assert!(judge_head(&sent(19), &reply(stored), 20 * SECOND, dead).is_ok());
+    assert!(judge_head(&sent(20), &reply(stored), 21 * SECOND, dead).is_err());
 }
 
 #[test]

@@ -77,6 +77,10 @@ pub struct CacheBehaviour {
     pub reload_fills: bool,
     /// A POST to a URL drops what is stored under it.
     pub post_invalidates: bool,
+    /// A 304 from the origin updates the header fields of the stored reply, as RFC 9111 (4.3.4) wants it, or the cache
+    /// never validates at all. Where it does not hold, a validated reply keeps the id of the one it was first stored
+    /// from, and looks older than it is; what is stale is then judged by what validation could have found.
+    pub validation_updates: bool,
 }
 
 impl Default for CacheBehaviour {
@@ -87,6 +91,7 @@ impl Default for CacheBehaviour {
             conditional_fills: false,
             reload_fills: true,
             post_invalidates: true,
+            validation_updates: false,
         }
     }
 }

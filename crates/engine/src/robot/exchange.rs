@@ -114,7 +114,7 @@ impl Crew {
         let universe = &setup.universe;
         let clock = control.clock;
         let judge = |head: &ResponseHead<'_>| {
-            let asked = xact.asked(clock.since_start_us(xact.sent_ns));
+            let asked = xact.asked(clock.since_start_us(xact.sent_ns), setup.validation_updates);
             let life_at = |at_s: i64| universe.life(&xact.object, at_s);
             let verdict =
                 judge_head(&asked, &read_head(head, &clock), clock.since_start_us(now_ns), life_at)?;

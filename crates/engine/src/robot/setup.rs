@@ -67,6 +67,8 @@ pub struct Setup {
     pub timeout: Duration,
     /// The target stores answers at all.
     pub caches: bool,
+    /// The target writes a 304 into what it has stored.
+    pub validation_updates: bool,
     /// Source address of each distinct robot address, in order of first appearance.
     sources: Vec<Option<IpAddr>>,
     /// First robot of each run of robots with one address, and the index of that address.
@@ -119,6 +121,7 @@ impl Setup {
             absolute: matches!(spec.target, Target::Forward { .. }),
             timeout: Duration::from_millis(spec.timeout_ms.max(1)),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
+            validation_updates: spec.behaviour.validation_updates,
             sources: (0..hosts).map(source).collect(),
             address_runs,
             universe: Arc::new(universe),

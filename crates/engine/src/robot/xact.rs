@@ -82,8 +82,8 @@ impl Xact {
         self.request_type == RequestType::Reload
     }
 
-    /// What its answer is judged by.
-    pub fn asked(&self, sent_us: u64) -> Asked {
+    /// What its answer is judged by; `validation_updates` is the target's, see [`Asked`].
+    pub fn asked(&self, sent_us: u64, validation_updates: bool) -> Asked {
         Asked {
             id: self.id,
             method: self.method,
@@ -92,6 +92,7 @@ impl Xact {
             sent_us,
             key: self.object.key,
             cachable: self.object.cachable,
+            validation_updates,
             size: self.object.size_bytes,
         }
     }

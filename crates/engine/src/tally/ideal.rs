@@ -49,8 +49,15 @@ pub struct IdealFeed {
 impl IdealFeed {
     /// A feed to an empty cache.
     pub fn new(behaviour: CacheBehaviour) -> Self {
-        let CacheBehaviour { caches, head_fills, conditional_fills, reload_fills, post_invalidates } =
-            behaviour;
+        // Whether a validation shows in the reply makes no difference to what is stored.
+        let CacheBehaviour {
+            caches,
+            head_fills,
+            conditional_fills,
+            reload_fills,
+            post_invalidates,
+            validation_updates: _,
+        } = behaviour;
         let behaviour = Behaviour { caches, head_fills, conditional_fills, reload_fills, post_invalidates };
         Self { cache: IdealCache::new(behaviour), waiting: Vec::new() }
     }

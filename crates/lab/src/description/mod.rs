@@ -308,6 +308,8 @@ pub struct Behaviour {
     pub reload_fills: bool,
     /// A POST drops what is stored under its URL.
     pub post_invalidates: bool,
+    /// A 304 from the origin updates the header fields of what is stored, or nothing is ever validated.
+    pub validation_updates: bool,
 }
 
 impl Default for Behaviour {
@@ -318,6 +320,7 @@ impl Default for Behaviour {
             conditional_fills: plain.conditional_fills,
             reload_fills: plain.reload_fills,
             post_invalidates: plain.post_invalidates,
+            validation_updates: plain.validation_updates,
         }
     }
 }
@@ -330,6 +333,7 @@ impl From<Behaviour> for CacheBehaviour {
             conditional_fills: declared.conditional_fills,
             reload_fills: declared.reload_fills,
             post_invalidates: declared.post_invalidates,
+            validation_updates: declared.validation_updates,
         }
     }
 }
