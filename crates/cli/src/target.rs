@@ -17,12 +17,12 @@ pub fn choose(args: &RunArgs) -> Result<TargetChoice, Failure> {
     };
     let name = if args.direct { "direct" } else { args.proxy.as_str() };
     match name {
-        "direct" | "builtin" if mode == Some(Mode::Forward) => {
-            Err(Failure::usage(anyhow!("--forward does not go with {name}"))
-                .hint("leave it out, or name a forward proxy: --proxy squid --forward"))
+        "direct" if mode == Some(Mode::Forward) => {
+            Err(Failure::usage(anyhow!("--forward does not go with direct"))
+                .hint("leave it out, or name a proxy: --proxy builtin --forward"))
         }
         "direct" => Ok(TargetChoice::Direct),
-        "builtin" => Ok(TargetChoice::Builtin),
+        "builtin" => Ok(TargetChoice::Builtin(mode.unwrap_or_default())),
         name if is_address(name) => {
             Ok(TargetChoice::Running { address: resolve(name)?, mode: mode.unwrap_or_default() })
         }
@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn the_builtin_proxy_is_the_default() {
-        assert_eq!(chosen(&[]), Ok(TargetChoice::Builtin));
+        assert_eq!(chosen(&[]), Ok(TargetChoice::Builtin(Mode::Reverse)));
+        assert_eq!(chosen(&["--forward"]), Ok(TargetChoice::Builtin(Mode::Forward)));
     }
 
     #[test]

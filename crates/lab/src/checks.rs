@@ -203,7 +203,7 @@ fn check_disk(demand: &Demand, supply: &Supply) -> Result<(), String> {
 
 /// A size for people, in binary units.
 pub fn size(bytes: u64) -> String {
-    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let units = [("GB", 30), ("MB", 20), ("KB", 10)];
     match units.into_iter().find(|(_, shift)| bytes >= 1 << shift) {
         Some((unit, shift)) => format!("{:.1} {unit}", bytes as f64 / (1_u64 << shift) as f64),
         None => format!("{bytes} B"),
@@ -250,8 +250,8 @@ mod tests {
         let cases: [(Supply, &[&str]); 5] = [
             (Supply { descriptors: 1024, ..plenty() }, &["4100", "1024", "ulimit -n", "open_conn_lmt"]),
             (Supply { ports: (40_000, 40_999), ..plenty() }, &["4000", "1000", "ip_local_port_range"]),
-            (Supply { memory_bytes: 1 << 30, ..plenty() }, &["--memory", "1.0 GiB"]),
-            (Supply { run_dir_free_bytes: 1 << 20, ..plenty() }, &["--run-dir", "1.0 MiB"]),
+            (Supply { memory_bytes: 1 << 30, ..plenty() }, &["--memory", "1.0 GB"]),
+            (Supply { run_dir_free_bytes: 1 << 20, ..plenty() }, &["--run-dir", "1.0 MB"]),
             (Supply { work_dir_free_bytes: 1 << 30, ..plenty() }, &["--disk", "/tmp", "TMPDIR"]),
         ];
         for (supply, words) in cases {
@@ -298,7 +298,7 @@ mod tests {
     fn sizes_are_readable() {
         assert_eq!(
             (size(12), size(1536), size(3 << 30)),
-            ("12 B".into(), "1.5 KiB".into(), "3.0 GiB".into())
+            ("12 B".into(), "1.5 KB".into(), "3.0 GB".into())
         );
     }
 

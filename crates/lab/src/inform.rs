@@ -46,7 +46,7 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
         ..TargetInfo::default()
     };
     match &plan.target {
-        TargetChoice::Builtin => {
+        TargetChoice::Builtin(_) => {
             info.version.clone_from(&plan.assay_version);
             info.memory_bytes = Some(plan.memory_bytes);
         }
@@ -130,7 +130,7 @@ mod tests {
         phase.wait_for_freeze = true;
         assert_eq!(
             goal(&phase),
-            "2.0 GiB of fill, or 3.0 % of errors, or not before the working set is frozen"
+            "2.0 GB of fill, or 3.0 % of errors, or not before the working set is frozen"
         );
     }
 

@@ -37,7 +37,7 @@ pub enum TargetChoice {
     /// Nothing: robots speak to the origins.
     Direct,
     /// The built-in caching proxy.
-    Builtin,
+    Builtin(Mode),
     /// A real proxy that the lab starts and stops.
     Described(Box<Description>, Mode),
     /// A proxy that already runs, and is left running.
@@ -54,7 +54,7 @@ impl TargetChoice {
     pub fn name(&self) -> String {
         match self {
             TargetChoice::Direct => "direct".into(),
-            TargetChoice::Builtin => "builtin".into(),
+            TargetChoice::Builtin(_) => "builtin".into(),
             TargetChoice::Described(description, _) => description.name.clone(),
             TargetChoice::Running { address, .. } => address.to_string(),
         }
@@ -64,8 +64,9 @@ impl TargetChoice {
     pub fn mode_name(&self) -> &'static str {
         match self {
             TargetChoice::Direct => "direct",
-            TargetChoice::Builtin => Mode::Reverse.name(),
-            TargetChoice::Described(_, mode) | TargetChoice::Running { mode, .. } => mode.name(),
+            TargetChoice::Builtin(mode)
+            | TargetChoice::Described(_, mode)
+            | TargetChoice::Running { mode, .. } => mode.name(),
         }
     }
 }

@@ -59,14 +59,14 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let origin_listen = origin_addresses(plan, &net)?;
     let target = match &plan.target {
         TargetChoice::Direct => None,
-        TargetChoice::Builtin | TargetChoice::Described(..) => Some(net.proxy()?),
+        TargetChoice::Builtin(_) | TargetChoice::Described(..) => Some(net.proxy()?),
         TargetChoice::Running { address, .. } => Some(*address),
     };
     let sources = source_addresses(plan, &net)?;
     let demand = demand(plan, &timeline, &sources);
     checks::check(&demand, &supply(plan, descriptors)).map_err(LabError::plan)?;
     let cpus = placement::available();
-    let starts_proxy = matches!(plan.target, TargetChoice::Builtin | TargetChoice::Described(..));
+    let starts_proxy = matches!(plan.target, TargetChoice::Builtin(_) | TargetChoice::Described(..));
     let placement = placement::place(&cpus, starts_proxy, plan.pin);
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
     Ok(Prepared {
@@ -87,7 +87,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     match target {
         TargetChoice::Direct => CacheBehaviour { caches: false, ..CacheBehaviour::default() },
-        TargetChoice::Builtin => CacheBehaviour { conditional_fills: true, ..CacheBehaviour::default() },
+        TargetChoice::Builtin(_) => CacheBehaviour { conditional_fills: true, ..CacheBehaviour::default() },
         TargetChoice::Running { .. } => CacheBehaviour::default(),
         TargetChoice::Described(description, _) => description.behaviour.into(),
     }
@@ -95,7 +95,7 @@ fn behaviour(target: &TargetChoice) -> CacheBehaviour {
 
 fn check_target(plan: &RunPlan) -> Result<(), LabError> {
     match &plan.target {
-        TargetChoice::Direct | TargetChoice::Builtin => Ok(()),
+        TargetChoice::Direct | TargetChoice::Builtin(_) => Ok(()),
         TargetChoice::Described(description, mode) => {
             check_described(description, *mode)?;
             check_capacity(description, plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
@@ -233,7 +233,7 @@ fn demand(plan: &RunPlan, timeline: &Timeline, sources: &[IpAddr]) -> Demand {
     let distinct: std::collections::HashSet<&IpAddr> = sources.iter().collect();
     let one_for_all = plan.robot_sources.len() == 1 || sources.is_empty();
     let (memory, disk) = match &plan.target {
-        TargetChoice::Builtin => (plan.memory_bytes, 0),
+        TargetChoice::Builtin(_) => (plan.memory_bytes, 0),
         TargetChoice::Described(description, _) => {
             let has = |store| description.capacity.stores.contains(&store);
             (

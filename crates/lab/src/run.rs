@@ -384,7 +384,7 @@ impl Session {
     }
 
     fn warn_of_placement(&mut self) {
-        let starts_proxy = matches!(self.plan.target, TargetChoice::Builtin | TargetChoice::Described(..));
+        let starts_proxy = matches!(self.plan.target, TargetChoice::Builtin(_) | TargetChoice::Described(..));
         if starts_proxy && self.prepared.placement.proxy.is_empty() {
             self.tally.warn(
                 "the proxy shares its processors with robots and origins: what it could do is this machine's limit, \
@@ -396,7 +396,7 @@ impl Session {
     fn capacity_bytes(&self) -> Option<u64> {
         let (memory, disk) = (self.plan.memory_bytes, self.plan.disk_bytes);
         match &self.plan.target {
-            TargetChoice::Builtin => Some(memory),
+            TargetChoice::Builtin(_) => Some(memory),
             TargetChoice::Described(description, _) => Some(description.capacity_bytes(memory, disk)),
             TargetChoice::Direct | TargetChoice::Running { .. } => None,
         }

@@ -227,10 +227,10 @@ impl Session {
             TargetChoice::Running { address, mode } => {
                 self.first_answers(origins, Some((address, mode))).await
             }
-            TargetChoice::Builtin => {
+            TargetChoice::Builtin(mode) => {
                 self.tell(LabEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
                 let address = self.start_builtin(cast, origins).await?;
-                self.first_answers(origins, Some((address, Mode::Reverse))).await
+                self.first_answers(origins, Some((address, mode))).await
             }
             TargetChoice::Described(description, mode) => {
                 self.start_described(cast, *description, mode, origins).await
@@ -311,7 +311,8 @@ impl Session {
         let threads = placement::threads(self.plan.threads, &cpus, &self.prepared.cpus);
         let origins = origins.to_vec();
         let target = match (&self.plan.target, self.prepared.target) {
-            (TargetChoice::Described(_, Mode::Forward), Some(proxy))
+            (TargetChoice::Builtin(Mode::Forward), Some(proxy))
+            | (TargetChoice::Described(_, Mode::Forward), Some(proxy))
             | (TargetChoice::Running { mode: Mode::Forward, .. }, Some(proxy)) => {
                 Target::Forward { proxy, origins }
             }

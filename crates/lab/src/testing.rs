@@ -9,7 +9,7 @@ use assay_workload::model::{
     Workload,
 };
 
-use crate::plan::{RunPlan, TargetChoice};
+use crate::plan::{Mode, RunPlan, TargetChoice};
 
 /// One origin, one robot, one phase of two seconds.
 pub fn workload() -> Workload {
@@ -105,7 +105,7 @@ pub fn plan() -> RunPlan {
         world: 1,
         private_as_public: false,
         run_dir: std::env::temp_dir().join(name),
-        target: TargetChoice::Builtin,
+        target: TargetChoice::Builtin(Mode::Reverse),
         own_target: false,
         memory_bytes: 64 << 20,
         disk_bytes: 64 << 20,

@@ -246,7 +246,7 @@ mod tests {
             tally.proxy(&ProxyCounters { evictions, ..ProxyCounters::default() });
             tally.verdict(false, &CacheSize { bytes: Some(1 << 30) }, 1, 2).warnings
         };
-        assert!(judge(1 << 20, 0)[0].contains("never full: at most 1.0 MiB of 1.0 GiB"));
+        assert!(judge(1 << 20, 0)[0].contains("never full: at most 1.0 MB of 1.0 GB"));
         assert!(judge(1 << 20, 5).is_empty());
         assert!(judge(2 << 30, 0).is_empty());
     }

@@ -57,6 +57,16 @@ fn the_demo_runs_through_the_builtin_proxy_and_says_everything() {
     assert_eq!(again["total"], document["total"], "a report made again says something else");
 }
 
+#[test]
+fn the_builtin_proxy_is_a_forward_proxy_too() {
+    let assay = Assay::new();
+    let said: Said = demo(&assay, "3s", &["--forward"]).wait_with_output().expect("ends").into();
+    let document = document(&said);
+    assert_eq!(document["target"]["mode"], "forward");
+    assert_eq!(document["total"]["errors"]["total"], 0, "{:#}", document["total"]["errors"]);
+    assert!(document["total"]["outcomes"]["hit"].as_u64() > Some(0), "{:#}", document["total"]);
+}
+
 /// Every figure that a part of a run must have; one without samples is null, but there.
 fn assert_complete(part: &Value) {
     let fields = [

@@ -103,7 +103,7 @@ fn assert_nothing_left(info: &RunInfo) {
 
 #[tokio::test]
 async fn a_run_leaves_a_complete_record() {
-    let ran = run(plan("plain", TargetChoice::Builtin), |_| false).await;
+    let ran = run(plan("plain", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let outcome = ran.result.as_ref().unwrap();
     assert!(outcome.verdict.valid && !outcome.verdict.partial, "{:?}", outcome.verdict);
     let info = ran.info();
@@ -143,7 +143,7 @@ async fn a_proxy_that_runs_already_is_asked_first_and_left_running() {
 #[tokio::test]
 async fn a_stop_drains_the_run_and_marks_it_partial() {
     let is_measured = |event: &LabEvent| matches!(event, LabEvent::Robots(_));
-    let ran = run(plan("endless", TargetChoice::Builtin), is_measured).await;
+    let ran = run(plan("endless", TargetChoice::Builtin(Mode::Reverse)), is_measured).await;
     let outcome = ran.result.as_ref().unwrap();
     assert!(outcome.verdict.partial && outcome.verdict.valid, "{:?}", outcome.verdict);
     let info = ran.info();
@@ -155,14 +155,14 @@ async fn a_stop_drains_the_run_and_marks_it_partial() {
 #[tokio::test]
 async fn a_stop_before_the_first_request_is_an_interruption() {
     let is_starting = |event: &LabEvent| matches!(event, LabEvent::Stage(Stage::StartingOrigins));
-    let ran = run(plan("plain", TargetChoice::Builtin), is_starting).await;
+    let ran = run(plan("plain", TargetChoice::Builtin(Mode::Reverse)), is_starting).await;
     assert!(matches!(ran.result, Err(LabError::Interrupted)), "{:?}", ran.result);
     assert_nothing_left(&ran.info());
 }
 
 #[tokio::test]
 async fn robots_that_die_fail_the_run_and_what_was_measured_is_kept() {
-    let ran = run(plan("robots-die", TargetChoice::Builtin), |_| false).await;
+    let ran = run(plan("robots-die", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     assert!(ran.message().contains("robots ended (exit status: 3)"), "{}", ran.message());
     assert!(ran.message().contains("robots have had enough"));
     let info = ran.info();
@@ -174,14 +174,14 @@ async fn robots_that_die_fail_the_run_and_what_was_measured_is_kept() {
 
 #[tokio::test]
 async fn origins_that_die_fail_the_run() {
-    let ran = run(plan("origins-die", TargetChoice::Builtin), |_| false).await;
+    let ran = run(plan("origins-die", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     assert!(ran.message().contains("origins have had enough"), "{}", ran.message());
     assert_nothing_left(&ran.info());
 }
 
 #[tokio::test]
 async fn a_role_that_does_not_start_says_why() {
-    let ran = run(plan("robots-refuse", TargetChoice::Builtin), |_| false).await;
+    let ran = run(plan("robots-refuse", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let message = ran.message();
     assert!(message.contains("robots did not start"), "{message}");
     assert!(message.contains("robots do not like this workload"), "{message}");
@@ -190,7 +190,7 @@ async fn a_role_that_does_not_start_says_why() {
 
 #[tokio::test]
 async fn a_fault_of_a_role_makes_the_run_invalid() {
-    let ran = run(plan("fault", TargetChoice::Builtin), |_| false).await;
+    let ran = run(plan("fault", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let verdict = &ran.result.as_ref().unwrap().verdict;
     assert!(!verdict.valid);
     assert_eq!(
