@@ -54,8 +54,9 @@ pub struct Ask {
     pub cachable: bool,
     /// When it was sent (a POST: when it was answered), in microseconds since the start of the run.
     pub at_us: u64,
-    /// Until when an answer made now is fresh, in seconds since the start of the run; [`FOREVER`] without `Expires`.
-    pub fresh_until_s: u32,
+    /// Until when an answer made now is fresh, in milliseconds since the start of the run; [`FOREVER`] without
+    /// `Expires`.
+    pub fresh_until_ms: u32,
 }
 
 /// An answer that does not say when it expires. The ideal cache takes it as fresh as long as the run lasts.
@@ -64,7 +65,7 @@ pub const FOREVER: u32 = u32::MAX;
 /// What is known of one stored object.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
-    fresh_until_s: u32,
+    fresh_until_ms: u32,
     /// Low bits of the instant of the request that filled it; names the fill for [`IdealCache::undo`].
     stamp: u32,
 }
@@ -116,7 +117,7 @@ impl IdealCache {
             return false;
         }
         let stored = self.objects.get(&ask.key).copied();
-        let fresh = stored.is_some_and(|stored| is_fresh(stored.fresh_until_s, ask.at_us));
+        let fresh = stored.is_some_and(|stored| is_fresh(stored.fresh_until_ms, ask.at_us));
         match ask.request {
             Request::Get if fresh => {}
             Request::Get => self.fill(ask),
@@ -130,7 +131,7 @@ impl IdealCache {
             Request::Reload if self.behaviour.reload_fills => match stored.filter(|_| fresh) {
                 // If the reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
                 Some(older) => {
-                    self.store(ask.key, Stored { fresh_until_s: ask.fresh_until_s, ..older }, ask.at_us)
+                    self.store(ask.key, Stored { fresh_until_ms: ask.fresh_until_ms, ..older }, ask.at_us)
                 }
                 None => self.fill(ask),
             },
@@ -158,13 +159,13 @@ impl IdealCache {
     }
 
     fn fill(&mut self, ask: Ask) {
-        let stored = Stored { fresh_until_s: ask.fresh_until_s, stamp: stamp(ask.at_us) };
+        let stored = Stored { fresh_until_ms: ask.fresh_until_ms, stamp: stamp(ask.at_us) };
         self.store(ask.key, stored, ask.at_us);
     }
 
     fn store(&mut self, key: u64, stored: Stored, now_us: u64) {
         if self.objects.len() == self.objects.capacity() {
-            self.objects.retain(|_, stored| is_fresh(stored.fresh_until_s, now_us));
+            self.objects.retain(|_, stored| is_fresh(stored.fresh_until_ms, now_us));
         }
         self.objects.insert(key, stored);
     }
@@ -175,8 +176,8 @@ fn stamp(at_us: u64) -> u32 {
     at_us as u32
 }
 
-fn is_fresh(fresh_until_s: u32, now_us: u64) -> bool {
-    fresh_until_s == FOREVER || now_us < u64::from(fresh_until_s) * 1_000_000
+fn is_fresh(fresh_until_ms: u32, now_us: u64) -> bool {
+    fresh_until_ms == FOREVER || now_us < u64::from(fresh_until_ms) * 1_000
 }
 
 #[cfg(test)]
@@ -196,7 +197,7 @@ mod tests {
     };
 
     fn ask(key: u64, request: Request, at_us: u64) -> Ask {
-        Ask { key, request, cachable: true, at_us, fresh_until_s: FOREVER }
+        Ask { key, request, cachable: true, at_us, fresh_until_ms: FOREVER }
     }
 
     /// Runs requests for one object a microsecond apart and says which would have hit.
@@ -228,14 +229,14 @@ mod tests {
     #[test]
     fn what_has_expired_is_fetched_again() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |s: u64| Ask { fresh_until_s: s as u32 + 10, ..ask(1, Get, s * 1_000_000) };
+        let at = |s: u64| Ask { fresh_until_ms: (s as u32 + 10) * 1_000, ..ask(1, Get, s * 1_000_000) };
         assert_eq!([0, 9, 10, 19, 20].map(|s| cache.ask(at(s))), [false, true, false, true, false]);
     }
 
     #[test]
     fn an_answer_that_is_stale_at_birth_is_no_help() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |us| Ask { fresh_until_s: 5, ..ask(1, Get, us) };
+        let at = |us| Ask { fresh_until_ms: 5_000, ..ask(1, Get, us) };
         assert!(!cache.ask(at(6_000_000)));
         assert!(!cache.ask(at(6_000_001)));
     }
@@ -257,7 +258,10 @@ mod tests {
     #[test]
     fn a_304_that_passes_by_confirms_an_expired_copy() {
         let mut cache = IdealCache::new(PLAIN);
-        let at = |request, s: u64| Ask { fresh_until_s: s as u32 + 10, ..ask(1, request, s * 1_000_000) };
+        let at = |request, s: u64| Ask {
+            fresh_until_ms: (s as u32 + 10) * 1_000,
+            ..ask(1, request, s * 1_000_000)
+        };
         cache.ask(at(Get, 0));
         cache.ask(at(ConditionalUnchanged, 15));
         assert!(cache.ask(at(Get, 20)));
@@ -304,7 +308,7 @@ mod tests {
         for key in 0..100_000u64 {
             let at_us = key * 1_000;
             cache.ask(Ask {
-                fresh_until_s: (at_us / 1_000_000) as u32 + 1,
+                fresh_until_ms: (at_us / 1_000) as u32 + 1_000,
                 ..ask(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), Get, at_us)
             });
         }
@@ -345,10 +349,10 @@ mod tests {
             let mut seen = HashSet::new();
             for (at, &(key, request, fails, life_s)) in requests.iter().enumerate() {
                 let at_us = at as u64 * 100_000;
-                let fresh_until_s = (at_us / 1_000_000) as u32 + life_s;
+                let fresh_until_ms = (at_us / 1_000) as u32 + life_s * 1_000;
                 // Every third object may not be stored.
                 let cachable = key % 3 != 0;
-                let hit = cache.ask(Ask { key, request, cachable, at_us, fresh_until_s });
+                let hit = cache.ask(Ask { key, request, cachable, at_us, fresh_until_ms });
                 prop_assert!(!hit || (cachable && caches && seen.contains(&key)));
                 hits += usize::from(hit);
                 seen.insert(key);

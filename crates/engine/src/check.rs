@@ -246,6 +246,9 @@ fn outcome(asked: &Asked, mark: &ReplyMark) -> Outcome {
         }
     } else if mark.made_us < asked.sent_us {
         Outcome::Hit
+    } else if mark.xact == XactId::NOBODY {
+        // A proxy that drops the id from requests: whose fetch it was is not known, and most likely it was this one's.
+        Outcome::Miss
     } else {
         Outcome::Collapsed
     }

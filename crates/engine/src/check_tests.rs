@@ -83,6 +83,15 @@ fn an_answer_made_for_another_is_a_hit_before_and_collapsed_after_sending() {
 }
 
 #[test]
+fn an_answer_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
+    assert_eq!(outcome_of(&ASKED, &reply(ReplyMark { xact: XactId::NOBODY, ..STORED })), Some(Outcome::Hit));
+    let later = reply(ReplyMark { xact: XactId::NOBODY, ..MINE });
+    assert_eq!(outcome_of(&ASKED, &later), Some(Outcome::Miss));
+    // So it may be one for an object that may not be stored.
+    assert_eq!(kind(&Asked { cachable: false, ..ASKED }, &later), None);
+}
+
+#[test]
 fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_asked_for_it() {
     let confirmed = reply(ReplyMark { not_modified: true, ..MINE });
     assert_eq!(outcome_of(&ASKED, &confirmed), Some(Outcome::Revalidated));

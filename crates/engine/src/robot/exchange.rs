@@ -36,11 +36,10 @@ impl Crew {
         let bytes = xact.object.size_bytes;
         let (clock, caches) = (self.control.clock, self.setup.caches);
         let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
-        let mut fresh_until_s = FOREVER;
+        let mut fresh_until = FOREVER;
         if caches || is_conditional {
             let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
-            let expires_s = life.expires_s.map(|at_s| u32::try_from(at_s.max(0)).unwrap_or(FOREVER - 1));
-            fresh_until_s = expires_s.unwrap_or(FOREVER);
+            fresh_until = fresh_until_ms(clock.since_start_us(now_ns), life.expires_s);
             xact.since_s = match (xact.method, xact.request_type, life.last_modified_s) {
                 // The date is shown for cachable objects only.
                 (Method::Get, RequestType::Ims200, Some(at_s)) if xact.object.cachable => Some(at_s - 1),
@@ -51,7 +50,7 @@ impl Crew {
         // A POST drops what is stored when it is answered, not when it is sent: see `note_post`.
         let note = (caches && xact.method != Method::Post).then(|| {
             xact.noted = true;
-            ideal_note(xact, clock.since_start_us(now_ns), fresh_until_s)
+            ideal_note(xact, clock.since_start_us(now_ns), fresh_until)
         });
         self.notes.extend(note);
         let recorder = self.recorder(phase);
@@ -198,10 +197,23 @@ impl std::fmt::Display for Extra {
 }
 
 /// What the ideal cache is told of an xact.
-fn ideal_note(xact: &Xact, at_us: u64, fresh_until_s: u32) -> IdealNote {
+fn ideal_note(xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
     let Xact { object, phase, .. } = *xact;
-    let ask = Ask { key: object.key, request: asking(xact), cachable: object.cachable, at_us, fresh_until_s };
+    let ask =
+        Ask { key: object.key, request: asking(xact), cachable: object.cachable, at_us, fresh_until_ms };
     IdealNote::Sent { ask, phase, basic: xact.is_basic(), bytes: object.size_bytes }
+}
+
+/// Until when an answer that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.
+///
+/// Dates are whole seconds: what is made at 10.9 says that it was made at 10. A lifetime is the difference of two dates
+/// (RFC 9111, 4.2.1), and an ideal cache grants all of it from the instant at which the answer was made.
+fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
+    let Some(expires_s) = expires_s else { return FOREVER };
+    let lifetime_s = expires_s.saturating_sub((at_us / 1_000_000) as i64).max(0) as u64;
+    u32::try_from((at_us / 1_000).saturating_add(lifetime_s.saturating_mul(1_000)))
+        .unwrap_or(FOREVER - 1)
+        .min(FOREVER - 1)
 }
 
 /// What a request asks of a cache.
@@ -234,5 +246,18 @@ fn read_head(head: &ResponseHead<'_>, clock: &RunClock) -> Reply {
         mark: head.header(wire::HEADER).and_then(ReplyMark::parse),
         content_length: head.facts.content_length,
         last_modified_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_counts_from_the_instant_at_which_the_answer_was_made() {
+        assert_eq!(fresh_until_ms(10_900_000, Some(12)), 12_900);
+        assert_eq!(fresh_until_ms(10_900_000, None), FOREVER);
+        assert_eq!(fresh_until_ms(10_900_000, Some(3)), 10_900, "stale when it is made");
+        assert_eq!(fresh_until_ms(10_900_000, Some(i64::MAX)), FOREVER - 1);
     }
 }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn sent(key: u64, at_us: u64) -> IdealNote {
-        let ask = Ask { key, request: Request::Get, cachable: true, at_us, fresh_until_s: FOREVER };
+        let ask = Ask { key, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
         IdealNote::Sent { ask, phase: 0, basic: true, bytes: 10 }
     }
 

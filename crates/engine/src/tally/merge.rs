@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn ideal_hits_are_counted_across_workers_in_the_phase_of_the_request() {
         let note = |at_us, phase| {
-            let ask = Ask { key: 1, request: Request::Get, cachable: true, at_us, fresh_until_s: FOREVER };
+            let ask = Ask { key: 1, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
             IdealNote::Sent { ask, phase, basic: true, bytes: 10 }
         };
         let mut merger = merger(2);
