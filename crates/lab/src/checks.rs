@@ -296,10 +296,7 @@ mod tests {
 
     #[test]
     fn sizes_are_readable() {
-        assert_eq!(
-            (size(12), size(1536), size(3 << 30)),
-            ("12 B".into(), "1.5 KB".into(), "3.0 GB".into())
-        );
+        assert_eq!((size(12), size(1536), size(3 << 30)), ("12 B".into(), "1.5 KB".into(), "3.0 GB".into()));
     }
 
     proptest::proptest! {

@@ -364,14 +364,13 @@ impl Session {
             // A phase that the end of the run cut off ends there.
             phase.end_ms = phase.end_ms.or(self.started.map(|started| started.elapsed_ms()));
         }
-        let plan_warnings = std::mem::take(&mut self.plan.warnings);
         self.warn_of_placement();
-        plan_warnings.into_iter().for_each(|warning| self.tally.warn(warning));
         let shared = self.prepared.placement.robots.len();
         let cpus = if shared == 0 { self.prepared.cpus.len() } else { shared };
         let cache = CacheSize { bytes: self.capacity_bytes() };
         let tally = std::mem::take(&mut self.tally);
         self.info.verdict = tally.verdict(self.partial, &cache, cpus, self.prepared.cpus.len());
+        self.info.verdict.warnings.append(&mut self.plan.warnings);
         let written = self.writer.finish().map_err(cannot_write);
         self.info.finished = written.is_ok();
         let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);

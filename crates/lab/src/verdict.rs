@@ -1,4 +1,5 @@
-//! Can the numbers be trusted? Adds up what the run reported and judges Assay, not the target.
+//! Can the numbers be trusted? Adds up what the run reported and judges Assay, not the target; whether that kept
+//! up is seen in the numbers, and the report says it.
 
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::error_kind::ErrorKind;
@@ -17,10 +18,6 @@ const LATE_WARNING_US: u64 = 1_000;
 const STEAL_WARNING: f64 = 0.02;
 /// Share of their processors that robots or origins can use before they are the limit.
 const BUSY_WARNING: f64 = 0.95;
-
-/// Share of requests that were due and not sent above which the target is too slow; at the end of a phase a few
-/// always wait for a connection.
-const UNSENT_WARNING: f64 = 0.01;
 
 /// What the cache could hold, and what it is called.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +91,7 @@ impl Tally {
         self.judge_own_limits();
         self.judge_lateness();
         self.judge_machine(cpus, all_cpus);
-        self.judge_target(cache);
+        self.judge_cache(cache);
         Verdict { valid: self.faults.is_empty(), partial, faults: self.faults, warnings: self.warnings }
     }
 
@@ -153,14 +150,7 @@ impl Tally {
         }
     }
 
-    fn judge_target(&mut self, cache: &CacheSize) {
-        let (due, unsent) = (self.robots.due, self.robots.unsent);
-        if unsent as f64 > due as f64 * UNSENT_WARNING {
-            self.warn(format!(
-                "{unsent} of {due} requests were still waiting for a connection at the end of their phase and were \
-                 not sent: the target did not keep up"
-            ));
-        }
+    fn judge_cache(&mut self, cache: &CacheSize) {
         let filled = self.origins.body_bytes_out.max(self.peak_stored_bytes);
         if let Some(capacity) = cache.bytes
             && filled < capacity
@@ -217,16 +207,6 @@ mod tests {
         counts.errors.insert(ErrorKind::Stale, 7);
         let verdict = verdict(with(counts, &[]));
         assert!(verdict.valid && verdict.warnings.is_empty());
-    }
-
-    #[test]
-    fn a_target_that_does_not_keep_up_is_told() {
-        let warnings = |unsent| {
-            let counts = RobotCounts { due: 1000, unsent, ..RobotCounts::default() };
-            verdict(with(counts, &[])).warnings
-        };
-        assert!(warnings(10).is_empty());
-        assert!(warnings(11)[0].starts_with("11 of 1000 requests were still waiting"));
     }
 
     #[test]

@@ -417,7 +417,9 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
         .iter()
         .filter(|(name, _)| *name != "host")
         .map(|&(name, role)| {
-            line(label(name), role, steps, |s| s.roles.get(name).map(|used| used.rss_bytes as f64 / 1e6))
+            line(label(name), role, steps, |s| {
+                s.roles.get(name).map(|used| used.rss_bytes as f64 / f64::from(1 << 20))
+            })
         })
         .collect();
     vec![
@@ -434,7 +436,7 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
             "memory",
             "Memory",
             "MB",
-            "Resident memory of each role's processes.",
+            "Resident memory of each role's processes; 1 MB is 1024 × 1024 bytes.",
             memory,
         ),
     ]

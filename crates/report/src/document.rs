@@ -30,8 +30,11 @@ pub struct Summary {
     pub stream_digest: String,
     /// False: Assay or the lab could have shaped the result.
     pub valid: bool,
-    /// True: the run was interrupted.
+    /// True: the run ended before its schedule did.
     pub partial: bool,
+    /// True: its end was never written, so it was killed or still goes on; then it is partial too.
+    #[serde(default)]
+    pub unfinished: bool,
     /// The run in words, a sentence or two each: what was tested, did it keep up, what did it save, was
     /// anything wrong, can the numbers be trusted.
     pub verdict: Vec<Finding>,

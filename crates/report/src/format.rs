@@ -66,24 +66,24 @@ pub(crate) fn time_ms(ms: f64) -> String {
     }
 }
 
-/// Bytes in the unit (powers of 1000) that suits them: `1.20 GB`.
+/// Bytes in the unit that suits them, powers of 1024 as in PGL and `--memory`: `1.20 GB`.
 pub(crate) fn bytes(value: u64) -> String {
-    let units = ["kB", "MB", "GB", "TB", "PB"];
-    if value < 1000 {
+    let units = ["KB", "MB", "GB", "TB", "PB"];
+    if value < 1024 {
         return format!("{value} B");
     }
-    let mut size = value as f64 / 1000.0;
+    let mut size = value as f64 / 1024.0;
     let mut unit = 0;
     while size >= 999.5 && unit + 1 < units.len() {
-        size /= 1000.0;
+        size /= 1024.0;
         unit += 1;
     }
     format!("{} {}", number(size), units[unit])
 }
 
-/// Memory or disk that was given out: `1 GiB` when it is a round number of those, else as [`bytes`].
+/// Memory or disk that was given out: `1 GB` when it is a round number of those, else as [`bytes`].
 pub(crate) fn capacity(value: u64) -> String {
-    for (unit, size) in [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+    for (unit, size) in [("GB", 1u64 << 30), ("MB", 1 << 20), ("KB", 1 << 10)] {
         if value >= size && value.is_multiple_of(size) {
             return format!("{} {unit}", count(value / size));
         }
@@ -154,9 +154,9 @@ mod tests {
         assert_eq!(time_ms(3.1), "3.10 ms");
         assert_eq!(time_ms(1200.0), "1.20 s");
         assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(1_200_000_000), "1.20 GB");
-        assert_eq!(capacity(1 << 30), "1 GiB");
-        assert_eq!(capacity(1_500_000_000), "1.50 GB");
+        assert_eq!(bytes(1_288_490_189), "1.20 GB");
+        assert_eq!(capacity(1 << 30), "1 GB");
+        assert_eq!(capacity(1_500_000_000), "1.40 GB");
         assert_eq!(duration_s(60.0), "60.0 s");
         assert_eq!(duration_s(725.0), "12 min 5 s");
         assert_eq!(duration_s(12_000.0), "3 h 20 min");

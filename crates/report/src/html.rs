@@ -39,6 +39,7 @@ struct Page<'a> {
     headline: String,
     target: String,
     findings: Vec<FindingView<'a>>,
+    partial: String,
     started: String,
     rehearsed: Option<String>,
     tiles: Vec<page::Tile>,
@@ -103,6 +104,7 @@ fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, Re
         headline: format!("{} → {}", summary.workload, words::target(summary)),
         target: words::target(summary),
         findings: findings(summary),
+        partial: words::sentence(words::partial(summary)),
         started: format::date(summary.started_unix_ms),
         rehearsed: words::rehearsed(summary.workload_info.scale),
         tiles: page::tiles(summary),
@@ -144,7 +146,7 @@ fn sections(charts: &Charts) -> Vec<Section<'_>> {
     sections
 }
 
-/// The verdict as questions and answers.
+/// The verdict as questions and answers. Why a run is not valid is said above them.
 fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
     let question = |topic| match topic {
         Topic::Test => "What was tested?",
@@ -155,6 +157,7 @@ fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
     };
     let findings = summary.verdict.iter();
     findings
+        .filter(|finding| finding.about != Topic::Trust || finding.mood != Mood::Bad)
         .map(|finding| FindingView {
             question: question(finding.about),
             mood: finding.mood,

@@ -347,9 +347,8 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
         mood: bad(total.errors.total),
         ..tile("Errors", count(total.errors.total), "", "every byte of every answer is checked".into())
     });
-    let kept_up = total.unsent as f64 <= total.due as f64 * words::KEPT_UP_UNSENT;
     tiles.push(Tile {
-        mood: if kept_up && total.unsent > 0 { "" } else { bad(total.unsent) },
+        mood: if words::kept_up(summary) && total.unsent > 0 { "" } else { bad(total.unsent) },
         ..tile("Unsent", count(total.unsent), "", format!("of {} requests due", count(total.due)))
     });
     tiles

@@ -42,7 +42,7 @@ impl Summary {
         let spans = tally::spans(info, series);
         let parts = Tally::of_phases(series, &spans);
         let total = Tally::of_run(&parts, tally::whole(&spans), &series.host);
-        let faults = faults(info, &total);
+        let faults = if unfinished { own_limits(&total) } else { info.verdict.faults.clone() };
         let mut summary = Self {
             schema: SUMMARY_SCHEMA.to_owned(),
             run: dir.path().to_string_lossy().into_owned(),
@@ -53,9 +53,10 @@ impl Summary {
             // A run that was killed has no verdict of its own: what is known to be wrong is all there is.
             valid: (info.verdict.valid || unfinished) && faults.is_empty(),
             partial: info.verdict.partial || unfinished,
+            unfinished,
             verdict: Vec::new(),
             faults,
-            warnings: info.verdict.warnings.iter().map(|warning| words::sentence(warning)).collect(),
+            warnings: Vec::new(),
             notes: Vec::new(),
             total: figures(&total),
             phases: phases(info, &spans, &parts),
@@ -70,14 +71,10 @@ impl Summary {
             host: info.host.clone(),
             placement: info.placement.clone(),
         };
-        if unfinished {
-            summary.warnings.insert(
-                0,
-                "The run has not ended, or was killed: this is what was measured up to its last whole second.".into(),
-            );
-        }
-        summary.notes = words::notes(info, &summary.total);
-        summary.warnings.extend(words::warnings(&summary));
+        summary.notes = words::notes(info);
+        // What the numbers show comes before what the lab has to say of itself and of the workload.
+        summary.warnings = words::warnings(&summary);
+        summary.warnings.extend(info.verdict.warnings.iter().map(|warning| words::sentence(warning)));
         summary.verdict = words::verdict(&summary);
         summary
     }
@@ -98,9 +95,9 @@ fn phases(info: &RunInfo, spans: &[Option<tally::Span>], parts: &[Tally]) -> Vec
         .collect()
 }
 
-/// What the run recorded, and what its numbers show.
-fn faults(info: &RunInfo, total: &Tally) -> Vec<FaultInfo> {
-    let mut faults = info.verdict.faults.clone();
+/// Limits of Assay that a run ran into which was killed before it could judge itself.
+fn own_limits(total: &Tally) -> Vec<FaultInfo> {
+    let mut faults = Vec::new();
     let own = ErrorKind::ALL.into_iter().filter(|kind| kind.is_own());
     for kind in own {
         if let Some(n) = total.robots.errors.get(&kind).filter(|n| **n > 0) {

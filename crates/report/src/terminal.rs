@@ -1,5 +1,7 @@
 //! How a summary looks in a terminal: the verdict in words, then the numbers of every phase.
 
+use std::path::Path;
+
 use crate::document::{Figures, Mood, Percentiles, Summary, Topic};
 use crate::format::{NOTHING, count, opt_number, percent};
 use crate::words;
@@ -20,8 +22,8 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const CYAN: &str = "36";
 
-/// The summary as text, with a newline at its end.
-pub fn render(summary: &Summary, style: &Style) -> String {
+/// The summary as text, with a newline at its end; `report` is the HTML page, if there is one to point to.
+pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String {
     let mut page = Page { style: Style { width: style.width.max(40), ..*style }, text: String::new() };
     page.headline(summary);
     page.verdict(summary);
@@ -30,7 +32,7 @@ pub fn render(summary: &Summary, style: &Style) -> String {
     page.errors(summary);
     page.list("Warnings", "!", YELLOW, &summary.warnings);
     page.list("Notes", "·", DIM, &summary.notes);
-    page.places(summary);
+    page.places(summary, report);
     page.text
 }
 
@@ -61,8 +63,10 @@ impl Page {
             }
         }
         if summary.partial {
-            let text = self.paint(YELLOW, "PARTIAL: the run ended before its schedule did.");
-            self.line(&text);
+            for line in wrapped(&format!("PARTIAL: {}", words::partial(summary)), self.style.width) {
+                let line = self.paint(YELLOW, &line);
+                self.line(&line);
+            }
         }
         self.line("");
     }
@@ -240,10 +244,11 @@ impl Page {
         self.line("");
     }
 
-    fn places(&mut self, summary: &Summary) {
-        let run = std::path::Path::new(&summary.run);
+    fn places(&mut self, summary: &Summary, report: Option<&Path>) {
         self.fact("run directory", &summary.run);
-        self.fact("report", &run.join("report.html").to_string_lossy());
+        if let Some(report) = report {
+            self.fact("report", &report.to_string_lossy());
+        }
     }
 }
 

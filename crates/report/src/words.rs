@@ -5,14 +5,17 @@ use assay_record::run::RunInfo;
 use crate::document::{Figures, Finding, Mood, Summary, Topic};
 use crate::format::{self, count, duration_s, percent, share, time_ms};
 
-/// Share of requests unsent up to which a target is said to have kept up.
-pub(crate) const KEPT_UP_UNSENT: f64 = 0.001;
+/// Share of requests unsent up to which a target is said to have kept up: when a phase ends, a few always wait.
+const KEPT_UP_UNSENT: f64 = 0.01;
+/// Lateness from which the lab warns of it (99th percentile, in microseconds).
+const LATE_US: u64 = 1_000;
 /// Share of errors above which they are bad rather than doubtful.
 const BAD_ERRORS: f64 = 0.001;
 /// Distance from ideal, in hit ratio, that wants an explanation.
 const IDEAL_GAP: f64 = 0.03;
-/// Basic xacts below which a phase's hit ratio says little.
-const ENOUGH_BASIC: u64 = 2000;
+/// Requests below which a phase's shares and ratios say little.
+const ENOUGH: u64 = 2000;
+
 fn finding(about: Topic, mood: Mood, text: impl Into<String>) -> Finding {
     Finding { about, mood, text: text.into() }
 }
@@ -92,13 +95,20 @@ fn speed(summary: &Summary) -> Finding {
         }
         _ => String::new(),
     };
-    let unsent = total.unsent as f64 / total.due as f64;
     let it = if is_direct(summary) { "They" } else { "It" };
-    if unsent <= KEPT_UP_UNSENT {
+    if kept_up(summary) {
         let rate = total.rate.measured.map(format::number);
         let rate = rate.map_or_else(String::new, |rate| format!(", {rate} answers per second on average"));
-        let all = if total.unsent == 0 { "all" } else { "nearly all" };
-        let text = format!("{it} kept up: {all} requests that came due were sent{rate}.{times}");
+        let sent = match total.unsent {
+            0 => "all requests that came due were sent".to_owned(),
+            unsent => format!(
+                "all but {} of {} requests due ({}) were sent before their phase ended",
+                count(unsent),
+                count(total.due),
+                share(unsent, total.due)
+            ),
+        };
+        let text = format!("{it} kept up: {sent}{rate}.{times}");
         return finding(Topic::Speed, Mood::Good, text);
     }
     let worst = summary.phases.iter().max_by_key(|phase| phase.figures.unsent);
@@ -119,6 +129,13 @@ fn speed(summary: &Summary) -> Finding {
             share(total.unsent, total.due),
         ),
     )
+}
+
+/// True when next to nothing was left unsent, in the whole run and in every phase that is long enough to judge.
+pub(crate) fn kept_up(summary: &Summary) -> bool {
+    let few = |figures: &Figures| figures.unsent as f64 <= figures.due as f64 * KEPT_UP_UNSENT;
+    let mut phases = summary.phases.iter().map(|phase| &phase.figures);
+    few(&summary.total) && phases.all(|figures| figures.due < ENOUGH || few(figures))
 }
 
 fn savings(summary: &Summary) -> Finding {
@@ -222,14 +239,11 @@ fn trust(summary: &Summary) -> Finding {
             format!("The numbers cannot be trusted as the target's: {why}"),
         );
     }
-    if summary.partial {
-        return finding(
-            Topic::Trust,
-            Mood::Doubtful,
-            "The run was interrupted: the numbers are right for what ran, and say nothing about the rest of the schedule.",
-        );
-    }
     let text = match summary.total.lateness_us.p99 {
+        Some(p99) if p99 > LATE_US => {
+            let text = "The numbers can be trusted, small times less so: the warnings say how late Assay itself was.";
+            return finding(Topic::Trust, Mood::Doubtful, text);
+        }
         Some(p99) => format!(
             "The numbers can be trusted: Assay itself sent 99 % of requests within {} of their time.",
             time_ms(p99 as f64 / 1000.0)
@@ -237,6 +251,15 @@ fn trust(summary: &Summary) -> Finding {
         None => "The numbers can be trusted as far as there are any.".to_owned(),
     };
     finding(Topic::Trust, Mood::Good, text)
+}
+
+/// What is missing from a partial run.
+pub(crate) fn partial(summary: &Summary) -> &'static str {
+    if summary.unfinished {
+        "unfinished: the run was killed, or still goes on. This is what was measured up to its last whole second."
+    } else {
+        "the run ended before its schedule did. The numbers are right for what ran, and say nothing about the rest."
+    }
 }
 
 /// A remark as a sentence: a capital at its start, a stop at its end.
@@ -295,7 +318,7 @@ fn far_from_ideal(summary: &Summary) -> Vec<String> {
         let ratio = &phase.figures.dhr;
         let (Some(ideal), Some(measured)) = (ratio.ideal, ratio.measured) else { continue };
         let gap = ideal - measured;
-        if phase.figures.basic >= ENOUGH_BASIC && gap.abs() > IDEAL_GAP && !is_direct(summary) {
+        if phase.figures.basic >= ENOUGH && gap.abs() > IDEAL_GAP && !is_direct(summary) {
             let side = if gap > 0.0 { &mut below } else { &mut above };
             side.push(format!(
                 "{} ({} % of {} %)",
@@ -306,8 +329,8 @@ fn far_from_ideal(summary: &Summary) -> Vec<String> {
         }
     }
     let declared = match summary.target.notes.as_slice() {
-        [] => "its description declares nothing that explains this.".to_owned(),
-        notes => format!("its description declares: {}", notes.join(" ")),
+        [] => "its description declares nothing that explains this.",
+        _ => "what its description declares is under Notes.",
     };
     let say = |phases: Vec<String>, side: &str| {
         let these = if phases.len() == 1 { "phase" } else { "phases" };
@@ -326,19 +349,13 @@ fn far_from_ideal(summary: &Summary) -> Vec<String> {
 }
 
 /// What explains the numbers without being wrong.
-pub(crate) fn notes(info: &RunInfo, total: &Figures) -> Vec<String> {
+pub(crate) fn notes(info: &RunInfo) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(scale) = rehearsed(info.workload.scale) {
-        notes.push(format!("This run was {scale}: durations and volumes of the schedule are scaled, rates, sizes and probabilities are not."));
-    }
-    let given = info.target.memory_bytes.unwrap_or(0) + info.target.disk_bytes.unwrap_or(0);
-    let said = info.verdict.warnings.iter().any(|warning| warning.contains("never full"));
-    if !said && given > 0 && total.basic > 0 && total.origins.body_bytes < given {
-        notes.push(format!(
-            "The cache was never full: it was given {}, and {} came from the origins. The hit ratios say nothing about its replacement.",
-            format::capacity(given),
-            format::bytes(total.origins.body_bytes),
-        ));
+    if rehearsed(info.workload.scale).is_some() {
+        notes.push(
+            "A rehearsal scales durations and volumes of the schedule; rates, sizes and probabilities stay."
+                .to_owned(),
+        );
     }
     if info.workload.private_as_public {
         notes.push("Private interest was treated as public.".to_owned());

@@ -61,12 +61,10 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
     let dir = RunDir::open(run_dir).map_err(Failure::usage)?;
     let summary = Summary::from_run(&dir).map_err(Failure::failed)?;
     summary.write(&dir).map_err(Failure::failed)?;
-    if with_html {
-        html::write(&dir).map_err(Failure::failed)?;
-    }
+    let page = if with_html { Some(html::write(&dir).map_err(Failure::failed)?) } else { None };
     let text = match form {
         Form::Json => summary.to_json().map_err(Failure::failed)?,
-        Form::Words => terminal::render(&summary, &output::style(file)),
+        Form::Words => terminal::render(&summary, page.as_deref(), &output::style(file)),
     };
     output::result(&text, file)
 }

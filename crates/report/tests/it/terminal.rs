@@ -1,5 +1,7 @@
 //! The terminal summary: golden, within its width, and safe to print.
 
+use std::path::Path;
+
 use assay_report::terminal::{Style, render};
 
 use crate::summary::{golden, golden_path, of};
@@ -17,7 +19,14 @@ fn the_terminal_summary_stays_as_it_is() {
         (Story::Nothing, 80, "nothing-80.txt"),
     ];
     for (story, width, name) in cases {
-        golden(&golden_path(name), &render(&of(story), &Style { colour: false, width }));
+        golden(
+            &golden_path(name),
+            &render(
+                &of(story),
+                Some(Path::new("runs/image-varnish/report.html")),
+                &Style { colour: false, width },
+            ),
+        );
     }
 }
 
@@ -25,7 +34,7 @@ fn the_terminal_summary_stays_as_it_is() {
 fn no_line_of_a_table_is_wider_than_the_terminal() {
     for story in Story::ALL.into_iter().filter(|story| *story != Story::Hostile) {
         for width in [72, 80, 100, 140, 200] {
-            for line in render(&of(story), &Style { colour: false, width }).lines() {
+            for line in render(&of(story), None, &Style { colour: false, width }).lines() {
                 assert!(line.chars().count() <= width, "{story:?} at {width}: {line}");
             }
         }
@@ -35,9 +44,9 @@ fn no_line_of_a_table_is_wider_than_the_terminal() {
 #[test]
 fn without_colour_there_is_no_escape_and_with_it_the_words_are_the_same() {
     for story in Story::ALL {
-        let plain = render(&of(story), &Style { colour: false, width: 100 });
+        let plain = render(&of(story), None, &Style { colour: false, width: 100 });
         assert!(!plain.contains('\u{1b}'), "{story:?}");
-        let coloured = render(&of(story), &Style { colour: true, width: 100 });
+        let coloured = render(&of(story), None, &Style { colour: true, width: 100 });
         let mut stripped = String::new();
         let mut rest = coloured.as_str();
         while let Some((before, after)) = rest.split_once("\u{1b}[") {
@@ -52,8 +61,13 @@ fn without_colour_there_is_no_escape_and_with_it_the_words_are_the_same() {
 
 #[test]
 fn invalid_and_partial_come_before_any_number() {
-    let text = render(&of(Story::Invalid), &Style { colour: false, width: 100 });
+    let text = render(&of(Story::Invalid), None, &Style { colour: false, width: 100 });
     assert!(text.lines().nth(1).unwrap().starts_with("INVALID"), "{text}");
-    let text = render(&of(Story::Interrupted), &Style { colour: false, width: 100 });
+    let text = render(&of(Story::Interrupted), None, &Style { colour: false, width: 100 });
     assert!(text.lines().nth(1).unwrap().starts_with("PARTIAL"), "{text}");
+}
+
+#[test]
+fn a_report_that_was_not_made_is_not_pointed_to() {
+    assert!(!render(&of(Story::Good), None, &Style { colour: false, width: 100 }).contains("report.html"));
 }
