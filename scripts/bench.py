@@ -118,8 +118,11 @@ class Role:
         self.say(command="start", at_monotonic_ns=at, at_unix_s=int(time.time()))
 
     def end(self):
+        """Ends the process; gives what it used."""
         self.process.stdin.close()
-        self.process.wait()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return usage
 
 
 class Nginx:
@@ -196,11 +199,9 @@ def play_robots(spec, directory):
             print(event, file=sys.stderr)
         if event["event"] == "done":
             break
-    with open(f"/proc/{role.process.pid}/status") as status:
-        memory = int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1)) * 1024
-    used = cpu_seconds(role.process.pid)
-    role.end()
-    return completed / used, completed, errors, memory
+    usage = role.end()
+    used = usage.ru_utime + usage.ru_stime
+    return completed / used, completed, errors, usage.ru_maxrss * 1024
 
 
 def static_tree(path, directory):
