@@ -87,7 +87,9 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
 fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     match target {
         TargetChoice::Direct => CacheBehaviour { caches: false, ..CacheBehaviour::default() },
-        TargetChoice::Builtin(_) => CacheBehaviour { conditional_fills: true, ..CacheBehaviour::default() },
+        TargetChoice::Builtin(_) => {
+            CacheBehaviour { conditional_fills: true, validation_updates: true, ..CacheBehaviour::default() }
+        }
         TargetChoice::Running { .. } => CacheBehaviour::default(),
         TargetChoice::Described(description, _) => description.behaviour.into(),
     }

@@ -19,6 +19,9 @@ const STEAL_WARNING: f64 = 0.02;
 /// Share of their processors that robots or origins can use before they are the limit.
 const BUSY_WARNING: f64 = 0.95;
 
+/// Share of requests that Assay itself came to too late above which the schedule was not kept.
+const UNSENT_LATE_FAULT: f64 = 0.001;
+
 /// What the cache could hold, and what it is called.
 #[derive(Debug, Clone, Default)]
 pub struct CacheSize {
@@ -115,6 +118,17 @@ impl Tally {
     }
 
     fn judge_lateness(&mut self) {
+        let (due, late) = (self.robots.due, self.robots.unsent_late);
+        if late as f64 > due as f64 * UNSENT_LATE_FAULT {
+            let advice = "use fewer robots, a lower rate, or more processors";
+            self.fault(
+                "assay",
+                &format!(
+                    "{late} of {due} requests were not sent because Assay came to them after their phase had \
+                     ended; {advice}"
+                ),
+            );
+        }
         let Some(p99) = self.lateness.quantile_us(0.99) else { return };
         let seen = format!(
             "1 % of requests were sent more than {:.1} ms later than they could be",
@@ -215,6 +229,17 @@ mod tests {
         let late = verdict(with(RobotCounts::default(), &[2_000; 100]));
         assert!(late.valid && late.warnings[0].contains("2.0 ms"), "{late:?}");
         assert!(!verdict(with(RobotCounts::default(), &[20_000; 100])).valid);
+    }
+
+    #[test]
+    fn what_assay_itself_was_too_late_for_is_its_own_fault() {
+        let judge = |unsent_late| {
+            let counts = RobotCounts { due: 10_000, unsent: 100, unsent_late, ..RobotCounts::default() };
+            verdict(with(counts, &[]))
+        };
+        assert!(judge(10).valid);
+        let late = judge(11);
+        assert_eq!((late.valid, late.faults[0].blame.as_str()), (false, "assay"));
     }
 
     #[test]

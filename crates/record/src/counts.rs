@@ -30,13 +30,16 @@ pub struct RobotCounts {
     pub sent: u64,
     /// Due but not sent by the end of the phase.
     pub unsent: u64,
+    /// Of those, the ones that Assay itself came to too late.
+    pub unsent_late: u64,
     /// Embedded objects whose page failed, or whose link was not seen before the phase ended.
     pub not_reached: u64,
     /// Answered without error.
     pub completed: u64,
     /// Ended in an error.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// Sent again on a fresh connection because a reused one turned out to be closed.
+    /// Sent again on another connection: a reused one turned out to be closed, or one ended before a pipelined request
+    /// had its turn.
     pub retries: u64,
     /// Completed pages (page and all embedded objects that were asked for).
     pub pages: u64,
@@ -172,6 +175,7 @@ impl RobotCounts {
             offered_hit_bytes,
             sent,
             unsent,
+            unsent_late,
             not_reached,
             completed,
             retries,

@@ -15,6 +15,10 @@ use crate::wire::XactId;
 /// connections is not to be hammered.
 const PAUSE_NS: u64 = 100_000_000;
 
+/// How long after the end of their phase launches that Assay is late with are still sent. That late, they cannot move a
+/// phase's figures; later ones would bring the load of a phase into the next.
+const GRACE_NS: u64 = 100_000_000;
+
 impl Crew {
     /// A request of the stream (or of a best-effort robot) has come due.
     pub fn launch(&mut self, launch: &Launch, due_ns: u64) {
@@ -54,9 +58,10 @@ impl Crew {
             connection: None,
             next: NONE,
         });
-        // A worker that is late finds launches of a phase that is over by now.
+        // A worker that is late finds launches of a phase that is over by now: that is no fault of the target.
         let end_ns = self.control.end_ns(launch.phase);
-        if !best_effort && monotonic_ns() >= end_ns {
+        if !best_effort && is_too_late(monotonic_ns(), end_ns) {
+            self.recorder(launch.phase).counts.unsent_late += 1;
             self.cancel(place as u32, end_ns);
         } else {
             self.submit(place as u32);
@@ -190,6 +195,11 @@ impl Crew {
     }
 }
 
+/// A scheduled launch of a phase that ended at `end_ns` is not sent any more.
+fn is_too_late(now_ns: u64, end_ns: u64) -> bool {
+    now_ns > end_ns.saturating_add(GRACE_NS)
+}
+
 fn count_due(recorder: &mut Recorder, offered: &Offered, object: &Object) {
     let counts = &mut recorder.counts;
     counts.due += 1;
@@ -200,5 +210,19 @@ fn count_due(recorder: &mut Recorder, offered: &Offered, object: &Object) {
     if offered.hit() {
         counts.offered_hits += 1;
         counts.offered_hit_bytes += object.size_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_that_assay_is_a_little_late_with_is_still_sent() {
+        let end_ns = 5 * GRACE_NS;
+        for (now_ns, too_late) in [(0, false), (end_ns + GRACE_NS, false), (end_ns + GRACE_NS + 1, true)] {
+            assert_eq!(is_too_late(now_ns, end_ns), too_late, "{now_ns}");
+        }
+        assert!(!is_too_late(u64::MAX, u64::MAX), "a phase whose end is not known is not over");
     }
 }
