@@ -55,6 +55,8 @@ pub struct Prepared {
     pub sources: Vec<(String, String)>,
     /// What the compiler warned of, a line each.
     pub warnings: Vec<String>,
+    /// What the workload says and the command line decides, a line each.
+    pub notes: Vec<String>,
 }
 
 /// Prepares a workload, or says why it cannot run.
@@ -63,7 +65,7 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let warnings = compiled
         .warnings
         .iter()
-        .map(|warning| format!("{}: {}", warning.place(&compiled.sources), warning.message))
+        .map(|warning| format!("the workload, {}: {}", warning.place(&compiled.sources), warning.message))
         .collect();
     let cannot_run = |error: Error| Failure::usage(error.context(format!("{} cannot run", wish.workload)));
     let (workload, scale) = match wish.rehearse {
@@ -84,8 +86,29 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
         Universe::new(workload.clone(), wish.seed, 0, options).map_err(|error| cannot_run(error.into()))?;
     let stream_digest =
         stream_digest(&Arc::new(universe), &timeline, wish.digest_requests, threads(wish.threads));
+    let notes = named_proxies(&workload).into_iter().collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
-    Ok(Prepared { workload, scale, timeline, explained, stream_digest, sources, warnings })
+    Ok(Prepared { workload, scale, timeline, explained, stream_digest, sources, warnings, notes })
+}
+
+/// Proxies that the workload names are not measured for that: the command line says what is.
+fn named_proxies(workload: &Workload) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in workload.robots.iter().flat_map(|group| &group.proxies) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let (proxy, it) = if names.len() == 1 { ("the proxy", "it") } else { ("the proxies", "they") };
+    let is = if names.len() == 1 { "is" } else { "are" };
+    let list = match names.as_slice() {
+        [] => return None,
+        [first, second, third, .., last] => format!("{first}, {second}, {third} … {last}"),
+        few => few.join(", "),
+    };
+    Some(format!(
+        "the workload names {proxy} {list}; {it} {is} not used: what is measured is chosen with --proxy"
+    ))
 }
 
 /// As many threads as asked for, else one for each processor.

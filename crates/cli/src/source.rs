@@ -55,6 +55,11 @@ pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
     let directories = include.iter().map(|directory| directory.display().to_string()).collect();
     let files = Files { standard_input: OnceCell::new() };
     let resolver = WithBundled { search: SearchPath::new(directories, |path: &str| files.read(path)) };
+    // What is not there to be compiled is not a mistake in it.
+    resolver.read(name, None).map_err(|why| {
+        Failure::usage(anyhow!(why))
+            .hint("a workload is a text file in PGL; `assay workloads` lists those that come with Assay")
+    })?;
     let colour = io::stderr().is_terminal() && !output::no_colour();
     let show = |diagnostics: &[assay_pgl::Diagnostic], sources: &[Source]| {
         let rendered: String = diagnostics.iter().map(|d| d.render(sources, colour) + "\n").collect();
@@ -69,6 +74,7 @@ pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
             show(&failure.diagnostics, &failure.sources);
             let errors = failure.diagnostics.iter().filter(|d| d.is_error()).count();
             let plural = if errors == 1 { "an error".into() } else { format!("{errors} errors") };
+            let name = if name == "-" { "the workload" } else { name };
             Err(Failure::usage(anyhow!("{name} does not compile: {plural}")))
         }
     }
@@ -108,6 +114,7 @@ impl Files {
         match std::fs::read(path) {
             Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not text (UTF-8)".to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => Err("it is a directory".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -133,9 +133,12 @@ fn speed(summary: &Summary) -> Finding {
 
 /// True when next to nothing was left unsent, in the whole run and in every phase that is long enough to judge.
 pub(crate) fn kept_up(summary: &Summary) -> bool {
+    few_unsent(&summary.total, summary.phases.iter().map(|phase| &phase.figures))
+}
+
+fn few_unsent<'a>(total: &Figures, mut phases: impl Iterator<Item = &'a Figures>) -> bool {
     let few = |figures: &Figures| figures.unsent as f64 <= figures.due as f64 * KEPT_UP_UNSENT;
-    let mut phases = summary.phases.iter().map(|phase| &phase.figures);
-    few(&summary.total) && phases.all(|figures| figures.due < ENOUGH || few(figures))
+    few(total) && phases.all(|figures| figures.due < ENOUGH || few(figures))
 }
 
 fn savings(summary: &Summary) -> Finding {
@@ -328,7 +331,9 @@ fn far_from_ideal(summary: &Summary) -> Vec<String> {
             ));
         }
     }
+    let evicted = summary.counters.get("evictions").copied().unwrap_or(0.0);
     let declared = match summary.target.notes.as_slice() {
+        _ if evicted > 0.0 => "its cache was full, and threw out what was asked for again.",
         [] => "its description declares nothing that explains this.",
         _ => "what its description declares is under Notes.",
     };
@@ -373,6 +378,18 @@ mod tests {
         assert_eq!(sentence("the cache was never full"), "The cache was never full.");
         assert_eq!(sentence("Fine."), "Fine.");
         assert_eq!(sentence(""), "");
+    }
+
+    #[test]
+    fn a_few_requests_left_at_the_ends_of_short_phases_are_no_failure() {
+        let figures = |due, unsent| Figures { due, unsent, ..Figures::default() };
+        let kept_up = |phases: &[Figures]| {
+            let sum = |of: fn(&Figures) -> u64| phases.iter().map(of).sum();
+            few_unsent(&figures(sum(|f| f.due), sum(|f| f.unsent)), phases.iter())
+        };
+        assert!(kept_up(&[figures(200, 20), figures(30_000, 60)]));
+        assert!(!kept_up(&[figures(200, 20)]));
+        assert!(!kept_up(&[figures(200, 0), figures(5_000, 60), figures(100_000, 0)]));
     }
 
     #[test]

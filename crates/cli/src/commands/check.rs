@@ -67,6 +67,7 @@ struct Document<'a> {
     phases: Vec<PhaseDocument<'a>>,
     explained: &'a [String],
     warnings: &'a [String],
+    notes: &'a [String],
     /// The workload as compiled (and rehearsed): what the run directory keeps as `workload.json`.
     compiled: &'a Workload,
 }
@@ -121,6 +122,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared) -> Document<'a> {
         phases: prepared.timeline.phases().iter().map(phase).collect(),
         explained: &prepared.explained,
         warnings: &prepared.warnings,
+        notes: &prepared.notes,
         compiled: &prepared.workload,
     }
 }
@@ -139,6 +141,9 @@ fn words(args: &CheckArgs, prepared: &Prepared) -> String {
         "\nstream digest {} (first {} requests of every robot, seed {})",
         prepared.stream_digest, args.stream_digest, args.seed
     );
+    for note in &prepared.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
     match prepared.warnings.len() {
         0 => {}
         1 => text.push_str("1 warning, shown above\n"),

@@ -27,6 +27,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         digest_requests: DIGEST_REQUESTS,
         threads: args.threads,
     })?;
+    for note in &prepared.notes {
+        output::eprint(&format!("note: {note}\n"));
+    }
     let plan = plan(args, target, prepared)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -58,7 +58,7 @@ pub fn draw(frame: &mut Frame, state: &State) {
 
 fn title_words(state: &State) -> String {
     let rehearsal = if state.header.rehearsal { ", rehearsal" } else { "" };
-    format!("{} through {}{rehearsal}", state.header.workload, state.header.target)
+    format!("{} → {}{rehearsal}", state.header.workload, state.header.target)
 }
 
 fn draw_title(frame: &mut Frame, area: Rect, state: &State) {
@@ -114,7 +114,7 @@ fn draw_phases(frame: &mut Frame, names: Rect, bar: Rect, state: &State) {
     let inner = |area: Rect| Rect { x: area.x + 1, width: area.width - 2, ..area };
     let (names, bar) = (inner(names), inner(bar));
     let widths = phase_widths(&state.phases, bar.width);
-    let mut x = 0;
+    let (mut x, mut named) = (0, 0);
     for (phase, width) in state.phases.iter().zip(widths) {
         let running = phase.began_ms.is_some() && phase.ended_ms.is_none();
         let style = match (running, phase.ended_ms) {
@@ -122,10 +122,14 @@ fn draw_phases(frame: &mut Frame, names: Rect, bar: Rect, state: &State) {
             (_, Some(_)) => Style::new().fg(GOOD),
             _ => Style::new().fg(QUIET),
         };
-        // A name that does not fit is cut, so that phases keep their places.
-        let room = usize::from(width).saturating_sub(1).max(1);
-        let name: String = phase.info.name.chars().take(room).collect();
-        frame.render_widget(Span::styled(name, style), Rect { x: names.x + x, width, ..names });
+        // A name that does not fit is cut, so that phases keep their places; the last may begin a little earlier.
+        let length = phase.info.name.chars().count() as u16;
+        let is_last = x + width >= names.width;
+        let begin = if is_last { x.min(names.width.saturating_sub(length).max(named)) } else { x };
+        let room = if is_last { names.width - begin } else { width.saturating_sub(1).max(1) };
+        let name: String = phase.info.name.chars().take(usize::from(room)).collect();
+        named = begin + length.min(room) + 1;
+        frame.render_widget(Span::styled(name, style), Rect { x: names.x + begin, width: room, ..names });
         let filled = (state.done(phase) * f64::from(width)).round() as usize;
         let colour = if running { MEASURED } else { GOOD };
         let cells = Line::from(vec![
@@ -144,11 +148,11 @@ fn draw_phase(frame: &mut Frame, area: Rect, state: &State) {
     } else {
         let load = ramp("load", phase.info.load);
         let recurrence = ramp("recurrence", phase.info.recurrence);
-        format!(" {}: {}{load}{recurrence}", phase.info.name, phase.info.goal)
+        let done = state.done(phase) * 100.0;
+        format!(" {} {done:.0} %: {}{load}{recurrence}", phase.info.name, phase.info.goal)
     };
-    let left = state.left_ms().map_or(String::new(), |ms| format!(", {} left", clock(ms)));
     let total = state.planned_ms().map_or(String::new(), |ms| format!(" of {}", clock(ms)));
-    let right = format!("{:.0} % · {}{total}{left} ", state.done(phase) * 100.0, clock(state.now_ms));
+    let right = format!("{}{total} ", clock(state.now_ms));
     frame.render_widget(Paragraph::new(words), area);
     frame.render_widget(Paragraph::new(right.bold()).alignment(Alignment::Right), area);
 }
@@ -274,8 +278,11 @@ fn draw_outcomes(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
+    let block = boxed("connections and processors");
+    // Two columns of names and figures; what is left of the width stands between them.
+    let gap = usize::from(block.inner(area).width).saturating_sub(36).clamp(1, 12);
     let pair = |left: (&str, String), right: (&str, String)| {
-        Line::from(format!(" {:<11}{:>8}  {:<9}{:>6}", left.0, left.1, right.0, right.1))
+        Line::from(format!(" {:<11}{:>8}{:gap$}{:<9}{:>6} ", left.0, left.1, "", right.0, right.1))
     };
     let busy = |role| state.processor(role).map_or("–".into(), |share| format!("{:.0} %", share * 100.0));
     let levels = &state.levels;
@@ -285,10 +292,10 @@ fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
     let lines = vec![
         pair(("connections", count(levels.connections)), ("in flight", count(levels.in_flight))),
         if waits { waiting.style(Style::new().fg(SLOW)) } else { waiting },
-        pair(("proxy CPU", busy("proxy")), ("robots", busy("robots"))),
+        pair(("CPU: proxy", busy("proxy")), ("robots", busy("robots"))),
         pair(("late p99", lateness), ("origins", busy("origins"))),
     ];
-    frame.render_widget(Paragraph::new(lines).block(boxed("connections and processors")), area);
+    frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
 fn draw_errors(frame: &mut Frame, area: Rect, state: &State) {

@@ -160,7 +160,10 @@ impl State {
         match event {
             LabEvent::Stage(stage) => self.take_stage(stage),
             LabEvent::Started { phases, target, .. } => {
-                self.header.target = format!("{} {}", target.name, target.version).trim_end().to_owned();
+                self.header.target = match target.name.as_str() {
+                    "builtin" => "the built-in proxy".into(),
+                    name => format!("{name} {}", target.version).trim_end().to_owned(),
+                };
                 self.phases = phases
                     .iter()
                     .map(|info| PhaseState { info: info.clone(), ..PhaseState::default() })
@@ -263,13 +266,7 @@ impl State {
         }
     }
 
-    /// Milliseconds until the planned end of the schedule; none when it depends on best-effort robots.
-    pub fn left_ms(&self) -> Option<u64> {
-        let end_ms = self.phases.last()?.info.planned_end_ms?;
-        Some(end_ms.saturating_sub(self.now_ms))
-    }
-
-    /// Planned length of the whole schedule.
+    /// Planned length of the whole schedule; none when it depends on best-effort robots.
     pub fn planned_ms(&self) -> Option<u64> {
         self.phases.last()?.info.planned_end_ms
     }
@@ -332,7 +329,8 @@ impl PhaseState {
             offered: ratio(c.offered_hit_bytes, c.due_basic_bytes),
             ideal: ratio(c.ideal_hit_bytes, c.ideal_basic_bytes),
             measured: ratio(
-                (c.hit_bytes + c.collapsed_bytes).saturating_sub(self.validated.1),
+                (c.hit_bytes + c.collapsed_bytes)
+                    .saturating_sub(hidden(self.validated.1, c.revalidated_bytes)),
                 c.basic_bytes,
             ),
         }

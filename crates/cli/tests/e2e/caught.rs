@@ -23,6 +23,8 @@ fn is_caught(fault: Fault, workload_file: &str, kind: &str) {
     assert!(injected > 20, "the forwarder got only {injected} answers wrong");
     assert_eq!(ran.errors(kind), injected, "{kind} in {}", ran.json["total"]["errors"]);
     assert_eq!(ran.errors_total(), injected, "{}", ran.json["total"]["errors"]);
+    // What a target gets wrong is a result, not a failure of the run. A busy machine may make it invalid.
+    assert!(matches!(ran.code, 0 | 96), "exit code {}", ran.code);
 }
 
 #[test]

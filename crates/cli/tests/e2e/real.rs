@@ -71,12 +71,16 @@ fn offered(ran: &Ran) -> Vec<(Value, Value, Value)> {
 fn through_all(name: &str) {
     let builtin = rehearse(name, "builtin");
     is_right(&builtin, "builtin", 0.01);
-    for (proxy, program, package) in
-        [("varnish", "varnishd", "varnish"), ("nginx", "nginx", "nginx-light"), ("squid", "squid", "squid")]
-    {
+    for (proxy, program, package, points) in [
+        ("varnish", "varnishd", "varnish", 0.03),
+        ("nginx", "nginx", "nginx-light", 0.03),
+        // Squid sends requests that miss at the same time to the origin, all of them; ideal is a cache that
+        // does not (proxies/squid.toml says why it is run so).
+        ("squid", "squid", "squid", 0.05),
+    ] {
         if has(program, package) {
             let ran = rehearse(name, proxy);
-            is_right(&ran, proxy, 0.03);
+            is_right(&ran, proxy, points);
             assert_eq!(ran.json["stream_digest"], builtin.json["stream_digest"], "{proxy}");
             assert_eq!(offered(&ran), offered(&builtin), "{proxy}");
         }

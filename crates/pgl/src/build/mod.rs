@@ -48,8 +48,8 @@ pub(crate) fn build(name: &str, registered: &Registered, diagnostics: &mut Diagn
     for (record, span) in registered.used.iter().filter(|(record, _)| record.kind == RecordKind::Robot) {
         builder.robot(record, *span);
     }
+    builder.check_agents(registered);
     let schedule = builder.schedule(registered);
-    builder.check_whole(registered);
     Workload {
         name: name.to_owned(),
         contents: builder.contents,
@@ -122,20 +122,23 @@ impl Builder<'_> {
     }
 
     /// A program without mistakes must still ask for something.
-    fn check_whole(&mut self, registered: &Registered) {
+    fn check_agents(&mut self, registered: &Registered) {
         if self.diagnostics.failed() {
             return;
         }
         let place = registered.used.last().map_or(registered.end, |(_, span)| *span);
-        for (kind, none) in [("servers", self.servers.is_empty()), ("robots", self.robots.is_empty())] {
-            if none {
-                self.diagnostics.add(
-                    Diagnostic::error(Code::Empty, place, format!("the workload uses no {kind}"))
-                        .label(format!("expected {kind} in `use()`"))
-                        .help("give each agent its addresses and then `use()` it: `use(S, R);`"),
-                );
-            }
-        }
+        let missing = match (self.servers.is_empty(), self.robots.is_empty()) {
+            (false, false) => return,
+            (true, true) => "servers and no robots",
+            (true, false) => "servers",
+            (false, true) => "robots",
+        };
+        let expected = missing.replace("and no", "and");
+        self.diagnostics.add(
+            Diagnostic::error(Code::Empty, place, format!("the workload uses no {missing}"))
+                .label(format!("expected {expected} in `use()`"))
+                .help("give each agent its addresses and then `use()` it: `use(S, R);`"),
+        );
     }
 }
 

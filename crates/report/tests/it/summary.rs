@@ -157,13 +157,3 @@ fn what_the_lab_said_is_said_once() {
         assert_eq!(said.len(), all, "{story:?}: {said:?}");
     }
 }
-
-#[test]
-fn a_few_requests_left_at_the_ends_of_short_phases_are_no_failure() {
-    let mood = |story| {
-        let verdict = of(story).verdict;
-        verdict.iter().find(|finding| finding.about == Topic::Speed).unwrap().mood
-    };
-    assert_eq!(mood(Story::Good), Mood::Good);
-    assert_eq!(mood(Story::Troubled), Mood::Bad);
-}

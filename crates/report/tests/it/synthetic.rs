@@ -438,7 +438,7 @@ fn verdict(story: Story) -> Verdict {
         partial: matches!(story, Story::Interrupted | Story::Nothing),
         faults: match story {
             Story::Invalid => [
-                "40 requests found no free source port; give robots more source addresses",
+                "75 requests found no free source port; give robots more source addresses",
                 "1 % of requests were sent more than 21.3 ms later than they could be: use fewer robots",
             ]
             .map(|message| FaultInfo { blame: "assay".into(), message: message.into() })
