@@ -75,6 +75,7 @@ fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {
         load: (phase.load.begin, phase.load.end),
         recurrence: (phase.recurrence.begin, phase.recurrence.end),
         log_stats: phase.log_stats,
+        primary: phase.primary,
     })
     .collect()
 }

@@ -144,6 +144,8 @@ pub struct PhaseInfo {
     pub recurrence: (f64, f64),
     /// The workload wants it in the statistics.
     pub log_stats: bool,
+    /// The workload wants to be judged by it.
+    pub primary: bool,
 }
 
 /// Whether the numbers can be trusted.

@@ -44,6 +44,10 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// What explains the numbers without being wrong.
     pub notes: Vec<String>,
+    /// The phase whose numbers say what the target can do: the one that the workload marks as primary, else
+    /// the last of those under the highest load; null: no such phase ran, or it is the only one.
+    #[serde(default)]
+    pub baseline: Option<String>,
     /// The whole run.
     pub total: Figures,
     /// Every phase of the schedule, in order, also those that never ran.
@@ -146,9 +150,13 @@ pub struct Figures {
     pub basic: u64,
     /// Due, but not sent by the end of their phase.
     pub unsent: u64,
+    /// Of those, the ones that Assay itself came to too late: no word on the target.
+    #[serde(default)]
+    pub unsent_late: u64,
     /// Embedded objects whose page failed or whose link was not seen before the phase ended.
     pub not_reached: u64,
-    /// Sent again on a fresh connection because a reused one turned out to be closed.
+    /// Sent again on another connection: a reused one turned out to be closed, or one ended before a pipelined
+    /// request had its turn.
     pub retries: u64,
     /// Completed pages.
     pub pages: u64,

@@ -132,6 +132,7 @@ pub(crate) fn figures(tally: &Tally) -> Figures {
         completed: counts.completed,
         basic: counts.basic,
         unsent: counts.unsent,
+        unsent_late: counts.unsent_late,
         not_reached: counts.not_reached,
         retries: counts.retries,
         pages: counts.pages,

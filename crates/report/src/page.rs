@@ -306,21 +306,32 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
     let total = &summary.total;
     let tile =
         |title, value: String, unit, detail: String| Tile { title, value, unit, detail, mood: "", bar: None };
+    // What the baseline phase shows stands beside the whole run.
+    let beside = |figure: &dyn Fn(&Figures) -> String| {
+        words::baseline(summary)
+            .map_or_else(String::new, |phase| format!("; {} in {}", figure(&phase.figures), phase.name))
+    };
+    let rate = beside(&|f| opt_number(f.rate.measured));
     let mut tiles = vec![tile(
         "Rate",
         opt_number(total.rate.measured),
         "requests/s",
-        format!("{} offered; {} answered", opt_number(total.rate.offered), count(total.completed)),
+        format!("{} offered; {} answered{rate}", opt_number(total.rate.offered), count(total.completed)),
     )];
     if !words::is_direct(summary) {
-        for (title, ratio) in [("Document hit ratio", &total.dhr), ("Byte hit ratio", &total.bhr)] {
+        let dhr = beside(&|f| format!("{} %", percent(f.dhr.measured)));
+        let bhr = beside(&|f| format!("{} %", percent(f.bhr.measured)));
+        for (title, ratio, beside) in
+            [("Document hit ratio", &total.dhr, dhr), ("Byte hit ratio", &total.bhr, bhr)]
+        {
             let bar = match (ratio.measured, ratio.ideal, ratio.offered) {
                 (Some(measured), Some(ideal), Some(offered)) => {
                     Some([measured, ideal, offered].map(|ratio| (ratio * 100.0).clamp(0.0, 100.0)))
                 }
                 _ => None,
             };
-            let detail = format!("{} % ideal, {} % offered", percent(ratio.ideal), percent(ratio.offered));
+            let detail =
+                format!("{} % ideal, {} % offered{beside}", percent(ratio.ideal), percent(ratio.offered));
             tiles.push(Tile { bar, ..tile(title, percent(ratio.measured), "%", detail) });
         }
         tiles.push(tile(
@@ -335,7 +346,12 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
         "Response time",
         opt_number(times.p50),
         "ms, median",
-        format!("{} ms mean, {} ms p99", opt_number(times.mean), opt_number(times.p99)),
+        format!(
+            "{} ms mean, {} ms p99{}",
+            opt_number(times.mean),
+            opt_number(times.p99),
+            beside(&|f| format!("{} ms", opt_number(f.response_time_ms.all.p50)))
+        ),
     ));
     if let Some(per_request) = total.cpu_us_per_request.get("proxy") {
         let cores = total.resources.get("proxy").and_then(|used| used.cpu_cores);

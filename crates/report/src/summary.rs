@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use assay_record::dir::RunDir;
 use assay_record::error_kind::ErrorKind;
-use assay_record::run::{FaultInfo, RunInfo};
+use assay_record::run::{FaultInfo, PhaseInfo, RunInfo};
 use assay_record::series::Series;
 
 use crate::error::ReportError;
@@ -58,6 +58,7 @@ impl Summary {
             faults,
             warnings: Vec::new(),
             notes: Vec::new(),
+            baseline: None,
             total: figures(&total),
             phases: phases(info, &spans, &parts),
             examples: series.examples.clone(),
@@ -71,6 +72,7 @@ impl Summary {
             host: info.host.clone(),
             placement: info.placement.clone(),
         };
+        summary.baseline = baseline(&info.phases, &summary.phases).map(str::to_owned);
         summary.notes = words::notes(info);
         // What the numbers show comes before what the lab has to say of itself and of the workload.
         summary.warnings = words::warnings(&summary);
@@ -93,6 +95,25 @@ fn phases(info: &RunInfo, spans: &[Option<tally::Span>], parts: &[Tally]) -> Vec
             figures: figures(tally),
         })
         .collect()
+}
+
+/// Loads this close to the highest count as the highest.
+const SAME_LOAD: f64 = 0.99;
+
+/// The phase that the target is judged by: of the primary ones, else of those in the statistics, the last under
+/// the highest mean load.
+fn baseline<'a>(planned: &'a [PhaseInfo], ran: &[PhaseFigures]) -> Option<&'a str> {
+    let ran = |n: usize| ran.get(n).is_some_and(|phase| phase.figures.completed > 0);
+    let of = |wanted: fn(&PhaseInfo) -> bool| -> Vec<&PhaseInfo> {
+        let numbered = planned.iter().enumerate();
+        numbered.filter(|(n, phase)| wanted(phase) && ran(*n)).map(|(_, phase)| phase).collect()
+    };
+    let primary = of(|phase| phase.primary);
+    let candidates = if primary.is_empty() { of(|phase| phase.log_stats) } else { primary };
+    let load = |phase: &PhaseInfo| (phase.load.0 + phase.load.1) / 2.0;
+    let highest = candidates.iter().map(|phase| load(phase)).fold(0.0, f64::max);
+    let last = candidates.into_iter().rev().find(|phase| load(phase) >= highest * SAME_LOAD)?;
+    (planned.len() > 1).then_some(last.name.as_str())
 }
 
 /// Limits of Assay that a run ran into which was killed before it could judge itself.
@@ -129,4 +150,44 @@ fn last_counters(series: &Series) -> BTreeMap<String, f64> {
         counters.extend(sample.counters.iter().map(|(name, value)| (name.clone(), *value)));
     }
     counters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_baseline_is_the_primary_phase_or_the_last_under_the_highest_load() {
+        let planned = |name: &str, load, log_stats, primary| PhaseInfo {
+            name: name.into(),
+            load,
+            log_stats,
+            primary,
+            ..PhaseInfo::default()
+        };
+        let judged = |phases: &[PhaseInfo], completed: u64| {
+            let figures = Figures { completed, ..Figures::default() };
+            let ran = |phase: &PhaseInfo| PhaseFigures {
+                name: phase.name.clone(),
+                start_ms: None,
+                end_ms: None,
+                goal: String::new(),
+                load: phase.load,
+                recurrence: (1.0, 1.0),
+                figures: figures.clone(),
+            };
+            baseline(phases, &phases.iter().map(ran).collect::<Vec<_>>()).map(str::to_owned)
+        };
+        let mut phases = vec![
+            planned("fill", (2.0, 2.0), false, false),
+            planned("top1", (1.0, 1.0), true, false),
+            planned("top2", (0.995, 0.995), true, false),
+            planned("cool", (1.0, 0.0), true, false),
+        ];
+        assert_eq!(judged(&phases, 1).as_deref(), Some("top2"));
+        assert_eq!(judged(&phases, 0), None);
+        assert_eq!(judged(&phases[1..2], 1), None, "it is the whole run");
+        phases[1].primary = true;
+        assert_eq!(judged(&phases, 1).as_deref(), Some("top1"));
+    }
 }

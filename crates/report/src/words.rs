@@ -2,7 +2,7 @@
 
 use assay_record::run::RunInfo;
 
-use crate::document::{Figures, Finding, Mood, Summary, Topic};
+use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
 use crate::format::{self, count, duration_s, percent, share, time_ms};
 
 /// Share of requests unsent up to which a target is said to have kept up: when a phase ends, a few always wait.
@@ -96,6 +96,7 @@ fn speed(summary: &Summary) -> Finding {
         _ => String::new(),
     };
     let it = if is_direct(summary) { "They" } else { "It" };
+    let times = times + &baseline_speed(summary);
     if kept_up(summary) {
         let rate = total.rate.measured.map(format::number);
         let rate = rate.map_or_else(String::new, |rate| format!(", {rate} answers per second on average"));
@@ -131,13 +132,38 @@ fn speed(summary: &Summary) -> Finding {
     )
 }
 
+/// The phase that the target is judged by.
+pub(crate) fn baseline(summary: &Summary) -> Option<&PhaseFigures> {
+    summary.phases.iter().find(|phase| Some(&phase.name) == summary.baseline.as_ref())
+}
+
+fn baseline_speed(summary: &Summary) -> String {
+    let Some(phase) = baseline(summary) else { return String::new() };
+    let (rate, times) = (phase.figures.rate.measured, &phase.figures.response_time_ms.all);
+    let (Some(rate), Some(p50), Some(p99)) = (rate, times.p50, times.p99) else { return String::new() };
+    let (name, rate) = (&phase.name, format::number(rate));
+    format!(" In {name}: {rate} answers per second, half in {}, 99 % in {}.", time_ms(p50), time_ms(p99))
+}
+
+fn baseline_savings(summary: &Summary) -> String {
+    let ratio = baseline(summary).map(|phase| (&phase.name, &phase.figures.dhr));
+    match ratio.and_then(|(name, ratio)| Some((name, ratio.measured?, ratio.ideal?))) {
+        Some((name, measured, ideal)) => {
+            format!(" In {name}: {} % ({} % ideal).", percent(Some(measured)), percent(Some(ideal)))
+        }
+        None => String::new(),
+    }
+}
+
 /// True when next to nothing was left unsent, in the whole run and in every phase that is long enough to judge.
 pub(crate) fn kept_up(summary: &Summary) -> bool {
     few_unsent(&summary.total, summary.phases.iter().map(|phase| &phase.figures))
 }
 
 fn few_unsent<'a>(total: &Figures, mut phases: impl Iterator<Item = &'a Figures>) -> bool {
-    let few = |figures: &Figures| figures.unsent as f64 <= figures.due as f64 * KEPT_UP_UNSENT;
+    let few = |figures: &Figures| {
+        figures.unsent.saturating_sub(figures.unsent_late) as f64 <= figures.due as f64 * KEPT_UP_UNSENT
+    };
     few(total) && phases.all(|figures| figures.due < ENOUGH || few(figures))
 }
 
@@ -189,9 +215,10 @@ fn savings(summary: &Summary) -> Finding {
         Topic::Savings,
         mood,
         format!(
-            "It answered {} % of plain GETs from its store ({} % ideal): {against}.{offload}",
+            "It answered {} % of plain GETs from its store ({} % ideal): {against}.{}{offload}",
             percent(Some(measured)),
-            percent(Some(ideal))
+            percent(Some(ideal)),
+            baseline_savings(summary),
         ),
     )
 }

@@ -425,6 +425,7 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
                 load: (begin, end),
                 recurrence: (1.0, 1.0),
                 log_stats: true,
+                primary: false,
                 ..PhaseInfo::default()
             }
         })
