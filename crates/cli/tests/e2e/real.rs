@@ -50,7 +50,7 @@ fn is_right(ran: &Ran, proxy: &str, points: f64) {
         assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");
     }
     let mut judged = 0;
-    for phase in ran.phases().iter().filter(|p| at(p, "outcomes.basic").as_u64() > Some(2000)) {
+    for phase in ran.phases().iter().filter(|p| at(p, "basic").as_u64() > Some(2000)) {
         let ideal = at(phase, "dhr.ideal").as_f64().expect("basic xacts were sent");
         let measured = at(phase, "dhr.measured").as_f64().expect("basic xacts came back");
         let off = (ideal - measured).abs();
