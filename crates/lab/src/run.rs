@@ -255,6 +255,8 @@ impl Session {
                 if let Some(info) = self.info.phases.get_mut(usize::from(phase)) {
                     info.start_ms = Some(at_ms);
                 }
+                // At each change: a run that is killed still knows its phases.
+                self.write_info()?;
                 self.tell(LabEvent::PhaseBegan { phase, at_ms });
             }
             Event::PhaseEnded { phase, at_ms, launched } => {

@@ -124,6 +124,22 @@ async fn a_run_leaves_a_complete_record() {
 }
 
 #[tokio::test]
+async fn the_record_knows_of_a_phase_from_its_beginning() {
+    let plan = plan("endless", TargetChoice::Direct);
+    let run_dir = plan.run_dir.clone();
+    let mut begun = None;
+    let ran = run(plan, |event| {
+        if matches!(event, LabEvent::PhaseBegan { .. }) {
+            begun = RunDir::open(&run_dir).unwrap().read_info().unwrap().phases[0].start_ms;
+        }
+        begun.is_some()
+    })
+    .await;
+    assert_eq!(begun, Some(0), "a run that were killed now would not know of its phase");
+    assert_nothing_left(&ran.info());
+}
+
+#[tokio::test]
 async fn robots_may_speak_to_origins_directly() {
     let ran = run(plan("plain", TargetChoice::Direct), |_| false).await;
     assert!(ran.result.as_ref().unwrap().verdict.valid);
