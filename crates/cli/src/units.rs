@@ -33,10 +33,13 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Reads `64KB`, `1.5GB`: powers of 1024, in bytes.
+/// Reads `64KB`, `1.5GB`: powers of 1024, in bytes. Nothing at all may be said with a unit or without one.
 pub fn size(text: &str) -> Result<u64, String> {
     let examples = "write it like 64MB or 1GB (1 KB is 1024 bytes)";
     let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
+    if number == 0.0 && unit.is_empty() {
+        return Ok(0);
+    }
     let factor = match unit {
         "B" => 1.0,
         "KB" | "KiB" => 1024.0,
@@ -50,7 +53,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         other => return Err(format!("`{other}` is not a unit of size; {examples}")),
     };
     let bytes = number * factor;
-    if bytes < 1.0 || bytes >= u64::MAX as f64 {
+    if (bytes < 1.0 && number != 0.0) || bytes >= u64::MAX as f64 {
         return Err(format!("`{text}` is not a possible size; {examples}"));
     }
     Ok(bytes as u64)
@@ -108,7 +111,7 @@ mod tests {
         for text in ["", "s", "-5s", "1e9s", "0s", "99999999999999999999999999999h", "1..2s", "3 weeks"] {
             assert!(duration(text).is_err(), "{text} was read as a duration");
         }
-        for text in ["", "MB", "-5MB", "0MB", "1Mb", "99999999999999999999999TB", "1PB"] {
+        for text in ["", "MB", "-5MB", "0.1B", "1Mb", "99999999999999999999999TB", "1PB"] {
             assert!(size(text).is_err(), "{text} was read as a size");
         }
     }
@@ -119,6 +122,7 @@ mod tests {
         assert_eq!(size("64MB"), Ok(64 << 20));
         assert_eq!(size("1.5GB"), Ok(3 << 29));
         assert_eq!(size("17B"), Ok(17));
+        assert_eq!((size("0"), size("0MB"), size("0B")), (Ok(0), Ok(0), Ok(0)));
     }
 
     #[test]

@@ -97,7 +97,12 @@ fn behaviour(target: &TargetChoice) -> CacheBehaviour {
 
 fn check_target(plan: &RunPlan) -> Result<(), LabError> {
     match &plan.target {
-        TargetChoice::Direct | TargetChoice::Builtin(_) => Ok(()),
+        TargetChoice::Direct => Ok(()),
+        TargetChoice::Builtin(_) if plan.memory_bytes == 0 => Err(LabError::plan(
+            "the built-in proxy keeps everything in memory, and --memory is 0; give it some, or leave the proxy out \
+             with --direct",
+        )),
+        TargetChoice::Builtin(_) => Ok(()),
         TargetChoice::Described(description, mode) => {
             check_described(description, *mode)?;
             check_capacity(description, plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
@@ -368,6 +373,18 @@ mod tests {
         assert!(message.contains("apt-get install varnish"), "{message}");
         let target = TargetChoice::Described(Box::new(description), Mode::Forward);
         assert!(refused(&RunPlan { target, ..testing::plan() }).contains("no forward proxy"));
+    }
+
+    #[test]
+    fn a_proxy_whose_only_store_is_given_nothing_is_refused() {
+        let builtin = RunPlan { memory_bytes: 0, ..testing::plan() };
+        assert!(refused(&builtin).contains("--direct"));
+        let mut nginx = crate::find("nginx", &[]).unwrap();
+        // It need not be installed for this.
+        (nginx.user, nginx.start.command) = (None, vec!["/bin/sh".into()]);
+        let target = TargetChoice::Described(Box::new(nginx), Mode::Reverse);
+        let message = refused(&RunPlan { target, disk_bytes: 0, ..testing::plan() });
+        assert!(message.contains("give it at least --disk 8MB"), "{message}");
     }
 
     #[test]

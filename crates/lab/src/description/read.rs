@@ -250,27 +250,40 @@ pub(crate) fn check_capacity(
     let title = &description.title;
     if has(Store::Memory) && memory_bytes < capacity.memory_floor_bytes {
         return Err(format!(
-            "{title} cannot work with --memory {memory_bytes} bytes; give it at least {} bytes",
-            capacity.memory_floor_bytes
+            "{title} cannot work with --memory {}; give it at least --memory {}",
+            typed(memory_bytes),
+            typed(capacity.memory_floor_bytes)
         ));
     }
-    let no_disk = disk_bytes == 0 && has(Store::Memory);
-    if has(Store::Disk) && !no_disk {
-        if disk_bytes < capacity.disk_floor_bytes {
-            return Err(format!(
-                "{title} cannot work with --disk {disk_bytes} bytes; give it at least {} bytes",
-                capacity.disk_floor_bytes
-            ));
-        }
-        if !disk_bytes.is_multiple_of(capacity.disk_step_bytes) {
-            return Err(format!(
-                "{title} takes disk in multiples of {} bytes and --disk is {disk_bytes} bytes; give it {} bytes",
-                capacity.disk_step_bytes,
-                disk_bytes.div_ceil(capacity.disk_step_bytes) * capacity.disk_step_bytes
-            ));
-        }
+    if !has(Store::Disk) || (disk_bytes == 0 && has(Store::Memory)) {
+        return Ok(());
+    }
+    if disk_bytes < capacity.disk_floor_bytes {
+        let why = if has(Store::Memory) { "" } else { ", where it keeps everything" };
+        return Err(format!(
+            "{title} cannot work with --disk {}{why}; give it at least --disk {}",
+            typed(disk_bytes),
+            typed(capacity.disk_floor_bytes)
+        ));
+    }
+    if !disk_bytes.is_multiple_of(capacity.disk_step_bytes) {
+        return Err(format!(
+            "{title} takes disk in multiples of {}, and --disk is {}; give it --disk {}",
+            typed(capacity.disk_step_bytes),
+            typed(disk_bytes),
+            typed(disk_bytes.div_ceil(capacity.disk_step_bytes) * capacity.disk_step_bytes)
+        ));
     }
     Ok(())
+}
+
+/// A size as it can be typed on the command line, exact.
+fn typed(bytes: u64) -> String {
+    let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
+    match units.into_iter().find(|(unit, _)| bytes != 0 && bytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", bytes / unit),
+        None => format!("{bytes}B"),
+    }
 }
 
 #[cfg(test)]
@@ -369,8 +382,8 @@ hits = ["HIT"]
         let description = read("toy.toml", &text).unwrap();
         assert!(check_capacity(&description, 1024, 0).is_ok());
         assert!(check_capacity(&description, 1024, 1 << 20).is_ok());
-        assert!(check_capacity(&description, 1023, 0).unwrap_err().contains("at least 1024 bytes"));
-        assert!(check_capacity(&description, 1024, 1_048_577).unwrap_err().contains("2097152 bytes"));
+        assert!(check_capacity(&description, 1023, 0).unwrap_err().contains("at least --memory 1KB"));
+        assert!(check_capacity(&description, 1024, 1_048_577).unwrap_err().contains("give it --disk 2MB"));
     }
 
     proptest::proptest! {
