@@ -74,8 +74,25 @@ fn an_empty_schedule_exits_with_2() {
 fn a_workload_that_is_not_text_or_is_a_directory_exits_with_2() {
     let assay = Assay::new();
     std::fs::write(assay.path("binary.pg"), [0xff, 0xfe, 0x00, 0x80]).expect("a writable directory");
-    assay.run(&["check", "binary.pg"]).exits(2).complains("binary.pg");
-    assay.run(&["check", "."]).exits(2).complains(".");
+    assay.run(&["check", "binary.pg"]).exits(2).complains("cannot read binary.pg: it is not text");
+    assay.run(&["check", "."]).exits(2).complains("it is a directory");
+}
+
+#[test]
+fn a_workload_without_agents_is_told_in_one_message() {
+    let assay = Assay::new();
+    let name = assay.file("nothing.pg", "// Nothing at all.");
+    let said = assay.run(&["run", name]).exits(2).complains("uses no servers and no robots").stderr.clone();
+    assert!(!said.contains("nothing is scheduled"), "{said}");
+}
+
+#[test]
+fn a_proxy_that_the_workload_names_is_said_to_be_unused() {
+    let assay = Assay::new();
+    let robot = r#"kind = "r"; http_proxies = ['10.0.2.1:3128'];"#;
+    let name = assay.file("named.pg", &SMALL.replace(r#"kind = "r";"#, robot));
+    let said = assay.run(&["check", name]).exits(0).stdout;
+    assert_eq!(said.matches("note: the workload names the proxy 10.0.2.1:3128;").count(), 1, "{said}");
 }
 
 #[test]

@@ -55,6 +55,8 @@ fn the_demo_runs_through_the_builtin_proxy_and_says_everything() {
     let again = assay.run(&["report", "r", "--json"]).exits(0).stdout;
     let again: Value = serde_json::from_str(&again).expect("one JSON document");
     assert_eq!(again["total"], document["total"], "a report made again says something else");
+    let words = assay.run(&["report", "r", "--no-report"]).exits(0).stdout;
+    assert!(!words.contains("report.html"), "a report that was not made is pointed to: {words}");
 }
 
 #[test]
