@@ -22,6 +22,8 @@ use tokio::task::AbortHandle;
 
 use super::answer::Answer;
 use super::crew::Crew;
+use super::pipeline::Pipeline;
+use super::pool::Link;
 use super::xact::NONE;
 use crate::clock::monotonic_ns;
 
@@ -38,7 +40,7 @@ pub struct Connection {
     pub destination: u16,
     /// How many more requests it may carry.
     pub uses_left: u32,
-    /// The request it carries; [`NONE`]: it is idle.
+    /// The request it carries, the one to be answered next; [`NONE`]: it is idle.
     pub xact: u32,
     /// The answer to it.
     pub answer: Answer,
@@ -48,8 +50,10 @@ pub struct Connection {
     pub is_established: bool,
     /// When it was left idle.
     pub idle_since_ns: u64,
-    idle_next: u32,
-    idle_previous: u32,
+    /// What it carries behind the request whose turn it is.
+    pub pipeline: Pipeline,
+    /// Its place in its robot's lists.
+    pub link: Link,
     writer: OwnedWriteHalf,
     /// What the socket would not take yet.
     unsent: Vec<u8>,
@@ -80,18 +84,22 @@ impl Crew {
             return self.wait(place);
         }
         if let Some(connection) = self.idle_connection_to(xact.robot, destination) {
-            self.unlink_idle(connection);
             return self.send_on(connection, place);
         }
+        if xact.is_embedded()
+            && let Some(connection) = self.pipeline_to(xact.robot, destination)
+        {
+            return self.pipeline(connection, place);
+        }
         if robot.open < rules.open_limit {
-            return self.open(place);
+            return self.open(place, NONE);
         }
         // All slots are taken, but one of them may be idle, to another destination.
-        match robot.idle_last {
+        match robot.idle.last {
             NONE => self.wait(place),
             oldest => {
                 self.close(oldest);
-                self.open(place);
+                self.open(place, NONE);
             }
         }
     }
@@ -139,12 +147,12 @@ impl Crew {
             }
             let Some(place) = self.pop_waiting(robot) else { return };
             self.xacts[place as usize].ready_ns = monotonic_ns();
-            self.open(place);
+            self.open(place, NONE);
         }
     }
 
-    /// Begins a connection for an xact.
-    fn open(&mut self, place: u32) {
+    /// Begins a connection for an xact. `behind` is the first of those that follow on it once that is answered.
+    pub fn open(&mut self, place: u32, behind: u32) {
         let xact = &self.xacts[place as usize];
         let (robot, origin) = (xact.robot, xact.object.id.origin);
         let route = self.setup.route(origin);
@@ -153,7 +161,10 @@ impl Crew {
         let begun_ns = monotonic_ns();
         let stream = match begin_connect(address, source) {
             Ok(stream) => stream,
-            Err(error) => return self.fail_to_open(place, &error, address),
+            Err(error) => {
+                self.open_for_rest(behind);
+                return self.fail_to_open(place, &error, address);
+            }
         };
         self.mark_sent(place, begun_ns);
         let (reader, writer) = stream.into_split();
@@ -162,6 +173,7 @@ impl Crew {
         state.connections += 1;
         state.open += 1;
         let uses_left = self.setup.uses_of(state.index, state.group, serial);
+        let depth = self.setup.depth_of(state.index, state.version, state.group, serial);
         self.xacts[place as usize].connection = Some(serial);
         let Some(crew) = self.this.upgrade() else { return };
         self.connection_serial += 1;
@@ -180,13 +192,14 @@ impl Crew {
             is_fresh: true,
             is_established: false,
             idle_since_ns: 0,
-            idle_next: NONE,
-            idle_previous: NONE,
+            pipeline: Pipeline::new(depth, behind),
+            link: Link::FREE,
             writer,
             unsent: Vec::new(),
             waker: None,
             task,
         });
+        self.link_busy(slot);
     }
 
     fn fail_to_open(&mut self, place: u32, error: &io::Error, address: SocketAddr) {
@@ -215,14 +228,15 @@ impl Crew {
         connection.xact = place;
         connection.answer = Answer::default();
         self.xacts[place as usize].connection = Some(connection.serial);
-        self.write_request(slot);
+        self.link_busy(slot);
+        self.write_request(slot, place);
     }
 
-    /// Writes the request of a connection's xact, as far as the socket takes it.
-    fn write_request(&mut self, slot: u32) {
+    /// Writes the request of an xact that a connection carries, as far as the socket takes it.
+    pub fn write_request(&mut self, slot: u32, place: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.uses_left = connection.uses_left.saturating_sub(1);
-        let (place, last_use) = (connection.xact, connection.uses_left == 0);
+        let last_use = connection.uses_left == 0;
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         self.put_request(place, last_use, &mut scratch);
@@ -244,12 +258,23 @@ impl Crew {
         let phase = self.xacts[place as usize].phase;
         match written {
             Ok(written) => self.recorder(phase).counts.wire_bytes_out += written as u64,
-            Err(error) => self.lose(slot, &error),
+            Err(error) => self.fail_to_write(slot, &error),
         }
     }
 
+    /// A connection takes no more bytes.
+    fn fail_to_write(&mut self, slot: u32, error: &io::Error) {
+        let connection = &mut self.connections[slot as usize];
+        if self.xacts[connection.xact as usize].first_byte_ns == 0 {
+            return self.lose(slot, error);
+        }
+        // The target answers before it has read everything, and has stopped reading: the answer counts.
+        connection.unsent.clear();
+        connection.uses_left = 0;
+    }
+
     /// The connection of `id` is still there.
-    fn is_open(&self, (slot, id): (u32, u64)) -> bool {
+    pub fn is_open(&self, (slot, id): (u32, u64)) -> bool {
         self.connections.get(slot as usize).is_some_and(|connection| connection.id == id)
     }
 
@@ -307,11 +332,12 @@ impl Crew {
                 xact.connected_ns = monotonic_ns();
                 let phase = xact.phase;
                 self.recorder(phase).counts.connections_opened += 1;
-                self.write_request(slot);
+                self.write_request(slot, place);
+                self.fill_pipeline(slot);
             }
             Err(error) => {
                 let address = self.setup.route(self.xacts[place as usize].object.id.origin).address;
-                self.close(slot);
+                self.close_and_go_on(slot);
                 self.fail_to_open(place, &error, address);
             }
         }
@@ -332,32 +358,25 @@ impl Crew {
                     let phase = self.xacts[*xact as usize].phase;
                     self.recorder(phase).counts.wire_bytes_out += written as u64;
                 }
-                Poll::Ready(Err(error)) => {
-                    if self.xacts[*xact as usize].first_byte_ns == 0 {
-                        return self.lose(slot, &error);
-                    }
-                    // The target answers before it has read everything, and has stopped reading: the answer counts.
-                    unsent.clear();
-                    connection.uses_left = 0;
-                }
+                Poll::Ready(Err(error)) => return self.fail_to_write(slot, &error),
             }
         }
     }
 
     /// The connection of an xact is gone before an answer began. A reused one may have been closed by the target
-    /// while the request was on its way: that is nobody's fault, and the request is sent once more.
+    /// while the request was on its way: that is nobody's fault, and the request is sent once more, on a new one.
     pub fn lose(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
         let connection = &self.connections[slot as usize];
         let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);
-        self.close(slot);
-        let xact = &mut self.xacts[place as usize];
-        if is_fresh || xact.retried {
+        if is_fresh {
+            self.close_and_go_on(slot);
             self.fail(place, ErrorKind::ConnectionLost, reason, (0, None), monotonic_ns());
         } else {
-            xact.retried = true;
-            let phase = xact.phase;
+            let behind = self.take_behind(slot);
+            self.close(slot);
+            let phase = self.xacts[place as usize].phase;
             self.recorder(phase).counts.retries += 1;
-            self.open(place);
+            self.open(place, behind);
         }
         self.fill_slots(robot);
     }
@@ -373,9 +392,10 @@ impl Crew {
         xact.ready_ns = monotonic_ns();
         if self.setup.route(xact.object.id.origin).destination == destination {
             self.send_on(slot, place);
+            self.fill_pipeline(slot);
         } else {
             self.close(slot);
-            self.open(place);
+            self.open(place, NONE);
         }
     }
 
@@ -388,9 +408,7 @@ impl Crew {
 
     /// Closes a connection. What it carried is for the caller.
     pub fn close(&mut self, slot: u32) {
-        if self.connections[slot as usize].xact == NONE {
-            self.unlink_idle(slot);
-        }
+        self.unlink(slot);
         let Some(connection) = self.connections.try_remove(slot as usize) else { return };
         self.robots[connection.robot as usize].open -= 1;
         if connection.is_established {
@@ -401,104 +419,6 @@ impl Crew {
         // The reading half goes with the task, and with both halves the socket; no need to shut it down first.
         connection.writer.forget();
         connection.task.abort();
-    }
-
-    fn idle_connection_to(&self, robot: u32, destination: u16) -> Option<u32> {
-        let mut slot = self.robots[robot as usize].idle_first;
-        while slot != NONE {
-            let connection = &self.connections[slot as usize];
-            if connection.destination == destination {
-                return Some(slot);
-            }
-            slot = connection.idle_next;
-        }
-        None
-    }
-
-    fn link_idle(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        let robot = &mut self.robots[connection.robot as usize];
-        connection.idle_since_ns = monotonic_ns();
-        connection.idle_previous = NONE;
-        connection.idle_next = std::mem::replace(&mut robot.idle_first, slot);
-        match connection.idle_next {
-            NONE => robot.idle_last = slot,
-            next => self.connections[next as usize].idle_previous = slot,
-        }
-    }
-
-    fn unlink_idle(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        let robot = &mut self.robots[connection.robot as usize];
-        let next = std::mem::replace(&mut connection.idle_next, NONE);
-        let previous = std::mem::replace(&mut connection.idle_previous, NONE);
-        match previous {
-            NONE => robot.idle_first = next,
-            previous => self.connections[previous as usize].idle_next = next,
-        }
-        match next {
-            NONE => robot.idle_last = previous,
-            next => self.connections[next as usize].idle_previous = previous,
-        }
-    }
-
-    /// Looks through all connections for answers that take too long, and for those that were idle for too long.
-    pub fn scan(&mut self, now_ns: u64) {
-        let timeout_ns = self.setup.timeout.as_nanos() as u64;
-        let (mut late, mut tired) = (Vec::new(), Vec::new());
-        for (slot, connection) in &self.connections {
-            if connection.xact != NONE {
-                if now_ns > self.xacts[connection.xact as usize].sent_ns + timeout_ns {
-                    late.push(slot as u32);
-                }
-                continue;
-            }
-            let group = usize::from(self.robots[connection.robot as usize].group);
-            let patience = self.setup.groups[group].idle_timeout;
-            if patience.is_some_and(|patience| now_ns > connection.idle_since_ns + patience.as_nanos() as u64)
-            {
-                tired.push(slot as u32);
-            }
-        }
-        for slot in tired {
-            self.close(slot);
-        }
-        for slot in late {
-            let robot = self.connections[slot as usize].robot;
-            self.time_out(slot, now_ns);
-            self.fill_slots(robot);
-        }
-    }
-
-    /// Gives up all xacts that are under way.
-    pub fn time_out_all(&mut self, now_ns: u64) {
-        let busy = self.connections.iter().filter(|(_, connection)| connection.xact != NONE);
-        let busy: Vec<u32> = busy.map(|(slot, _)| slot as u32).collect();
-        for slot in busy {
-            self.time_out(slot, now_ns);
-        }
-    }
-
-    /// Closes all connections.
-    pub fn close_all(&mut self) {
-        let all: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
-        for slot in all {
-            self.close(slot);
-        }
-    }
-
-    fn time_out(&mut self, slot: u32, now_ns: u64) {
-        let connection = &self.connections[slot as usize];
-        let (place, body_bytes) = (connection.xact, connection.answer.body_bytes());
-        let status = connection.answer.opening().map(|opening| opening.status);
-        let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
-        let detail = match (connection.is_established, status) {
-            (false, _) => format!("no connection after {waited_ms} ms"),
-            (true, None) => format!("no answer after {waited_ms} ms"),
-            (true, Some(_)) => format!("{body_bytes} body bytes after {waited_ms} ms"),
-        };
-        self.close(slot);
-        self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use super::connection::Connection;
 use super::control::Control;
 use super::log::LogQueue;
+use super::pool::List;
 use super::setup::Setup;
 use super::xact::{NONE, Page, Xact};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -80,9 +81,9 @@ pub struct Robot {
     /// Connections it has opened so far.
     pub connections: u32,
     /// Its idle connections, the last used first.
-    pub idle_first: u32,
-    /// The one that has been idle longest.
-    pub idle_last: u32,
+    pub idle: List,
+    /// Its busy ones that may be given more requests.
+    pub pipelining: List,
     /// Its xacts that wait for a connection, in order.
     pub waiting_first: u32,
     /// The last of them.
@@ -484,8 +485,8 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
             version: setup.version_of(index, &universe.workload().robots[group]),
             open: 0,
             connections: 0,
-            idle_first: NONE,
-            idle_last: NONE,
+            idle: List::EMPTY,
+            pipelining: List::EMPTY,
             waiting_first: NONE,
             waiting_last: NONE,
             waiting: 0,

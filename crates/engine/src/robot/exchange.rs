@@ -92,9 +92,22 @@ impl Crew {
         request.write(&setup.universe, &mut self.dates, out);
     }
 
-    /// Bytes have come on a connection.
+    /// Bytes have come on a connection: of one answer, or of several.
     pub fn receive(&mut self, slot: u32, bytes: &[u8]) {
         let now_ns = monotonic_ns();
+        let id = self.connections[slot as usize].id;
+        let mut rest = bytes;
+        while let Some(used) = self.receive_part(slot, rest, now_ns) {
+            rest = &rest[used..];
+            if rest.is_empty() || !self.is_open((slot, id)) {
+                return;
+            }
+        }
+    }
+
+    /// Takes bytes of the answer whose turn it is. How many were its own, when it is complete and more bytes can be of
+    /// the one behind it.
+    fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
         let Self { connections, xacts, setup, control, .. } = self;
         let Connection { xact: place, answer, robot, .. } = &mut connections[slot as usize];
         let (place, robot) = (*place, *robot);
@@ -102,7 +115,8 @@ impl Crew {
             if !bytes.starts_with(REQUEST_TIMEOUT) {
                 self.count_unasked(bytes.len(), robot, now_ns);
             }
-            return self.discard(slot);
+            self.discard(slot);
+            return None;
         }
         let xact = &mut xacts[place as usize];
         if xact.first_byte_ns == 0 {
@@ -123,10 +137,20 @@ impl Crew {
         let fed = answer.feed(bytes, method_name(xact.method), universe.pool(), judge);
         let body_bytes = answer.body_bytes();
         let is_complete = answer.is_complete();
+        let persists = answer.opening().is_some_and(|opening| opening.persists);
+        let pipeline = connections[slot as usize].pipeline;
+        let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.owes;
         let counts = &mut self.recorder(phase).counts;
-        counts.wire_bytes_in += bytes.len() as u64;
+        counts.wire_bytes_in += match fed {
+            Ok(used) if more_may_come => used as u64,
+            _ => bytes.len() as u64,
+        };
         counts.body_bytes_in += body_bytes - before;
         match fed {
+            Ok(used) if more_may_come => {
+                self.finish(slot, now_ns);
+                return Some(used);
+            }
             Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
             Ok(used) if is_complete && used < bytes.len() => {
                 let detail = Extra(bytes.len() - used);
@@ -136,6 +160,7 @@ impl Crew {
             Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
             Ok(_) => {}
         }
+        None
     }
 
     /// A connection was closed by the other side, or broke.
@@ -164,11 +189,7 @@ impl Crew {
         let (place, body_bytes) = (connection.xact, connection.answer.body_bytes());
         let Some(&opening) = connection.answer.opening() else { return };
         // Whoever comes next should find the connection free: it is let go before anything follows.
-        if opening.persists && connection.uses_left > 0 && connection.is_through() {
-            self.reuse(slot);
-        } else {
-            self.discard(slot);
-        }
+        self.let_go(slot, opening.persists);
         let xact = &self.xacts[place as usize];
         if xact.is_page() {
             self.see_links(xact.page, xact.id.number, u64::MAX, now_ns);
@@ -176,12 +197,25 @@ impl Crew {
         self.complete(place, &opening, body_bytes, now_ns);
     }
 
+    /// A connection is through with an xact: goes on to the next, if there is one.
+    fn let_go(&mut self, slot: u32, persists: bool) {
+        let connection = &self.connections[slot as usize];
+        let can_write = connection.uses_left > 0 && connection.is_through();
+        let pipeline = connection.pipeline;
+        match (pipeline.is_empty(), persists) {
+            (true, true) if can_write => self.reuse(slot),
+            (true, _) => self.discard(slot),
+            (false, true) if can_write || !pipeline.owes => self.advance(slot),
+            (false, _) => self.close_and_go_on(slot),
+        }
+    }
+
     /// The answer of a connection's xact is wrong: the connection cannot be trusted any more.
     fn spoil(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, robot, body_bytes) = (connection.xact, connection.robot, connection.answer.body_bytes());
         let status = connection.answer.opening().map(|opening| opening.status);
-        self.close(slot);
+        self.close_and_go_on(slot);
         self.fail(place, kind, detail, (body_bytes, status), now_ns);
         self.fill_slots(robot);
     }

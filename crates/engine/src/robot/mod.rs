@@ -2,8 +2,8 @@
 //!
 //! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
-//! stream ([`launching`]), each goes to a connection of its robot or waits for one ([`connection`]), what passes
-//! over it is written and judged as it comes ([`exchange`], [`request`], [`answer`]), and however it ends it is counted
+//! stream ([`launching`]), each goes to a connection of its robot or waits for one ([`connection`], [`pool`],
+//! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`]), and however it ends it is counted
 //! ([`ending`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
@@ -20,6 +20,8 @@ mod exchange;
 mod goal;
 mod launching;
 mod log;
+mod pipeline;
+mod pool;
 mod request;
 mod setup;
 mod xact;

@@ -15,6 +15,9 @@ use thiserror::Error;
 
 use crate::spec::{RobotsSpec, Target};
 
+/// Tells the draw of a connection's depth from that of its use limit.
+const DEPTH_DRAW: u64 = 1;
+
 /// Why the robots' spec cannot be used.
 #[derive(Debug, Error)]
 pub enum SetupError {
@@ -80,6 +83,8 @@ pub struct Setup {
 pub struct GroupRules {
     /// Requests per connection; none: one.
     pub use_limit: Option<Sampler>,
+    /// Requests under way on a connection; none: one.
+    pub depth: Option<Sampler>,
     /// Closes a connection idle for this long.
     pub idle_timeout: Option<Duration>,
     /// Connections per robot.
@@ -149,6 +154,16 @@ impl Setup {
         u32::try_from(uses).unwrap_or(u32::MAX).max(1)
     }
 
+    /// How many requests may be under way on a robot's connection, at least one.
+    pub fn depth_of(&self, robot: RobotIndex, version: HttpVersion, group: u16, serial: u32) -> u16 {
+        let Some(depth) = &self.groups[usize::from(group)].depth else { return 1 };
+        if version == HttpVersion::Http10 {
+            return 1;
+        }
+        let words = [self.universe.seed(), u64::from(robot), 1 + u64::from(serial), DEPTH_DRAW];
+        u16::try_from(depth.count(&mut Rng::of(Purpose::Other, &words))).unwrap_or(u16::MAX).max(1)
+    }
+
     /// The way to an origin.
     pub fn route(&self, origin: OriginIndex) -> &Route {
         &self.routes[usize::from(origin)]
@@ -159,6 +174,7 @@ impl GroupRules {
     fn new(group: &RobotGroup) -> Self {
         Self {
             use_limit: group.connection_use_limit.as_ref().map(|limit| limit.sampler()),
+            depth: group.pipeline_depth.as_ref().map(|depth| depth.sampler()),
             idle_timeout: group.idle_timeout,
             open_limit: group.open_connection_limit.unwrap_or(u32::MAX).max(1),
             waiting_limit: group.waiting_limit.unwrap_or(u32::MAX),

@@ -42,15 +42,13 @@ pub struct Xact {
     pub connected_ns: u64,
     /// First byte of the answer.
     pub first_byte_ns: u64,
-    /// Sent once more, on a fresh connection.
-    pub retried: bool,
     /// The ideal cache was told of it.
     pub noted: bool,
     /// The page it belongs to or is; [`NONE`]: it has to do with no page.
     pub page: u32,
     /// Which connection of the robot carries it.
     pub connection: Option<u32>,
-    /// The next one that waits for a connection of the same robot.
+    /// The next one that waits for a connection of the same robot, or that is behind it on the same connection.
     pub next: u32,
 }
 
@@ -63,6 +61,11 @@ impl Xact {
     /// It is the page itself, not part of it.
     pub fn is_page(&self) -> bool {
         self.page != NONE && self.id.place == 0
+    }
+
+    /// It is embedded in a page.
+    pub fn is_embedded(&self) -> bool {
+        self.id.place > 0
     }
 
     /// What kind of request the origin is told it is.

@@ -27,7 +27,7 @@ fn ramp(factor: f64) -> Ramp {
     Ramp { begin: factor, end: factor }
 }
 
-fn phase(name: &str, goal: Goal) -> Phase {
+pub fn phase(name: &str, goal: Goal) -> Phase {
     Phase {
         name: name.to_owned(),
         goal,
@@ -41,7 +41,7 @@ fn phase(name: &str, goal: Goal) -> Phase {
     }
 }
 
-fn lasts(millis: u64) -> Goal {
+pub fn lasts(millis: u64) -> Goal {
     Goal { duration: Some(Duration::from_millis(millis)), ..Goal::default() }
 }
 
@@ -49,7 +49,7 @@ fn xacts(number: u64) -> Goal {
     Goal { transactions: Some(number), ..Goal::default() }
 }
 
-fn content(kind: &str, size_bytes: f64) -> Content {
+pub fn content(kind: &str, size_bytes: f64) -> Content {
     Content {
         kind: kind.to_owned(),
         mime_type: Some("text/plain".to_owned()),
@@ -65,7 +65,7 @@ fn content(kind: &str, size_bytes: f64) -> Content {
 }
 
 /// One origin with one type of 3000 bytes; four best-effort robots; one phase of forty xacts.
-fn simple() -> Workload {
+pub fn simple() -> Workload {
     let server = Kind {
         kind: "S".to_owned(),
         contents: Weighted::one(0),
@@ -110,20 +110,22 @@ fn simple() -> Workload {
 }
 
 /// Everything that a run left.
-struct Run {
-    events: Vec<Event>,
-    server: Server,
+pub struct Run {
+    /// What was reported.
+    pub events: Vec<Event>,
+    /// What was asked.
+    pub server: Server,
 }
 
 /// What to do differently from the usual.
-struct Options {
-    manner: Manner,
-    threads: u32,
-    timeout_ms: u64,
-    stop_after_ms: Option<u64>,
-    target: fn(SocketAddr) -> Target,
-    xact_log: Option<std::path::PathBuf>,
-    sources: Vec<IpAddr>,
+pub struct Options {
+    pub manner: Manner,
+    pub threads: u32,
+    pub timeout_ms: u64,
+    pub stop_after_ms: Option<u64>,
+    pub target: fn(SocketAddr) -> Target,
+    pub xact_log: Option<std::path::PathBuf>,
+    pub sources: Vec<IpAddr>,
 }
 
 impl Default for Options {
@@ -141,14 +143,14 @@ impl Default for Options {
 }
 
 impl Run {
-    fn intervals(&self) -> impl Iterator<Item = &RobotInterval> {
+    pub fn intervals(&self) -> impl Iterator<Item = &RobotInterval> {
         self.events.iter().filter_map(|event| match event {
             Event::Robots(interval) => Some(&**interval),
             _ => None,
         })
     }
 
-    fn total(&self) -> RobotCounts {
+    pub fn total(&self) -> RobotCounts {
         let mut total = RobotCounts::default();
         self.intervals().for_each(|interval| total.merge(&interval.counts));
         total
@@ -170,7 +172,7 @@ impl Run {
 }
 
 /// Runs a workload's robots against a server, from Ready to Done.
-fn run(workload: &Workload, options: Options) -> Run {
+pub fn run(workload: &Workload, options: Options) -> Run {
     let dir = tempfile::tempdir().expect("there is room");
     let path = dir.path().join("workload.json");
     std::fs::write(&path, serde_json::to_vec(workload).expect("is data")).expect("there is room");
@@ -183,7 +185,7 @@ fn run(workload: &Workload, options: Options) -> Run {
         cpus: Vec::new(),
         target: (options.target)(server.address),
         sources: options.sources,
-        behaviour: CacheBehaviour::default(),
+        behaviour: CacheBehaviour { validation_updates: true, ..CacheBehaviour::default() },
         timeout_ms: options.timeout_ms,
         xact_log: options.xact_log,
     };
@@ -214,7 +216,7 @@ fn run(workload: &Workload, options: Options) -> Run {
 }
 
 /// What is always true once a run is over.
-fn check_sums(counts: &RobotCounts) {
+pub fn check_sums(counts: &RobotCounts) {
     assert_eq!(counts.due, counts.sent + counts.unsent + counts.not_reached, "{counts:#?}");
     assert_eq!(counts.sent, counts.completed + counts.error_total(), "{counts:#?}");
     assert_eq!(

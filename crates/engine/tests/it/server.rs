@@ -52,6 +52,12 @@ pub enum Manner {
     Chunked,
     /// Without a length, until the end of the connection.
     UntilClose,
+    /// Waits until three embedded objects are asked for on one connection, then sends the three answers, in pieces of so
+    /// many bytes.
+    InThrees(usize),
+    /// The same, but cuts the connection off after so many bytes. Embedded objects that are the first of their connection
+    /// are answered one by one.
+    CutsThrees(usize),
 }
 
 /// What the server saw of one request.
@@ -85,6 +91,14 @@ struct Shared {
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
+impl Shared {
+    /// The last request of a connection was for an object of the second type: in these tests, an embedded one.
+    fn is_embedded(&self, seen: &[Seen], connection: usize) -> bool {
+        let last = seen.iter().rfind(|seen| seen.connection == connection);
+        last.is_some_and(|seen| seen.head.contains("/t01/"))
+    }
+}
+
 impl Server {
     /// Listens on a port of 127.0.0.1 that the system chooses.
     pub fn start(universe: Arc<Universe>, clock: RunClock, manner: Manner) -> Self {
@@ -115,6 +129,10 @@ impl Server {
 
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, peer: IpAddr) {
     let mut buffer = Vec::new();
+    // Answers to embedded objects that wait for the third of them.
+    let mut held = (0, Vec::new());
+    let mut is_first = true;
+    let mut in_turn = false;
     loop {
         let (head_bytes, body_bytes, reply) = loop {
             if let Some(whole) = answer(&buffer, &shared) {
@@ -132,6 +150,31 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, pe
         shared.seen.lock().expect("nobody panicked").push(seen);
         buffer.drain(..head_bytes + body_bytes);
         if shared.manner == Manner::Silent {
+            continue;
+        }
+        let is_embedded = shared.is_embedded(&shared.seen.lock().expect("nobody panicked"), connection);
+        in_turn |= std::mem::take(&mut is_first) && is_embedded;
+        let (piece, cut) = match shared.manner {
+            Manner::InThrees(piece) if is_embedded => (piece, usize::MAX),
+            Manner::CutsThrees(cut) if is_embedded && !in_turn => (usize::MAX, cut),
+            _ => (0, 0),
+        };
+        if piece > 0 {
+            held.0 += 1;
+            held.1.extend_from_slice(&reply);
+            if held.0 == 3 {
+                held.0 = 0;
+                let batch = std::mem::take(&mut held.1);
+                for slice in batch[..batch.len().min(cut)].chunks(piece) {
+                    if stream.write_all(slice).await.is_err() {
+                        return;
+                    }
+                    tokio::task::yield_now().await;
+                }
+                if cut < usize::MAX {
+                    return;
+                }
+            }
             continue;
         }
         let endless = shared.manner == Manner::EndlessHead;

@@ -1,0 +1,172 @@
+//! Which connections does a robot have at hand? Its idle ones, and the busy ones that may be given more requests.
+//!
+//! Two lists for each robot, linked through the connections themselves: nothing is allocated, and a connection is in one
+//! of them at most.
+
+use std::time::Duration;
+
+use super::crew::{Crew, Robot};
+use super::xact::NONE;
+use crate::clock::monotonic_ns;
+
+/// One of a robot's lists of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct List {
+    /// The last that was put in.
+    pub first: u32,
+    /// The one that has been in it longest.
+    pub last: u32,
+}
+
+impl List {
+    /// A list of nothing.
+    pub const EMPTY: List = List { first: NONE, last: NONE };
+}
+
+/// A connection's place in a list.
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    listed: Option<Listed>,
+    next: u32,
+    previous: u32,
+}
+
+impl Link {
+    /// In no list.
+    pub const FREE: Link = Link { listed: None, next: NONE, previous: NONE };
+}
+
+/// What a list is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Connections that carry nothing.
+    Idle,
+    /// Connections that carry something and may be given more.
+    Pipelining,
+}
+
+impl Robot {
+    fn list(&mut self, of: Listed) -> &mut List {
+        match of {
+            Listed::Idle => &mut self.idle,
+            Listed::Pipelining => &mut self.pipelining,
+        }
+    }
+}
+
+impl Crew {
+    /// An idle connection of a robot to a destination, the one that was used last.
+    pub fn idle_connection_to(&self, robot: u32, destination: u16) -> Option<u32> {
+        let mut slot = self.robots[robot as usize].idle.first;
+        while slot != NONE {
+            let connection = &self.connections[slot as usize];
+            if connection.destination == destination {
+                return Some(slot);
+            }
+            slot = connection.link.next;
+        }
+        None
+    }
+
+    /// The connection of a robot to a destination that has room for one more request, the one with the fewest under way.
+    pub fn pipeline_to(&self, robot: u32, destination: u16) -> Option<u32> {
+        let mut slot = self.robots[robot as usize].pipelining.first;
+        let mut found = None;
+        while slot != NONE {
+            let connection = &self.connections[slot as usize];
+            let load = connection.pipeline.load;
+            if connection.destination == destination
+                && found.is_none_or(|(_, least)| load < least)
+                && self.has_room(slot)
+            {
+                found = Some((slot, load));
+            }
+            slot = connection.link.next;
+        }
+        found.map(|(slot, _)| slot)
+    }
+
+    /// A connection carries nothing any more.
+    pub fn link_idle(&mut self, slot: u32) {
+        self.connections[slot as usize].idle_since_ns = monotonic_ns();
+        self.link(slot, Listed::Idle);
+    }
+
+    /// Puts a connection into a list, and takes it out of the one it is in.
+    pub fn link(&mut self, slot: u32, of: Listed) {
+        self.unlink(slot);
+        let connection = &mut self.connections[slot as usize];
+        let list = self.robots[connection.robot as usize].list(of);
+        let next = std::mem::replace(&mut list.first, slot);
+        connection.link = Link { listed: Some(of), next, previous: NONE };
+        match next {
+            NONE => list.last = slot,
+            next => self.connections[next as usize].link.previous = slot,
+        }
+    }
+
+    /// Takes a connection out of the list it is in, if any.
+    pub fn unlink(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let Link { listed: Some(of), next, previous } = std::mem::replace(&mut connection.link, Link::FREE)
+        else {
+            return;
+        };
+        let list = self.robots[connection.robot as usize].list(of);
+        match previous {
+            NONE => list.first = next,
+            previous => self.connections[previous as usize].link.next = next,
+        }
+        match next {
+            NONE => list.last = previous,
+            next => self.connections[next as usize].link.previous = previous,
+        }
+    }
+
+    /// Looks through all connections for answers that take too long, and for those that were idle for too long.
+    pub fn scan(&mut self, now_ns: u64) {
+        let is_past = |since_ns: u64, patience: Duration| now_ns > since_ns + patience.as_nanos() as u64;
+        let (mut late, mut tired) = (Vec::new(), Vec::new());
+        for (slot, connection) in &self.connections {
+            if connection.xact != NONE {
+                if is_past(self.xacts[connection.xact as usize].sent_ns, self.setup.timeout) {
+                    late.push((slot as u32, connection.id));
+                }
+                continue;
+            }
+            let group = usize::from(self.robots[connection.robot as usize].group);
+            let patience = self.setup.groups[group].idle_timeout;
+            if patience.is_some_and(|patience| is_past(connection.idle_since_ns, patience)) {
+                tired.push(slot as u32);
+            }
+        }
+        for slot in tired {
+            self.close(slot);
+        }
+        for (slot, id) in late {
+            // One that is given up may have taken another with it.
+            if self.is_open((slot, id)) {
+                self.time_out(slot, now_ns);
+            }
+        }
+    }
+
+    /// Gives up all xacts that are under way.
+    pub fn time_out_all(&mut self, now_ns: u64) {
+        let busy = self.connections.iter().filter(|(_, connection)| connection.xact != NONE);
+        let busy: Vec<(u32, u64)> = busy.map(|(slot, connection)| (slot as u32, connection.id)).collect();
+        for (slot, id) in busy {
+            if self.is_open((slot, id)) {
+                self.time_out_pipeline(slot, now_ns);
+            }
+        }
+    }
+
+    /// Closes all connections.
+    pub fn close_all(&mut self) {
+        let all: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
+        for slot in all {
+            self.close(slot);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Several requests at once on one connection: answered in order, and none of them lost.
+
+use std::collections::BTreeMap;
+
+use assay_record::counts::RobotCounts;
+use assay_record::error_kind::ErrorKind;
+use assay_workload::model::*;
+
+use crate::robots::{Options, check_sums, content, lasts, phase, run, simple};
+use crate::server::{Manner, Seen};
+
+const EMBEDDED_BYTES: u64 = 500;
+
+/// Pages of three embedded objects; one connection for each robot, with this depth.
+fn pages(depth: Option<f64>) -> Workload {
+    let mut workload = simple();
+    workload.contents.push(content("image", EMBEDDED_BYTES as f64));
+    workload.contents[0].embedded =
+        Some(Embedded { count: Distribution::Constant(3.0), contents: Weighted::one(1) });
+    let robots = &mut workload.robots[0];
+    robots.open_connection_limit = Some(1);
+    robots.connection_use_limit = Some(Distribution::Constant(100_000.0));
+    robots.pipeline_depth = depth.map(Distribution::Constant);
+    workload
+}
+
+fn is_embedded(seen: &Seen) -> bool {
+    seen.head.contains("/t01/")
+}
+
+/// Everything that was sent was answered, and rightly.
+fn check_all_answered(counts: &RobotCounts) {
+    check_sums(counts);
+    assert_eq!(counts.error_total(), 0, "{counts:#?}");
+    assert!(counts.pages >= 9, "{counts:#?}");
+}
+
+#[test]
+fn answers_to_a_pipeline_may_be_cut_anywhere() {
+    // The server keeps the answers back until all three are asked for: without a pipeline, nobody gets any.
+    for piece in [usize::MAX, 1, 7, 64, 501] {
+        let run = run(&pages(Some(3.0)), Options { manner: Manner::InThrees(piece), ..Options::default() });
+        let counts = run.total();
+        check_all_answered(&counts);
+        assert_eq!((counts.retries, counts.connections_opened), (0, 4), "{piece}");
+        assert_eq!(counts.completed, run.server.requests().len() as u64, "{piece}");
+    }
+}
+
+#[test]
+fn heads_and_confirmations_keep_their_place_in_a_pipeline() {
+    let mut workload = pages(Some(3.0));
+    workload.robots[0].request_types = Weighted::new([(RequestType::Basic, 0.5), (RequestType::Ims304, 0.5)]);
+    workload.robots[0].methods = Weighted::new([(Method::Get, 0.6), (Method::Head, 0.4)]);
+    workload.robots[0].pace = Pace::Rate { per_second: 100.0 };
+    workload.schedule.phases = vec![phase("only", lasts(400))];
+    let run = run(&workload, Options::default());
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!(counts.error_total(), 0, "{counts:#?}");
+    assert!(counts.by_method["HEAD"] > 0 && counts.pages > 0, "{counts:#?}");
+}
+
+#[test]
+fn a_pipeline_is_as_deep_as_its_connection_and_its_use_limit_allow() {
+    let mut workload = pages(Some(2.0));
+    workload.robots[0].connection_use_limit = Some(Distribution::Constant(3.0));
+    for limit in [Some(1), Some(2), None] {
+        workload.robots[0].open_connection_limit = limit;
+        let run = run(&workload, Options::default());
+        let counts = run.total();
+        check_all_answered(&counts);
+        assert_eq!(counts.retries, 0, "{limit:?}");
+        let requests = run.server.requests();
+        let mut uses = BTreeMap::<usize, Vec<&Seen>>::new();
+        requests.iter().for_each(|seen| uses.entry(seen.connection).or_default().push(seen));
+        for uses in uses.values() {
+            assert!(uses.len() <= 3, "{limit:?}");
+            let last_says_so = uses[uses.len() - 1].head.contains("Connection: close");
+            assert_eq!(last_says_so, uses.len() == 3, "{limit:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_behind_when_a_connection_ends_is_sent_again() {
+    // Before the first answer, and in the middle of each.
+    for (cut, truncated_of_three, again_of_three) in [(0, 0, 3), (100, 1, 2), (900, 1, 1), (1500, 1, 0)] {
+        let options = Options { manner: Manner::CutsThrees(cut), ..Options::default() };
+        let run = run(&pages(Some(3.0)), options);
+        let counts = run.total();
+        check_sums(&counts);
+        assert!(counts.completed >= 30, "{cut}: {counts:#?}");
+        let truncated = counts.errors.get(&ErrorKind::TruncatedBody).copied().unwrap_or(0);
+        assert_eq!(counts.error_total(), truncated, "{cut}: {counts:#?}");
+        assert_eq!(truncated > 0, truncated_of_three > 0, "{cut}: {counts:#?}");
+        if truncated > 0 {
+            assert_eq!(counts.retries, truncated * again_of_three, "{cut}: {counts:#?}");
+        } else {
+            assert!(
+                counts.retries > 0 && counts.retries.is_multiple_of(again_of_three),
+                "{cut}: {counts:#?}"
+            );
+        }
+        let again = run.server.requests().len() as u64;
+        assert_eq!(again, counts.sent + counts.retries, "{cut}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_after_every_answer_loses_nothing() {
+    let options = Options { manner: Manner::ClosesAfterOne, ..Options::default() };
+    let run = run(&pages(Some(3.0)), options);
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!(counts.error_total(), 0, "{counts:#?}");
+    assert!(run.server.requests().iter().any(is_embedded));
+}
+
+#[test]
+fn a_pipeline_that_is_not_answered_times_out_as_a_whole() {
+    let mut workload = pages(Some(3.0));
+    workload.robots[0].pace = Pace::Rate { per_second: 20.0 };
+    workload.schedule.phases = vec![phase("only", lasts(300))];
+    // Two answers are all that ever come: the third would not fit the depth.
+    workload.robots[0].pipeline_depth = Some(Distribution::Constant(2.0));
+    let options = Options { manner: Manner::InThrees(64), timeout_ms: 300, ..Options::default() };
+    let counts = run(&workload, options).total();
+    check_sums(&counts);
+    let timed_out = counts.errors.get(&ErrorKind::TimedOut).copied().unwrap_or(0);
+    assert!(timed_out > 0 && counts.error_total() == timed_out, "{counts:#?}");
+}
