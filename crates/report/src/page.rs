@@ -311,7 +311,7 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
         words::baseline(summary)
             .map_or_else(String::new, |phase| format!("; {} in {}", figure(&phase.figures), phase.name))
     };
-    let rate = beside(&|f| opt_number(f.rate.measured));
+    let rate = beside(&|f| format!("{}/s", opt_number(f.rate.measured)));
     let mut tiles = vec![tile(
         "Rate",
         opt_number(total.rate.measured),

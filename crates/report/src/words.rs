@@ -334,8 +334,12 @@ pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     warnings.extend(far_from_ideal(summary));
     if total.origins.refused > 0 {
         warnings.push(format!(
-            "The origins got {} requests that were not for them or were not HTTP: see what the target made of them in proxy/.",
-            count(total.origins.refused)
+            "The origins got {} that {} not for them or not HTTP: see the target's logs in proxy/.",
+            match total.origins.refused {
+                1 => "1 request".to_owned(),
+                refused => format!("{} requests", count(refused)),
+            },
+            if total.origins.refused == 1 { "was" } else { "were" }
         ));
     }
     warnings
