@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use assay_record::xact::XactRow;
+use assay_record::xact_log::XactLog;
 use serde_json::Value;
 
 use crate::support::{Assay, Said};
@@ -100,6 +102,24 @@ fn assert_complete(part: &Value) {
                 assert!(part.pointer(&field).is_some(), "no {field} in {part:#}");
             }
         }
+    }
+}
+
+#[test]
+fn the_log_of_xacts_has_a_row_for_each_but_what_no_page_led_to() {
+    let assay = Assay::new();
+    let said: Said = demo(&assay, "3s", &["--xact-log"]).wait_with_output().expect("ends").into();
+    let document = document(&said);
+    let rows = XactLog::read(&assay.path("r/xacts.parquet")).expect("a log that can be read");
+    let count = |is: &dyn Fn(&XactRow) -> bool| rows.iter().filter(|row| is(row)).count() as u64;
+    let total = |field: &str| document["total"][field].as_u64().expect("a count");
+    assert_eq!(rows.len() as u64, total("due") - total("not_reached"));
+    assert_eq!(count(&|row| row.outcome.is_some()), total("completed"));
+    assert_eq!(count(&|row| row.sent_us.is_none()), total("unsent"));
+    for phase in 0..9_u16 {
+        let completed = &document["phases"][usize::from(phase)]["completed"];
+        let logged = count(&|row| row.phase == phase && row.outcome.is_some());
+        assert_eq!(Some(logged), completed.as_u64(), "phase {phase}");
     }
 }
 
