@@ -118,7 +118,8 @@ fn check_described(description: &Description, mode: Mode) -> Result<(), LabError
         let (wanted, can) = (mode.name(), modes.join(" and "));
         return Err(LabError::plan(format!("{title} is no {wanted} proxy; its description says: {can}")));
     }
-    let programs = std::iter::once(&description.start.command)
+    let programs = [&description.start.command, &description.version.command]
+        .into_iter()
         .chain(description.prepare.iter().map(|program| &program.command))
         .chain(description.companions.iter().map(|program| &program.command))
         .chain(

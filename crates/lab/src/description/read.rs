@@ -194,7 +194,16 @@ fn try_program(settings: &Settings, program: &Program, path: &[Step]) -> Result<
 
 fn try_template(settings: &Settings, template: &str, path: &[Step]) -> Result<(), Wrong> {
     settings.fill(template).map(drop).map_err(|error| {
-        let mut wrong = Wrong::at(path, format!("the template cannot be filled in: {error:#}"));
+        let number = error.line().unwrap_or(1);
+        let line = template.lines().nth(number.saturating_sub(1)).unwrap_or_default().trim();
+        let why = match error.kind() {
+            minijinja::ErrorKind::UndefinedError => {
+                "it uses a variable that there is not (docs/reference/proxies.md lists them)".to_owned()
+            }
+            kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
+        };
+        let mut wrong =
+            Wrong::at(path, format!("the template cannot be filled in: {why}, in the line `{line}`"));
         // A multi-line string begins on the line below its quotes; a one-line template is on the line itself.
         if template.contains('\n') {
             wrong.lines_in = error.line().unwrap_or(0);
@@ -248,7 +257,8 @@ pub(crate) fn check_capacity(
     let capacity = &description.capacity;
     let has = |store| capacity.stores.contains(&store);
     let title = &description.title;
-    if has(Store::Memory) && memory_bytes < capacity.memory_floor_bytes {
+    // Without a store in memory too: it may be given its keys there.
+    if memory_bytes < capacity.memory_floor_bytes {
         return Err(format!(
             "{title} cannot work with --memory {}; give it at least --memory {}",
             typed(memory_bytes),
@@ -344,6 +354,7 @@ hits = ["HIT"]
     fn a_mistake_in_a_template_is_found_on_its_own_line() {
         let error = error(&GOOD.replace("memory.bytes", "memory.byte"));
         assert!(error.starts_with("toy.toml:15: file[0].text: the template cannot be filled in"), "{error}");
+        assert!(error.contains("`cache {{ memory.byte }}`"), "{error}");
     }
 
     #[test]
