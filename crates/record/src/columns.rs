@@ -264,8 +264,8 @@ pub(crate) const PROXY: TableSpec = TableSpec {
 /// Every xact, when asked for.
 pub(crate) const XACTS: TableSpec = TableSpec {
     file: "xacts.parquet",
-    about: "Every xact, only with `--xact-log`. Instants are microseconds since the start of the run; null: it \
-            never came to that.",
+    about: "Every xact that was sent or is unsent, only with `--xact-log`. Embedded objects that were not reached \
+            are not in it. Instants are microseconds since the start of the run; null: it never came to that.",
     columns: || {
         vec![
             Column::new("robot", Kind::Uint, "robot"),
