@@ -84,6 +84,7 @@ impl Answer {
         let dates = Dates {
             last_modified_s: life.last_modified_s.map(unix_s),
             expires_s: life.expires_s.map(unix_s),
+            never_modified: life.next_modified_s.is_none(),
         };
         self.not_modified =
             since_s.zip(dates.last_modified_s).is_some_and(|(since_s, modified_s)| modified_s <= since_s);

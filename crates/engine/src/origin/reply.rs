@@ -32,6 +32,8 @@ pub struct Dates {
     pub last_modified_s: Option<u64>,
     /// `Expires`.
     pub expires_s: Option<u64>,
+    /// The object has no life cycle: no version of it will ever be another.
+    pub never_modified: bool,
 }
 
 /// Head of a reply about an object.
@@ -76,7 +78,12 @@ impl ObjectHead<'_> {
             if let Some(expires_s) = self.dates.expires_s {
                 date(out, b"Expires: ", dates.expires.at(expires_s));
             }
-            out.extend_from_slice(b"Cache-Control: public\r\n");
+            // What never changes may be kept for a year, the longest time that caches take seriously. Without
+            // a word on it a cache would have to guess, and most guess that it must not keep it at all.
+            out.extend_from_slice(match self.dates.never_modified {
+                true => b"Cache-Control: public, max-age=31536000\r\n".as_slice(),
+                false => b"Cache-Control: public\r\n".as_slice(),
+            });
         } else {
             out.extend_from_slice(b"Cache-Control: private, no-cache, no-store\r\n");
         }
@@ -206,7 +213,11 @@ mod tests {
             connection: ConnectionField::Unsaid,
             now_s: NOW_S,
             cachable,
-            dates: Dates { last_modified_s: Some(NOW_S - 1), expires_s: Some(NOW_S + 60) },
+            dates: Dates {
+                last_modified_s: Some(NOW_S - 1),
+                expires_s: Some(NOW_S + 60),
+                never_modified: false,
+            },
             mime_type: Some("image/gif"),
             size_bytes: 4321,
             mark: ReplyMark { xact, key: 3, version: 4, made_us: 5, not_modified },
@@ -236,6 +247,15 @@ mod tests {
         }
         assert_eq!(parsed.body("GET"), BodyFraming::Length(4321));
         assert!(parsed.header("etag").is_none() && parsed.header("age").is_none());
+    }
+
+    #[test]
+    fn an_object_without_a_life_cycle_may_be_kept_for_a_year() {
+        let dates = Dates { never_modified: true, ..Dates::default() };
+        let text = written(&ObjectHead { dates, ..head(false, true) });
+        let (parsed, _) = ResponseHead::parse(&text).expect("is HTTP").expect("is complete");
+        assert_eq!(parsed.header("cache-control"), Some(&b"public, max-age=31536000"[..]));
+        assert!(parsed.header("last-modified").is_none() && parsed.header("expires").is_none());
     }
 
     #[test]
