@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn an_object_without_a_life_cycle_may_be_kept_for_a_year() {
         let dates = Dates { never_modified: true, ..Dates::default() };
-        let text = written(&ObjectHead { dates, ..head(false, true) });
+        let text = written(&ObjectHead { dates, ..head(true, false) });
         let (parsed, _) = ResponseHead::parse(&text).expect("is HTTP").expect("is complete");
         assert_eq!(parsed.header("cache-control"), Some(&b"public, max-age=31536000"[..]));
         assert!(parsed.header("last-modified").is_none() && parsed.header("expires").is_none());
