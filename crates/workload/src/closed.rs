@@ -297,7 +297,8 @@ impl PhaseMeans {
 
     /// The share of a robot's requests that introduce a public object.
     fn new_share(&self, table: &GroupTable) -> f64 {
-        let new = |direct: &DirectMix| direct.share * (1.0 - revisit_share(direct.recurrence, self.recurrence));
+        let new =
+            |direct: &DirectMix| direct.share * (1.0 - revisit_share(direct.recurrence, self.recurrence));
         (1.0 - table.private_share) * table.mix.direct.iter().map(new).sum::<f64>()
     }
 

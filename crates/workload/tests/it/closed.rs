@@ -132,7 +132,9 @@ fn a_phase_of_revisits_alone_keeps_to_what_an_earlier_phase_introduced() {
     let universe = universe(workload);
     let mut crew: Vec<_> = (0..4).map(|robot| ClosedRobot::new(&universe, robot)).collect();
     let ask = |crew: &mut [ClosedRobot], each: u64| -> Vec<Launch> {
-        (0..each).flat_map(|_| crew.iter_mut().map(|robot| robot.next(&universe)).collect::<Vec<_>>()).collect()
+        (0..each)
+            .flat_map(|_| crew.iter_mut().map(|robot| robot.next(&universe)).collect::<Vec<_>>())
+            .collect()
     };
     let introduced: HashSet<_> = ask(&mut crew, 20).iter().map(|l| l.object).collect();
     assert_eq!(introduced.len(), 80);
