@@ -1,5 +1,7 @@
-//! A lab that waits to be killed, for the tests: starts a "proxy" of two processes, prints the second one's id,
-//! and does nothing more.
+//! A lab that waits to be killed, for the tests: `killed_lab running|preparing TEMP_DIR`.
+//!
+//! `running` starts a "proxy" of two processes, prints the first one's id, and does nothing more; `preparing`
+//! never comes to its start. The work directory is made in TEMP_DIR.
 
 use assay_lab::description::Description;
 use assay_lab::plan::Mode;
@@ -16,11 +18,23 @@ after = "two/"
 command = ["/bin/sh", "-c", "sleep 600 & echo $! > second.pid; wait"]
 "#;
 
+const PREPARES: &str = r#"
+[[prepare]]
+command = ["/bin/sh", "-c", "echo $$ > preparing.pid; exec sleep 600"]
+[ready]
+patience-s = 600.0
+"#;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let mut text = TWO_PROCESSES.to_owned();
+    if arguments[1] == "preparing" {
+        text += PREPARES;
+    }
     let keep = std::env::temp_dir().join(format!("assay-killed-lab-{}", std::process::id()));
     let proxy = RealProxy::start(Choice {
-        description: Description::read("two.toml", TWO_PROCESSES).expect("a description"),
+        description: Description::read("two.toml", &text).expect("a description"),
         mode: Mode::Reverse,
         listen: ([127, 0, 0, 1], 9).into(),
         origins: Vec::new(),
@@ -32,7 +46,7 @@ async fn main() {
         descriptors: 100,
         connections: 1,
         keep,
-        temp: None,
+        temp: Some(arguments[2].clone().into()),
     })
     .await
     .expect("a proxy");

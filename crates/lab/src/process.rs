@@ -172,24 +172,36 @@ pub struct Keeper {
     input: Option<ChildStdin>,
 }
 
-/// `$1` group, `$2` signal, `$3` directory.
+/// `$1` signal, `$2` directory. Told `group N`, it stops that group before the directory goes; told `done`, it
+/// does nothing. What ends late may still be writing into the directory, so that takes more than one attempt.
 const KEEPER_SCRIPT: &str = r#"trap '' INT TERM HUP QUIT
-if read -r word && [ "$word" = done ]; then exit 0; fi
-kill -s "$2" -- "-$1"
-for pause in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    kill -0 -- "-$1" || break
+group=
+while read -r word number; do
+    case "$word" in
+        group) group=$number ;;
+        done) exit 0 ;;
+    esac
+done
+if [ -n "$group" ]; then
+    kill -s "$1" -- "-$group"
+    for pause in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        kill -0 -- "-$group" || break
+        sleep 0.2
+    done
+    kill -s KILL -- "-$group"
+fi
+for pause in 1 2 3 4 5 6 7 8 9 10; do
+    rm -rf -- "$2" && break
     sleep 0.2
 done
-kill -s KILL -- "-$1"
-rm -rf -- "$3"
 "#;
 
 impl Keeper {
-    /// Begins to watch over the group of `process`.
-    pub fn start(process: &Process, signal: &str, directory: &Path, output: &Path) -> io::Result<Self> {
-        let words = ["-c", KEEPER_SCRIPT, "assay-keeper"].map(OsString::from);
+    /// Begins to watch over a directory.
+    pub fn start(signal: &str, directory: &Path, output: &Path) -> io::Result<Self> {
+        let words = ["-c", KEEPER_SCRIPT, "assay-keeper", signal].map(OsString::from);
         let mut arguments = words.to_vec();
-        arguments.extend([process.pid.to_string().into(), signal.into(), directory.into()]);
+        arguments.push(directory.into());
         let launch = Launch {
             program: "/bin/sh".into(),
             arguments,
@@ -203,6 +215,15 @@ impl Keeper {
         let mut process = Process::start_surviving(launch)?;
         let input = process.pipes().map(|(input, _)| input);
         Ok(Self { process, input })
+    }
+
+    /// From now on watches over the group of `process` too.
+    pub async fn watch(&mut self, process: &Process) -> io::Result<()> {
+        use tokio::io::AsyncWriteExt;
+        match &mut self.input {
+            Some(input) => input.write_all(format!("group {}\n", process.pid).as_bytes()).await,
+            None => Ok(()),
+        }
     }
 
     /// Everything is stopped: there is nothing to watch over any more.

@@ -82,6 +82,12 @@ impl RealProxy {
         };
         let work = WorkDir::create(&choice.description.name, choice.temp.as_deref(), owner)?;
         let settings = settings(&choice, &work);
+        let signal = signal_name(choice.description.stop.signal);
+        let title = choice.description.title.clone();
+        let cannot_watch = |e| LabError::run(format!("cannot watch over {title}: {e}"));
+        // Before anything is written: whenever the lab is killed, the directory goes.
+        let mut keeper =
+            Keeper::start(signal, work.path(), &work.path().join(OUTPUT)).map_err(cannot_watch)?;
         let set_up = set_up(&choice, &settings, &work).await;
         // Whatever happened: its configuration is worth looking at.
         let started = match set_up {
@@ -95,12 +101,17 @@ impl RealProxy {
                 return Err(error);
             }
         };
-        let signal = signal_name(choice.description.stop.signal);
-        let keeper = Keeper::start(&process, signal, work.path(), &work.path().join(OUTPUT));
-        let title = choice.description.title.clone();
-        let mut proxy =
-            Self { choice, settings, companions: Vec::new(), process, keeper: None, work, kept: false };
-        proxy.keeper = Some(keeper.map_err(|e| LabError::run(format!("cannot watch over {title}: {e}")))?);
+        let watched = keeper.watch(&process).await;
+        let proxy = Self {
+            choice,
+            settings,
+            companions: Vec::new(),
+            process,
+            keeper: Some(keeper),
+            work,
+            kept: false,
+        };
+        watched.map_err(cannot_watch)?;
         Ok(proxy)
     }
 
@@ -185,15 +196,17 @@ impl RealProxy {
             companion.stop(Signal::TERM, patience).await;
         }
         let stopped = self.process.stop(signal, patience).await;
-        if let Some(keeper) = self.keeper.take() {
-            keeper.release().await;
-        }
         let counters = match last {
             Some(reader) => reader.read_logs_again(),
             None => None,
         };
         keep(&self.choice, &self.work);
         self.kept = true;
+        self.work.remove().await;
+        // Last: should the lab be killed while the directory goes, the keeper finishes that.
+        if let Some(keeper) = self.keeper.take() {
+            keeper.release().await;
+        }
         (stopped, counters)
     }
 

@@ -51,6 +51,13 @@ impl WorkDir {
         self.dir.path()
     }
 
+    /// Removes it, beside everything else: some proxies fill theirs with thousands of directories. What cannot be
+    /// removed now is tried again when this is dropped.
+    pub async fn remove(&self) {
+        let path = self.path().to_owned();
+        let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(path)).await;
+    }
+
     /// Makes a directory in it (and those above).
     pub fn make_dir(&self, relative: &str) -> io::Result<PathBuf> {
         let path = self.path().join(relative);

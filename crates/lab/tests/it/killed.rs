@@ -7,11 +7,15 @@ use std::time::{Duration, Instant};
 
 use crate::runs::example;
 
-fn start_lab() -> (Child, u32) {
-    let mut lab = Command::new(example("killed_lab")).stdout(Stdio::piped()).spawn().unwrap();
+fn start_lab(how: &str, temp: &Path) -> Child {
+    let mut command = Command::new(example("killed_lab"));
+    command.arg(how).arg(temp).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn first_process(lab: &mut Child) -> u32 {
     let mut line = String::new();
     BufReader::new(lab.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    (lab, line.trim().parse().unwrap())
+    line.trim().parse().unwrap()
 }
 
 /// Waits for something that happens soon or never.
@@ -33,7 +37,9 @@ fn is_gone(pid: u32) -> bool {
 
 #[test]
 fn a_killed_lab_leaves_no_process_and_no_directory_behind() {
-    let (mut lab, first) = start_lab();
+    let temp = tempfile::tempdir().unwrap();
+    let mut lab = start_lab("running", temp.path());
+    let first = first_process(&mut lab);
     let work: PathBuf = std::fs::read_link(format!("/proc/{first}/cwd")).unwrap();
     let second = wait_for("the second process", || {
         std::fs::read_to_string(work.join("second.pid")).ok()?.trim().parse::<u32>().ok()
@@ -43,4 +49,22 @@ fn a_killed_lab_leaves_no_process_and_no_directory_behind() {
     wait_for("the end of the first process", || is_gone(first).then_some(()));
     wait_for("the end of the second process", || is_gone(second).then_some(()));
     wait_for("the end of the work directory", || (!Path::new(&work).exists()).then_some(()));
+}
+
+/// The id that a program wrote into a file of the only directory in `temp`.
+fn pid_in(temp: &Path, file: &str) -> Option<u32> {
+    let work = std::fs::read_dir(temp).ok()?.flatten().next()?;
+    std::fs::read_to_string(work.path().join(file)).ok()?.trim().parse().ok()
+}
+
+#[test]
+fn a_lab_that_is_killed_before_its_proxy_runs_leaves_nothing_behind_either() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut lab = start_lab("preparing", temp.path());
+    let preparing = wait_for("the preparation", || pid_in(temp.path(), "preparing.pid"));
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    wait_for("the end of the preparation", || is_gone(preparing).then_some(()));
+    let is_empty = || (std::fs::read_dir(temp.path()).unwrap().count() == 0).then_some(());
+    wait_for("the end of the work directory", is_empty);
 }
