@@ -185,13 +185,12 @@ impl Session {
                     Some(meter) => {
                         self.keep_host(meter)?;
                         if let Some(words) = cast.proxy_died() {
-                            return Err(LabError::Target(self.until_then(&words)));
+                            return Err(LabError::Target(words));
                         }
                     }
                 },
                 () = silent => return Err(LabError::Assay(format!(
-                    "robots have reported nothing for {SILENCE:?}; they are stopped. Their own words are in {}",
-                    self.run_dir().join("roles/robots.log").display()
+                    "robots have reported nothing for {SILENCE:?}; they are stopped; their own words are in roles/robots.log"
                 ))),
             }
         }
@@ -234,7 +233,7 @@ impl Session {
                 Ok(())
             }
             Said::Ended if self.done.contains(&kind) => Ok(()),
-            Said::Ended => Err(LabError::Assay(self.until_then(&cast.obituary(kind).await))),
+            Said::Ended => Err(LabError::Assay(cast.obituary(kind).await)),
         }
     }
 
@@ -316,10 +315,6 @@ impl Session {
         Ok(())
     }
 
-    fn until_then(&self, words: &str) -> String {
-        format!("{words}\nWhat was measured until then is in {}.", self.run_dir().display())
-    }
-
     fn fault(&mut self, blame: &str, message: &str) {
         self.tally.fault(blame, message);
         self.tell(LabEvent::Fault { blame: blame.into(), message: message.into() });
@@ -344,6 +339,7 @@ impl Session {
     /// Stops everything, writes everything, judges.
     async fn finish(mut self, cast: Cast, result: Result<(), LabError>) -> Result<RunOutcome, LabError> {
         self.tell(LabEvent::Stage(Stage::Collecting));
+        let run_dir = self.run_dir();
         let keep = self.prepared.dir.proxy_dir();
         let farewell = cast.stop_all(&keep).await;
         farewell.warnings.into_iter().for_each(|warning| self.tally.warn(warning));
@@ -378,7 +374,12 @@ impl Session {
         let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);
         // The receiver may be gone; that is no failure of the run.
         let _ = self.events.send(LabEvent::Finished);
-        result?;
+        let measured = format!("\nWhat was measured until then is in {}.", run_dir.display());
+        result.map_err(|error| match error {
+            LabError::Target(words) => LabError::Target(words + &measured),
+            LabError::Assay(words) => LabError::Assay(words + &measured),
+            other => other,
+        })?;
         written?;
         informed?;
         Ok(RunOutcome { run_dir: self.prepared.dir.path().to_owned(), verdict: self.info.verdict })

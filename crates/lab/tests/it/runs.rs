@@ -192,6 +192,9 @@ async fn robots_that_die_fail_the_run_and_what_was_measured_is_kept() {
 async fn origins_that_die_fail_the_run() {
     let ran = run(plan("origins-die", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     assert!(ran.message().contains("origins have had enough"), "{}", ran.message());
+    assert!(ran.message().contains("What was measured until then is in"), "{}", ran.message());
+    let fault = &ran.info().verdict.faults[0];
+    assert!(!fault.message.contains("What was measured"), "the record points at itself: {fault:?}");
     assert_nothing_left(&ran.info());
 }
 
