@@ -156,3 +156,45 @@ fn the_number_of_origin_addresses_must_be_right() {
     let said = assay.run(&["run", "demo", "--origin-listen", "127.0.0.1:0"]).exits(2);
     said.complains("--origin-listen");
 }
+
+#[test]
+fn too_few_file_descriptors_are_told_with_the_numbers_before_anything_starts() {
+    let assay = Assay::new();
+    let line = format!("ulimit -n 256; exec '{}' run image --run-dir r", env!("CARGO_BIN_EXE_assay"));
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", &line]).current_dir(assay.directory.path());
+    let said: crate::support::Said = command.output().expect("a shell").into();
+    let said = said.exits(2).complains("4000 connections").complains("may have 256 (ulimit -n)");
+    assert!(!said.stderr.contains("starting"), "{}", said.stderr);
+    assert!(!assay.path("r").exists(), "a run directory was made for nothing");
+}
+
+#[test]
+fn a_mistake_in_a_description_is_found_before_anything_starts() {
+    const GOOD: &str = r#"
+name = "short"
+title = "Short Proxy"
+modes = ["reverse"]
+[version]
+command = ["/bin/sh", "-c", "echo short/1.0"]
+after = "short/"
+[start]
+command = ["/bin/sh", "-c", "exit 7"]
+"#;
+    let mistakes = [
+        (GOOD.replace("[start]", "[strat]"), "short.toml:8: unknown field `strat`"),
+        (GOOD.replace("exit 7", "exit {{ seven }}"), "{{ seven }}"),
+        (GOOD.replace("modes =", "modes"), "short.toml:4:"),
+        (
+            GOOD.replace("/bin/sh\", \"-c\", \"echo", "/bin/none\", \"-c\", \"echo"),
+            "`/bin/none` was not found",
+        ),
+        (String::new(), "missing field `name`"),
+    ];
+    for (text, complaint) in mistakes {
+        let assay = Assay::new();
+        let (workload, short) = (assay.file("small.pg", SMALL), assay.file("short.toml", &text));
+        assay.run(&["run", workload, "--proxy", short, "--run-dir", "r"]).exits(2).complains(complaint);
+        assert!(!assay.path("r").exists(), "a run directory was made for nothing");
+    }
+}
