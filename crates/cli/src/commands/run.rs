@@ -118,7 +118,7 @@ fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunP
             .hint("give it once for each origin of the workload, in its order (`assay check` lists them)"));
     }
     let capacity_scale = prepared.scale.filter(|_| args.scale_capacity).unwrap_or(1.0);
-    let scaled = |bytes: u64| (bytes as f64 * capacity_scale).round() as u64;
+    let scaled = |bytes: u64| scaled(bytes, capacity_scale);
     let run_dir = match &args.run_dir {
         Some(path) => path.clone(),
         None => run_name::fresh(&prepared.workload.name, &target.name()),
@@ -152,6 +152,15 @@ fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunP
     })
 }
 
+/// A capacity of a rehearsal: in whole megabytes, as some proxies take it in steps.
+fn scaled(bytes: u64, scale: f64) -> u64 {
+    const MEGABYTE: f64 = 1_048_576.0;
+    if scale == 1.0 || bytes == 0 {
+        return bytes;
+    }
+    ((bytes as f64 * scale / MEGABYTE).round().max(1.0) * MEGABYTE) as u64
+}
+
 /// Roles and proxies are started elsewhere: their paths must not depend on where we are.
 fn absolute(path: &Path) -> Result<std::path::PathBuf, Failure> {
     std::path::absolute(path)
@@ -162,4 +171,17 @@ fn absolute(path: &Path) -> Result<std::path::PathBuf, Failure> {
 /// A tag for this run's URLs, so that a cache that was not emptied gives no hits.
 fn world() -> u32 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scaled_capacity_is_whole_megabytes_and_none_stays_none() {
+        assert_eq!(scaled(1 << 30, 1.0 / 6.0), 171 << 20);
+        assert_eq!(scaled(1 << 20, 1e-3), 1 << 20);
+        assert_eq!(scaled(1000, 1.0), 1000);
+        assert_eq!(scaled(0, 0.5), 0);
+    }
 }
