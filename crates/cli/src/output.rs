@@ -26,6 +26,23 @@ pub fn eprint(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// Finds out before the work, rather than after it, that a result could not be written to `file`.
+pub fn check_result(file: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = file.filter(|path| *path != Path::new("-")) else { return Ok(()) };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let refuse = |why: &str, what: &Path| {
+        let path = path.display();
+        Err(Failure::usage(anyhow::anyhow!("cannot write the result to {path}: {} {why}", what.display())))
+    };
+    if path.is_dir() {
+        return refuse("is a directory; name a file in it", path);
+    }
+    if !parent.is_dir() {
+        return refuse("is no directory; make it first", parent);
+    }
+    Ok(())
+}
+
 /// Writes a result to a file, or to standard output when there is no file or it is called `-`.
 pub fn result(text: &str, file: Option<&Path>) -> Result<(), Failure> {
     match file {

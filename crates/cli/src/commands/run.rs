@@ -17,6 +17,7 @@ use crate::{output, run_name, target};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    output::check_result(args.output.as_deref())?;
     let target = target::choose(args)?;
     let prepared = prepare(&Wish {
         workload: &args.workload,

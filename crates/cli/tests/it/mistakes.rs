@@ -48,6 +48,13 @@ fn usage_errors_exit_with_2_and_name_the_mend() {
 }
 
 #[test]
+fn a_result_that_could_not_be_written_is_refused_before_the_run() {
+    let assay = Assay::new();
+    assay.run(&["run", "demo", "-o", "nowhere/result.txt"]).exits(2).complains("nowhere is no directory");
+    assay.run(&["run", "demo", "-o", "."]).exits(2).complains("is a directory");
+}
+
+#[test]
 fn a_workload_that_is_not_there_exits_with_2() {
     Assay::new().run(&["run", "nowhere.pg"]).exits(2).complains("nowhere.pg").complains("demo");
 }
