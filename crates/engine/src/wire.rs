@@ -4,6 +4,8 @@
 //! [`ReplyMark`] into each reply, and from it a robot tells how the reply came about. Written into a buffer that
 //! the caller keeps, parsed in place: nothing is allocated per xact.
 
+use assay_http::field::write_decimal;
+
 /// Name of the header field.
 pub const HEADER: &str = "X-Assay";
 
@@ -132,21 +134,6 @@ fn write_xact(out: &mut Vec<u8>, xact: XactId) {
     out.push(b'-');
     write_decimal(out, u64::from(xact.place));
     out.push(b'-');
-}
-
-/// Appends a number in decimal digits.
-pub fn write_decimal(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
 }
 
 /// The parts between the dashes, left to right.

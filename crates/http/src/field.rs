@@ -98,6 +98,21 @@ pub fn list_has(value: &[u8], member: &str) -> bool {
     list(value).any(|m| m.eq_ignore_ascii_case(member.as_bytes()))
 }
 
+/// Appends a number in decimal digits.
+pub fn write_decimal(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
 /// A number of decimal digits and nothing else; none when it is empty, has other bytes or does not fit.
 pub fn decimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
@@ -129,6 +144,15 @@ mod tests {
         assert_eq!(all, [&b"a"[..], b"b=\"x,\\\"y\"", b"c"]);
         assert!(list_has(b"Keep-Alive, CLOSE", "close"));
         assert!(!list_has(b"closed", "close"));
+    }
+
+    #[test]
+    fn a_number_that_is_written_is_read_back() {
+        for value in [0, 9, 10, 12_345, u64::MAX] {
+            let mut out = Vec::new();
+            write_decimal(&mut out, value);
+            assert_eq!((out.as_slice(), decimal(&out)), (value.to_string().as_bytes(), Some(value)));
+        }
     }
 
     #[test]

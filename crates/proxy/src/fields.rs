@@ -1,6 +1,6 @@
 //! Which fields of a message go on to the next hop (RFC 9110, 7.6)?
 
-use assay_http::field::{Field, Fields, list_has};
+use assay_http::field::{Field, Fields, list_has, write_decimal};
 use assay_http::head::Version;
 
 /// Our name in `Via` and `Cache-Status`.
@@ -53,23 +53,8 @@ pub fn append(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 pub fn append_number(out: &mut Vec<u8>, name: &str, value: u64) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
-    append_decimal(out, value);
+    write_decimal(out, value);
     out.extend_from_slice(b"\r\n");
-}
-
-/// Appends a number in decimal digits.
-pub fn append_decimal(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
 }
 
 fn append_line_end(out: &mut Vec<u8>, value: &[u8]) {
@@ -103,7 +88,7 @@ mod tests {
     fn numbers_are_written_in_decimal() {
         for value in [0, 7, 10, 18_446_744_073_709_551_615] {
             let mut out = Vec::new();
-            append_decimal(&mut out, value);
+            write_decimal(&mut out, value);
             assert_eq!(out, value.to_string().as_bytes());
         }
     }

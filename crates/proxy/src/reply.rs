@@ -45,7 +45,7 @@ impl Reply {
     pub fn from_origin(head: &ResponseHead<'_>, times: Times) -> Result<Self, HeadError> {
         let mut text = Vec::with_capacity(512);
         text.extend_from_slice(b"HTTP/1.1 ");
-        fields::append_decimal(&mut text, u64::from(head.status));
+        assay_http::field::write_decimal(&mut text, u64::from(head.status));
         text.push(b' ');
         text.extend_from_slice(head.reason.as_bytes());
         text.extend_from_slice(b"\r\n");

@@ -88,7 +88,7 @@ impl Handling {
         match self {
             Handling::Hit { ttl_s } => {
                 out.extend_from_slice(if ttl_s < 0 { b"; hit; ttl=-" } else { b"; hit; ttl=" });
-                fields::append_decimal(out, ttl_s.unsigned_abs());
+                assay_http::field::write_decimal(out, ttl_s.unsigned_abs());
             }
             Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed } => {
                 out.extend_from_slice(b"; ");

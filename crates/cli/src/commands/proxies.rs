@@ -59,7 +59,7 @@ pub fn proxies(args: &ProxiesArgs) -> Result<Exit, Failure> {
         .context("cannot ask proxies for their versions")
         .map_err(Failure::failed)?;
     let mut proxies = vec![
-        own("builtin", "the caching proxy that Assay brings", "reverse"),
+        own("builtin", "the caching proxy that Assay brings", "reverse, forward"),
         own("direct", "no proxy: robots speak to the origins", "direct"),
     ];
     let mut wrong = Vec::new();

@@ -6,10 +6,11 @@
 use std::io::IoSlice;
 
 use assay_http::date::DateCache;
+use assay_http::field::write_decimal;
 use assay_workload::body::{Body, Pool};
 use assay_workload::model::HttpVersion;
 
-use crate::wire::{HEADER, ReplyMark, write_decimal};
+use crate::wire::{HEADER, ReplyMark};
 
 /// Slices given to one write: the head, and slices of at most 64 KiB of the pool.
 pub const SLICES: usize = 17;

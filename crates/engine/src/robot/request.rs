@@ -85,7 +85,7 @@ impl Request<'_> {
         }
         let size = self.post_body.map_or(0, |object| object.size_bytes);
         out.extend_from_slice(b"Content-Length: ");
-        wire::write_decimal(out, size);
+        assay_http::field::write_decimal(out, size);
         out.extend_from_slice(b"\r\n\r\n");
         let Some(object) = self.post_body else { return };
         let body = universe.body(object, 0);
