@@ -27,6 +27,9 @@ pub struct RobotsSpec {
     pub threads: u32,
     /// Processors the threads are pinned to, round robin; empty: not pinned.
     pub cpus: Vec<u32>,
+    /// How closely they keep time.
+    #[serde(default)]
+    pub timing: Timing,
     /// What the requests are sent to.
     pub target: Target,
     /// Source address of each robot address of the workload, in order of first appearance; empty or
@@ -38,6 +41,21 @@ pub struct RobotsSpec {
     pub timeout_ms: u64,
     /// Every xact is recorded here as Parquet; none: not recorded.
     pub xact_log: Option<PathBuf>,
+}
+
+/// How closely a role keeps time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// Before a deadline, the timer is polled without sleeping for so long, in microseconds; 0: it sleeps up to the
+    /// deadline. Never continuous: a thread that comes due less often than that sleeps in between.
+    pub spin_us: u64,
+    /// Worker threads run with real-time priority (`SCHED_FIFO`).
+    pub realtime: bool,
+    /// How long a bare timer is measured in each worker before it is ready, in milliseconds; 0: not at all.
+    pub baseline_ms: u64,
+    /// Workers do not watch themselves: only to measure what the watching costs.
+    pub unwatched: bool,
 }
 
 /// Where robots send their requests.
@@ -105,6 +123,9 @@ pub struct OriginsSpec {
     pub threads: u32,
     /// Processors the threads are pinned to, round robin; empty: not pinned.
     pub cpus: Vec<u32>,
+    /// How closely they keep time.
+    #[serde(default)]
+    pub timing: Timing,
     /// Where to listen, one address per origin of the workload, in its order. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
 }

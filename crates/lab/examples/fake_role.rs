@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use assay_engine::spec::{OriginsSpec, RobotsSpec};
 use assay_proxy::spec::ProxySpec;
+use assay_record::doubt::Reason;
 use assay_record::interval::{OriginInterval, RobotInterval};
 use assay_record::role::{Command, Event, ProxyCounters};
 use assay_workload::model::Workload;
@@ -124,7 +125,7 @@ fn walk(name: &str) {
             eprintln!("robots have had enough");
             std::process::exit(3);
         }
-        "fault" => say(&Event::Fault { blame: "assay".into(), message: "a timer broke".into() }),
+        "fault" => say(&Event::Fault { reason: Reason::RoleFailed, message: "a timer broke".into() }),
         "endless" | "origins-die" => {
             while !STOPPED.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(5));

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use assay_record::doubt::Doubt;
 use assay_record::error_kind::ErrorExample;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::role::ProxyCounters;
@@ -87,12 +88,7 @@ pub enum LabEvent {
     /// One of the first errors of its kind.
     Example(ErrorExample),
     /// Something outside the target went wrong; the run is invalid.
-    Fault {
-        /// `assay` or `lab`.
-        blame: String,
-        /// What was attempted, what was seen, what to do.
-        message: String,
-    },
+    Doubt(Box<Doubt>),
     /// Everything is stopped and written. Last event.
     Finished,
 }

@@ -34,6 +34,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         target: target(plan, prepared),
         host: host::facts(prepared.descriptors),
         phases: phases(plan, prepared),
+        calibration: plan.calibration.clone(),
         ..RunInfo::default()
     }
 }
@@ -76,6 +77,7 @@ fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {
         recurrence: (phase.recurrence.begin, phase.recurrence.end),
         log_stats: phase.log_stats,
         primary: phase.primary,
+        invalid: false,
     })
     .collect()
 }

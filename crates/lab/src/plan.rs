@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_record::health::Calibration;
 use assay_record::run::Verdict;
 use assay_workload::model::Workload;
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,18 @@ pub struct RunPlan {
     pub origin_listen: Option<Vec<SocketAddr>>,
     /// Pin processes to processors where there are at least two.
     pub pin: bool,
+    /// Processors of robots, in place of those that would be chosen; empty: chosen.
+    pub robot_cpus: Vec<u32>,
+    /// Processors of origins; empty: chosen.
+    pub origin_cpus: Vec<u32>,
+    /// Processors of a proxy that the lab starts; empty: chosen.
+    pub proxy_cpus: Vec<u32>,
+    /// How long robots and origins poll before a deadline instead of sleeping up to it.
+    pub spin: Duration,
+    /// Robots and origins run with real-time priority.
+    pub realtime: bool,
+    /// What this machine can offer for this workload, where that was found before.
+    pub calibration: Option<Calibration>,
     /// Where the private work directory of a real proxy is made; none: the system's temporary directory.
     pub temp_dir: Option<PathBuf>,
     /// More warnings for the record (of the compiler, say); they come after the run's own.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_record::doubt::{Doubt, Reason};
 use assay_record::role::{Command, Event};
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
@@ -217,7 +218,7 @@ impl Session {
                     let missing: Vec<&str> = missing.map(|kind| kind.name()).collect();
                     let message =
                         format!("the last report of {} did not come in time", missing.join(" and "));
-                    self.fault("assay", &message);
+                    self.doubt(Doubt::invalid(Reason::RoleFailed, message));
                     return Ok(());
                 }
             }
@@ -229,7 +230,8 @@ impl Session {
         match said {
             Said::Event(event) => self.take_event(kind, *event),
             Said::Nonsense(words) => {
-                self.fault("assay", &format!("{} said something that is no event: {words}", kind.name()));
+                let seen = format!("{} said something that is no event: {words}", kind.name());
+                self.doubt(Doubt::invalid(Reason::RoleFailed, seen));
                 Ok(())
             }
             Said::Ended if self.done.contains(&kind) => Ok(()),
@@ -271,7 +273,9 @@ impl Session {
                 self.writer.example(&example).map_err(cannot_write)?;
                 self.tell(LabEvent::Example(example));
             }
-            Event::Fault { blame, message } => self.fault(&blame, &message),
+            Event::Fault { reason, message } => self.doubt(Doubt::invalid(reason, message)),
+            // Kept by the watch over the roles.
+            Event::Thread(_) | Event::Stall(_) | Event::Baseline(_) => {}
             Event::Done => self.done.push(kind),
             // A second one says nothing new.
             Event::Ready { .. } => {}
@@ -315,9 +319,9 @@ impl Session {
         Ok(())
     }
 
-    fn fault(&mut self, blame: &str, message: &str) {
-        self.tally.fault(blame, message);
-        self.tell(LabEvent::Fault { blame: blame.into(), message: message.into() });
+    fn doubt(&mut self, doubt: Doubt) {
+        self.tally.doubt(doubt.clone());
+        self.tell(LabEvent::Doubt(Box::new(doubt)));
     }
 
     pub(crate) fn place(&mut self, placed: PlacementInfo) {
@@ -354,8 +358,8 @@ impl Session {
             match error {
                 LabError::Interrupted => {}
                 LabError::Target(words) => self.tally.warn(words),
-                LabError::Assay(words) => self.tally.fault("assay", words),
-                other => self.tally.fault("lab", &other.to_string()),
+                LabError::Assay(words) => self.tally.doubt(Doubt::invalid(Reason::RoleFailed, words)),
+                other => self.tally.doubt(Doubt::invalid(Reason::LabFailed, other.to_string())),
             }
         }
         for phase in self.info.phases.iter_mut().filter(|phase| phase.start_ms.is_some()) {

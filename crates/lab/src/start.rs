@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, UniverseSpec};
+use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_proxy::spec::{OriginRoute, ProxySpec};
 use assay_record::role::{Command, Event, ProxyCounters};
 use assay_record::run::PlacementInfo;
@@ -25,6 +25,8 @@ use crate::run::{Heard, READY_PATIENCE, Session};
 
 /// The least time between the start command and the start.
 const LEAD: Duration = Duration::from_millis(300);
+/// How long each role measures a bare timer before it is ready.
+const BASELINE_MS: u64 = 250;
 /// How long a target that already runs (and origins, directly) may take to answer a first request.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
@@ -210,6 +212,7 @@ impl Session {
             universe: self.universe(),
             threads,
             cpus: cpus.clone(),
+            timing: self.timing(),
             listen: self.prepared.origin_listen.clone(),
         };
         cast.origins = Some(self.start_role(RoleKind::Origins, &spec, &cpus)?);
@@ -323,6 +326,7 @@ impl Session {
             universe: self.universe(),
             threads,
             cpus: cpus.clone(),
+            timing: self.timing(),
             target,
             sources: self.prepared.sources.clone(),
             behaviour: self.prepared.behaviour,
@@ -331,6 +335,15 @@ impl Session {
         };
         cast.robots = Some(self.start_role(RoleKind::Robots, &spec, &cpus)?);
         self.ready(cast, RoleKind::Robots, cpus, threads).await.map(drop)
+    }
+
+    fn timing(&self) -> Timing {
+        Timing {
+            spin_us: u64::try_from(self.plan.spin.as_micros()).unwrap_or(u64::MAX),
+            realtime: self.plan.realtime,
+            baseline_ms: BASELINE_MS,
+            unwatched: false,
+        }
     }
 
     fn universe(&self) -> UniverseSpec {

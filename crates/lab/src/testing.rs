@@ -115,6 +115,12 @@ pub fn plan() -> RunPlan {
         robot_sources: Vec::new(),
         origin_listen: None,
         pin: true,
+        robot_cpus: Vec::new(),
+        origin_cpus: Vec::new(),
+        proxy_cpus: Vec::new(),
+        spin: Duration::ZERO,
+        realtime: false,
+        calibration: None,
         temp_dir: None,
         warnings: Vec::new(),
     }

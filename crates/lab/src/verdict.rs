@@ -2,11 +2,12 @@
 //! up is seen in the numbers, and the report says it.
 
 use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::ErrorKind;
 use assay_record::histogram::Histogram;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::role::ProxyCounters;
-use assay_record::run::{FaultInfo, Verdict};
+use assay_record::run::Verdict;
 
 use crate::checks::size;
 
@@ -38,7 +39,7 @@ pub struct Tally {
     last_proxy: ProxyCounters,
     peak_stored_bytes: u64,
     host: Vec<HostInterval>,
-    faults: Vec<FaultInfo>,
+    doubts: Vec<Doubt>,
     warnings: Vec<String>,
 }
 
@@ -76,8 +77,8 @@ impl Tally {
     }
 
     /// Something outside the target went wrong.
-    pub fn fault(&mut self, blame: &str, message: &str) {
-        self.faults.push(FaultInfo { blame: blame.into(), message: message.into() });
+    pub fn doubt(&mut self, doubt: Doubt) {
+        self.doubts.push(doubt);
     }
 
     /// Something that a reader should know. Said once, however often it happens.
@@ -95,7 +96,12 @@ impl Tally {
         self.judge_lateness();
         self.judge_machine(cpus, all_cpus);
         self.judge_cache(cache);
-        Verdict { valid: self.faults.is_empty(), partial, faults: self.faults, warnings: self.warnings }
+        Verdict {
+            valid: !self.doubts.iter().any(|doubt| doubt.invalidates),
+            partial,
+            doubts: self.doubts,
+            warnings: self.warnings,
+        }
     }
 
     fn judge_own_limits(&mut self) {
@@ -103,31 +109,25 @@ impl Tally {
         let ports = of(ErrorKind::PortsExhausted);
         let descriptors = of(ErrorKind::DescriptorsExhausted);
         if ports > 0 {
-            let advice = "give robots more source addresses, or widen net.ipv4.ip_local_port_range";
-            self.fault("assay", &format!("{ports} requests found no free source port; {advice}"));
+            self.doubt(Doubt::invalid(Reason::Ports, format!("{ports} requests found no free source port")));
         }
         if descriptors > 0 {
-            let advice = "raise ulimit -n, or give the workload fewer robots";
-            self.fault("assay", &format!("{descriptors} requests found no free file descriptor; {advice}"));
+            let seen = format!("{descriptors} requests found no free file descriptor");
+            self.doubt(Doubt::invalid(Reason::Descriptors, seen));
         }
         if self.robots.dropped_samples > 0 {
             let dropped = self.robots.dropped_samples;
-            let advice = "the disk could not keep up with --xact-log; use a faster one, or leave it out";
-            self.fault("assay", &format!("{dropped} samples were dropped; {advice}"));
+            self.doubt(Doubt::invalid(Reason::SamplesDropped, format!("{dropped} samples were dropped")));
         }
     }
 
     fn judge_lateness(&mut self) {
         let (due, late) = (self.robots.due, self.robots.unsent_late);
         if late as f64 > due as f64 * UNSENT_LATE_FAULT {
-            let advice = "use fewer robots, a lower rate, or more processors";
-            self.fault(
-                "assay",
-                &format!(
-                    "{late} of {due} requests were not sent because Assay came to them after their phase had \
-                     ended; {advice}"
-                ),
+            let seen = format!(
+                "{late} of {due} requests were not sent because Assay came to them after their phase had ended"
             );
+            self.doubt(Doubt::invalid(Reason::UnsentLate, seen));
         }
         let Some(p99) = self.lateness.quantile_us(0.99) else { return };
         let seen = format!(
@@ -135,11 +135,7 @@ impl Tally {
             p99 as f64 / 1e3
         );
         if p99 > LATE_FAULT_US {
-            let why = "Assay was short of processor time, so the times are not the target's alone";
-            self.fault(
-                "assay",
-                &format!("{seen}: {why}; use fewer robots, a lower rate, or more processors"),
-            );
+            self.doubt(Doubt::invalid(Reason::Late, seen));
         } else if p99 > LATE_WARNING_US {
             self.warn(format!("{seen}; response times count from when requests were due and hold that"));
         }
@@ -183,6 +179,8 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use assay_record::doubt::Blame;
+
     use super::*;
 
     fn with(counts: RobotCounts, lateness_us: &[u64]) -> Tally {
@@ -210,8 +208,8 @@ mod tests {
         counts.errors.insert(ErrorKind::DescriptorsExhausted, 3);
         let verdict = verdict(with(counts, &[]));
         assert!(!verdict.valid);
-        assert_eq!(verdict.faults.len(), 3);
-        assert!(verdict.faults.iter().all(|fault| fault.blame == "assay"));
+        assert_eq!(verdict.doubts.len(), 3);
+        assert!(verdict.doubts.iter().all(|doubt| doubt.blame == Blame::Assay));
     }
 
     #[test]
@@ -239,7 +237,7 @@ mod tests {
         };
         assert!(judge(10).valid);
         let late = judge(11);
-        assert_eq!((late.valid, late.faults[0].blame.as_str()), (false, "assay"));
+        assert_eq!((late.valid, late.doubts[0].reason), (false, Reason::UnsentLate));
     }
 
     #[test]

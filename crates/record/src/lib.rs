@@ -8,7 +8,9 @@
 mod columns;
 pub mod counts;
 pub mod dir;
+pub mod doubt;
 pub mod error_kind;
+pub mod health;
 pub mod histogram;
 pub mod interval;
 pub mod layout;

@@ -5,7 +5,9 @@
 
 use std::net::SocketAddr;
 
+use crate::doubt::Reason;
 use crate::error_kind::ErrorExample;
+use crate::health::{Baseline, Stall, ThreadInterval};
 use crate::interval::{OriginInterval, RobotInterval};
 use serde::{Deserialize, Serialize};
 
@@ -64,10 +66,16 @@ pub enum Event {
     },
     /// The first errors of each kind.
     Example(ErrorExample),
+    /// How a worker thread did in an interval (robots, origins).
+    Thread(Box<ThreadInterval>),
+    /// A worker thread stood still (robots, origins).
+    Stall(Stall),
+    /// How quiet a worker's processor was before the run; comes before `Ready` (robots, origins).
+    Baseline(Box<Baseline>),
     /// Something outside the target went wrong; the run is invalid.
     Fault {
-        /// `assay` or `lab`.
-        blame: String,
+        /// Which of the reasons there are.
+        reason: Reason,
         /// What was attempted, what was seen, what to do.
         message: String,
     },

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::doubt::Doubt;
+use crate::health::Calibration;
+
 /// Version of the run directory's layout.
 pub const RUN_SCHEMA: &str = "assay-run/1";
 
@@ -42,6 +45,8 @@ pub struct RunInfo {
     pub phases: Vec<PhaseInfo>,
     /// Counts at which best-effort phases ended, per phase and robot; empty for scheduled workloads.
     pub boundaries: Vec<Vec<u32>>,
+    /// What this machine can offer for this workload, where that was found before.
+    pub calibration: Option<Calibration>,
     /// Whether the numbers can be trusted; absent (and `finished` false) while the run goes on.
     pub verdict: Verdict,
     /// True once everything is written.
@@ -146,6 +151,8 @@ pub struct PhaseInfo {
     pub log_stats: bool,
     /// The workload wants to be judged by it.
     pub primary: bool,
+    /// Assay or the lab could have shaped its numbers: a doubt that invalidates touches it.
+    pub invalid: bool,
 }
 
 /// Whether the numbers can be trusted.
@@ -156,18 +163,8 @@ pub struct Verdict {
     pub valid: bool,
     /// True: it was interrupted.
     pub partial: bool,
-    /// Reasons why it is not valid.
-    pub faults: Vec<FaultInfo>,
-    /// What a reader should know, worst first.
+    /// Reasons to doubt it, worst first: those that make it invalid, then those worth knowing.
+    pub doubts: Vec<Doubt>,
+    /// What else a reader should know of the workload and the target, worst first.
     pub warnings: Vec<String>,
-}
-
-/// Something that went wrong outside the target.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct FaultInfo {
-    /// `assay` or `lab`.
-    pub blame: String,
-    /// What was seen, why it matters, what to do.
-    pub message: String,
 }

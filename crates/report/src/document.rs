@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use assay_record::doubt::Doubt;
 use assay_record::error_kind::ErrorExample;
-use assay_record::run::{FaultInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
+use assay_record::run::{HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,8 +39,8 @@ pub struct Summary {
     /// The run in words, a sentence or two each: what was tested, did it keep up, what did it save, was
     /// anything wrong, can the numbers be trusted.
     pub verdict: Vec<Finding>,
-    /// Why it is not valid.
-    pub faults: Vec<FaultInfo>,
+    /// Reasons to doubt it, worst first: those that make it invalid, then those worth knowing.
+    pub doubts: Vec<Doubt>,
     /// What a reader should know, worst first.
     pub warnings: Vec<String>,
     /// What explains the numbers without being wrong.

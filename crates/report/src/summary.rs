@@ -5,8 +5,9 @@ pub use crate::document::*;
 use std::collections::BTreeMap;
 
 use assay_record::dir::RunDir;
+use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::ErrorKind;
-use assay_record::run::{FaultInfo, PhaseInfo, RunInfo};
+use assay_record::run::{PhaseInfo, RunInfo};
 use assay_record::series::Series;
 
 use crate::error::ReportError;
@@ -42,7 +43,7 @@ impl Summary {
         let spans = tally::spans(info, series);
         let parts = Tally::of_phases(series, &spans);
         let total = Tally::of_run(&parts, tally::whole(&spans), &series.host);
-        let faults = if unfinished { own_limits(&total) } else { info.verdict.faults.clone() };
+        let doubts = if unfinished { own_limits(&total) } else { info.verdict.doubts.clone() };
         let mut summary = Self {
             schema: SUMMARY_SCHEMA.to_owned(),
             run: dir.path().to_string_lossy().into_owned(),
@@ -51,11 +52,11 @@ impl Summary {
             seed: info.seed,
             stream_digest: info.stream_digest.clone(),
             // A run that was killed has no verdict of its own: what is known to be wrong is all there is.
-            valid: (info.verdict.valid || unfinished) && faults.is_empty(),
+            valid: (info.verdict.valid || unfinished) && !doubts.iter().any(|doubt| doubt.invalidates),
             partial: info.verdict.partial || unfinished,
             unfinished,
             verdict: Vec::new(),
-            faults,
+            doubts,
             warnings: Vec::new(),
             notes: Vec::new(),
             baseline: None,
@@ -117,30 +118,21 @@ fn baseline<'a>(planned: &'a [PhaseInfo], ran: &[PhaseFigures]) -> Option<&'a st
 }
 
 /// Limits of Assay that a run ran into which was killed before it could judge itself.
-fn own_limits(total: &Tally) -> Vec<FaultInfo> {
-    let mut faults = Vec::new();
-    let own = ErrorKind::ALL.into_iter().filter(|kind| kind.is_own());
-    for kind in own {
+fn own_limits(total: &Tally) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    for (kind, reason, what) in [
+        (ErrorKind::DescriptorsExhausted, Reason::Descriptors, "file descriptor"),
+        (ErrorKind::PortsExhausted, Reason::Ports, "source port"),
+    ] {
         if let Some(n) = total.robots.errors.get(&kind).filter(|n| **n > 0) {
-            let message = match kind {
-                ErrorKind::PortsExhausted => format!(
-                    "{n} connections found no free source port: give the robots more source addresses, widen net.ipv4.ip_local_port_range, or let connections live longer."
-                ),
-                _ => format!(
-                    "{n} connections found no free file descriptor: raise the limit (ulimit -n), or ask for fewer robots."
-                ),
-            };
-            faults.push(FaultInfo { blame: "assay".to_owned(), message });
+            doubts.push(Doubt::invalid(reason, format!("{n} requests found no free {what}")));
         }
     }
     if total.robots.dropped_samples > 0 {
-        let message = format!(
-            "{} samples could not be kept: the xact log was slower than the load. Leave it out, or put the run directory on a faster disk.",
-            total.robots.dropped_samples
-        );
-        faults.push(FaultInfo { blame: "assay".to_owned(), message });
+        let seen = format!("{} samples could not be kept", total.robots.dropped_samples);
+        doubts.push(Doubt::invalid(Reason::SamplesDropped, seen));
     }
-    faults
+    doubts
 }
 
 fn last_counters(series: &Series) -> BTreeMap<String, f64> {

@@ -58,8 +58,8 @@ impl Page {
         if !summary.valid {
             let text = self.paint(RED, "INVALID: Assay or the lab could have shaped these numbers.");
             self.line(&text);
-            for fault in &summary.faults {
-                self.item("✗", RED, &format!("{}: {}", fault.blame, fault.message));
+            for doubt in summary.doubts.iter().filter(|doubt| doubt.invalidates) {
+                self.item("✗", RED, &format!("{}: {}", doubt.blame.name(), doubt.sentence()));
             }
         }
         if summary.partial {
@@ -73,7 +73,7 @@ impl Page {
 
     fn verdict(&mut self, summary: &Summary) {
         for finding in &summary.verdict {
-            // The faults are at the top already.
+            // The doubts are at the top already.
             if finding.about == Topic::Trust && finding.mood == Mood::Bad {
                 continue;
             }

@@ -1,5 +1,6 @@
 //! The run in words: findings, warnings and notes, from the numbers.
 
+use assay_record::doubt::Doubt;
 use assay_record::run::RunInfo;
 
 use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
@@ -259,10 +260,7 @@ fn correctness(summary: &Summary) -> Finding {
 
 fn trust(summary: &Summary) -> Finding {
     if !summary.valid {
-        let why = summary
-            .faults
-            .first()
-            .map_or_else(|| "no reason was recorded".to_owned(), |fault| fault.message.clone());
+        let why = summary.doubts.first().map_or_else(|| "no reason was recorded".to_owned(), Doubt::sentence);
         return finding(
             Topic::Trust,
             Mood::Bad,

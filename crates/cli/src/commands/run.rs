@@ -1,7 +1,7 @@
 //! `assay run`: put a proxy under a workload, watch it, and report.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::{LabError, RunOutcome, RunPlan, TargetChoice};
@@ -148,6 +148,12 @@ fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunP
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
         pin: !args.no_pin,
+        robot_cpus: Vec::new(),
+        origin_cpus: Vec::new(),
+        proxy_cpus: Vec::new(),
+        spin: Duration::ZERO,
+        realtime: false,
+        calibration: None,
         temp_dir: None,
         warnings: prepared.warnings,
     })

@@ -88,7 +88,7 @@ impl View {
                 output::eprint(&format!("run directory {}\n", run_dir.display()));
             }
             LabEvent::Stage(stage) => output::eprint(&format!("{}\n", state::stage_words(stage))),
-            LabEvent::Fault { .. } | LabEvent::Example(_) => {
+            LabEvent::Doubt(_) | LabEvent::Example(_) => {
                 let message = self.state.messages.back().cloned().unwrap_or_default();
                 output::eprint(&format!("{message}\n"));
             }

@@ -181,7 +181,9 @@ impl State {
             LabEvent::Example(example) => {
                 self.message(format!("{}: {} ({})", example.kind, example.detail, example.request));
             }
-            LabEvent::Fault { blame, message } => self.message(format!("fault of {blame}: {message}")),
+            LabEvent::Doubt(doubt) => {
+                self.message(format!("fault of {}: {}", doubt.blame.name(), doubt.seen))
+            }
             LabEvent::Proxy { .. } | LabEvent::Finished => {}
         }
     }

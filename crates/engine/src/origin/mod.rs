@@ -27,6 +27,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use assay_record::doubt::Reason;
 use assay_record::role::{Command, Event};
 use assay_workload::model::{OriginIndex, Workload};
 use assay_workload::{Universe, UniverseError, UniverseOptions};
@@ -198,7 +199,7 @@ impl Origins {
                             out(&Event::Origins(Box::new(interval)))?;
                         }
                     }
-                    Some(Report::Fault(message)) => out(&Event::Fault { blame: "assay".into(), message })?,
+                    Some(Report::Fault(message)) => out(&Event::Fault { reason: Reason::RoleFailed, message })?,
                     // One that was told to stop has handed over before; then its farewell is no surprise.
                     Some(Report::Ended) if merger.has_ended() => {}
                     Some(Report::Ended) | None => return Err(OriginError::EndedEarly),

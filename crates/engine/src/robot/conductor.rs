@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_record::doubt::Reason;
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::interval::RobotInterval;
 use assay_record::role::{Command, Event};
@@ -152,7 +153,7 @@ impl Ensemble {
         let log = self.log.take();
         self.join()?;
         if let Some(Err(error)) = log.map(LogWriter::finish) {
-            emit(&Event::Fault { blame: "assay".to_owned(), message: error.to_string() })?;
+            emit(&Event::Fault { reason: Reason::RoleFailed, message: error.to_string() })?;
         }
         Ok(())
     }
@@ -201,7 +202,11 @@ impl Performance {
         }
         if *seen == 1 && example.kind.is_own() {
             let message = format!("{} (first seen at xact {})", example.detail, example.xact);
-            emit(&Event::Fault { blame: "assay".to_owned(), message })?;
+            let reason = match example.kind {
+                ErrorKind::PortsExhausted => Reason::Ports,
+                _ => Reason::Descriptors,
+            };
+            emit(&Event::Fault { reason, message })?;
         }
         emit(&Event::Example(example))
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use assay_engine::clock::{RunClock, monotonic_ns};
 use assay_engine::robot;
-use assay_engine::spec::{CacheBehaviour, RobotsSpec, Target, UniverseSpec};
+use assay_engine::spec::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_engine::stdio::Commands;
 use assay_record::counts::RobotCounts;
 use assay_record::error_kind::ErrorKind;
@@ -183,6 +183,7 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         universe: UniverseSpec { workload: path, seed: SEED, world: 1, private_as_public: false },
         threads: options.threads,
         cpus: Vec::new(),
+        timing: Timing::default(),
         target: (options.target)(server.address),
         sources: options.sources,
         behaviour: CacheBehaviour { validation_updates: true, ..CacheBehaviour::default() },

@@ -193,8 +193,8 @@ async fn origins_that_die_fail_the_run() {
     let ran = run(plan("origins-die", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     assert!(ran.message().contains("origins have had enough"), "{}", ran.message());
     assert!(ran.message().contains("What was measured until then is in"), "{}", ran.message());
-    let fault = &ran.info().verdict.faults[0];
-    assert!(!fault.message.contains("What was measured"), "the record points at itself: {fault:?}");
+    let fault = &ran.info().verdict.doubts[0];
+    assert!(!fault.seen.contains("What was measured"), "the record points at itself: {fault:?}");
     assert_nothing_left(&ran.info());
 }
 
@@ -212,10 +212,7 @@ async fn a_fault_of_a_role_makes_the_run_invalid() {
     let ran = run(plan("fault", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let verdict = &ran.result.as_ref().unwrap().verdict;
     assert!(!verdict.valid);
-    assert_eq!(
-        (verdict.faults[0].blame.as_str(), verdict.faults[0].message.as_str()),
-        ("assay", "a timer broke")
-    );
+    assert_eq!((verdict.doubts[0].blame.name(), verdict.doubts[0].seen.as_str()), ("assay", "a timer broke"));
 }
 
 #[tokio::test]

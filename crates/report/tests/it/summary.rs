@@ -130,7 +130,7 @@ fn a_killed_run_says_the_same_as_an_interrupted_one_and_that_it_is_partial() {
 fn running_into_a_limit_of_our_own_makes_a_run_invalid() {
     let summary = of(Story::Invalid);
     assert!(!summary.valid);
-    assert!(summary.faults.iter().any(|fault| fault.message.contains("source port")), "{:?}", summary.faults);
+    assert!(summary.doubts.iter().any(|doubt| doubt.seen.contains("source port")), "{:?}", summary.doubts);
     let trust = summary.verdict.iter().find(|finding| finding.about == Topic::Trust).unwrap();
     assert_eq!(trust.mood, Mood::Bad);
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use assay_record::dir::RunDir;
+use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_record::run::{
-    FaultInfo, HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
+    HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
 };
 use assay_record::series::SeriesWriter;
 
@@ -338,6 +339,7 @@ fn info(story: Story) -> RunInfo {
     let direct = story == Story::Direct;
     let words = "assay run image.pg --proxy varnish --rehearse 60s --seed 7";
     RunInfo {
+        calibration: None,
         schema: RUN_SCHEMA.into(),
         assay_version: "0.1.0".into(),
         command: words.split(' ').map(&name).collect(),
@@ -437,12 +439,14 @@ fn verdict(story: Story) -> Verdict {
     Verdict {
         valid: story != Story::Invalid,
         partial: matches!(story, Story::Interrupted | Story::Nothing),
-        faults: match story {
+        doubts: match story {
             Story::Invalid => [
-                "75 requests found no free source port; give robots more source addresses",
-                "1 % of requests were sent more than 21.3 ms later than they could be: use fewer robots",
+                Doubt::invalid(Reason::Ports, "75 requests found no free source port"),
+                Doubt::invalid(
+                    Reason::Late,
+                    "1 % of requests were sent more than 21.3 ms later than they could be",
+                ),
             ]
-            .map(|message| FaultInfo { blame: "assay".into(), message: message.into() })
             .into(),
             _ => Vec::new(),
         },

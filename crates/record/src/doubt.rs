@@ -1,0 +1,261 @@
+//! Why could the numbers of a run not be the target's alone? The closed list of reasons, and one found instance of one.
+//!
+//! A reason is added here or nowhere: its name, its blame, why it matters and what to do are part of the list. Who looks
+//! for them, and from which value on they count, is the lab's (`assay_lab::verdict`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whose fault it is. What the workload or the target did wrong is a result, and no reason to doubt one.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blame {
+    /// Robots, origins or the command itself.
+    #[default]
+    Assay,
+    /// The machine, its kernel and network, or a target that could not be started.
+    Lab,
+}
+
+impl Blame {
+    /// The word used in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Blame::Assay => "assay",
+            Blame::Lab => "lab",
+        }
+    }
+}
+
+/// Every reason there is to doubt a run, worst first.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// A role ended early, said nonsense, or its last report did not come.
+    #[default]
+    RoleFailed,
+    /// The test bed could not be kept as planned.
+    LabFailed,
+    /// No file descriptor was left for a connection.
+    Descriptors,
+    /// No source port was left for a connection.
+    Ports,
+    /// A thread of a role stood still for longer than any answer should wait for it.
+    Stalled,
+    /// Threads of a role were ready to run and had no processor.
+    Starved,
+    /// A role used its processors up: it was the limit.
+    Saturated,
+    /// Requests were sent late, or think times ended late.
+    Late,
+    /// Requests were not sent at all because Assay came to them after their phase.
+    UnsentLate,
+    /// Origins did not accept connections as fast as they came.
+    AcceptBacklog,
+    /// The kernel ran out of memory for sockets, or dropped what it had received.
+    SocketMemory,
+    /// Segments were lost and sent again on Assay's own hosts.
+    Retransmissions,
+    /// The hypervisor took the processors away.
+    Stolen,
+    /// A bare timer was already late before the run.
+    Unquiet,
+    /// The run came near what this machine was calibrated to offer.
+    NearLimit,
+    /// Samples could not be kept.
+    SamplesDropped,
+}
+
+impl Reason {
+    /// All of them, worst first.
+    pub const ALL: [Reason; 16] = [
+        Reason::RoleFailed,
+        Reason::LabFailed,
+        Reason::Descriptors,
+        Reason::Ports,
+        Reason::Stalled,
+        Reason::Starved,
+        Reason::Saturated,
+        Reason::Late,
+        Reason::UnsentLate,
+        Reason::AcceptBacklog,
+        Reason::SocketMemory,
+        Reason::Retransmissions,
+        Reason::Stolen,
+        Reason::Unquiet,
+        Reason::NearLimit,
+        Reason::SamplesDropped,
+    ];
+
+    /// The word used in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::RoleFailed => "role-failed",
+            Reason::LabFailed => "lab-failed",
+            Reason::Descriptors => "descriptors",
+            Reason::Ports => "ports",
+            Reason::Stalled => "stalled",
+            Reason::Starved => "starved",
+            Reason::Saturated => "saturated",
+            Reason::Late => "late",
+            Reason::UnsentLate => "unsent-late",
+            Reason::AcceptBacklog => "accept-backlog",
+            Reason::SocketMemory => "socket-memory",
+            Reason::Retransmissions => "retransmissions",
+            Reason::Stolen => "stolen",
+            Reason::Unquiet => "unquiet",
+            Reason::NearLimit => "near-limit",
+            Reason::SamplesDropped => "samples-dropped",
+        }
+    }
+
+    /// Who is to blame for it.
+    pub fn blame(self) -> Blame {
+        match self {
+            Reason::LabFailed
+            | Reason::SocketMemory
+            | Reason::Retransmissions
+            | Reason::Stolen
+            | Reason::Unquiet => Blame::Lab,
+            _ => Blame::Assay,
+        }
+    }
+
+    /// Why it matters, in a sentence.
+    pub fn why(self) -> &'static str {
+        match self {
+            Reason::RoleFailed => "what it did not report is missing from the numbers",
+            Reason::LabFailed => "the target was not measured under the conditions that were asked for",
+            Reason::Descriptors => "these requests never reached the target",
+            Reason::Ports => "these requests never reached the target",
+            Reason::Stalled => {
+                "requests that were due meanwhile went out late and in a burst, and answers lay unread"
+            }
+            Reason::Starved => "answers lay unread and requests waited for a processor, not for the target",
+            Reason::Saturated => "rates and times are what Assay can do, and not what the target can",
+            Reason::Late => {
+                "the target was not given the load of the schedule, and response times hold the delay"
+            }
+            Reason::UnsentLate => "the target was not given the load of the schedule",
+            Reason::AcceptBacklog => {
+                "the target waited for origins that were too slow, and so did its clients"
+            }
+            Reason::SocketMemory => "connections were slowed or cut by the kernel, not by the target",
+            Reason::Retransmissions => "a lost segment costs 200 ms and more, which the target did not cause",
+            Reason::Stolen => "everybody stood still meanwhile, the target too",
+            Reason::Unquiet => "this machine cannot keep time to the precision that the numbers show",
+            Reason::NearLimit => "the target may have been able to do more than it was asked for",
+            Reason::SamplesDropped => "the record of single requests has holes",
+        }
+    }
+
+    /// What to do about it, in a sentence.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Reason::RoleFailed => "read its own words in `roles/` of the run directory, and run again",
+            Reason::LabFailed => "mend what the message names, and run again",
+            Reason::Descriptors => {
+                "raise `ulimit -n`, or give the workload fewer robots or a lower open_conn_lmt"
+            }
+            Reason::Ports => "give robots more source addresses, or widen net.ipv4.ip_local_port_range",
+            Reason::Stalled => "keep other work off this machine, or try --realtime",
+            Reason::Starved => {
+                "give the role processors of its own (--robot-cpus, --origin-cpus), keep other work off them, or try \
+                 --realtime"
+            }
+            Reason::Saturated => {
+                "use more processors and --threads, a lower rate, or fewer robots; `--calibrate` says how much there is"
+            }
+            Reason::Late => "use a lower rate, more processors, or --realtime",
+            Reason::UnsentLate => "use a lower rate, fewer robots, or more processors",
+            Reason::AcceptBacklog => {
+                "give origins more processors (--origin-cpus), or raise net.core.somaxconn"
+            }
+            Reason::SocketMemory => {
+                "raise net.ipv4.tcp_mem, tcp_rmem and tcp_wmem, or have fewer connections"
+            }
+            Reason::Retransmissions => "look for a full queue or a firewall between the roles, and run again",
+            Reason::Stolen => "use a machine whose processors are its own, or run when it is quiet",
+            Reason::Unquiet => {
+                "stop other work on this machine, or use another; --realtime helps against the former"
+            }
+            Reason::NearLimit => "use more processors, or a second machine",
+            Reason::SamplesDropped => "leave --xact-log out, or write to a faster disk",
+        }
+    }
+}
+
+/// A reason that was found in a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Doubt {
+    /// Which.
+    pub reason: Reason,
+    /// Whose fault.
+    pub blame: Blame,
+    /// True: it makes the run (or its phases) invalid. False: it is worth knowing.
+    pub invalidates: bool,
+    /// Indices of the phases that it touches; empty: the run as a whole.
+    pub phases: Vec<u16>,
+    /// The role in question: `robots`, `origins`, `proxy`; empty: the machine.
+    pub role: String,
+    /// When the worst of it was, in milliseconds since the start of the run; none: all along.
+    pub at_ms: Option<u64>,
+    /// What was seen, with its figures.
+    pub seen: String,
+    /// Why it matters.
+    pub why: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl Doubt {
+    /// One that makes the run invalid, in the words of the list.
+    pub fn invalid(reason: Reason, seen: impl Into<String>) -> Self {
+        Self { invalidates: true, ..Self::worth_knowing(reason, seen) }
+    }
+
+    /// One that is worth knowing, in the words of the list.
+    pub fn worth_knowing(reason: Reason, seen: impl Into<String>) -> Self {
+        Self {
+            reason,
+            blame: reason.blame(),
+            seen: seen.into(),
+            why: reason.why().to_owned(),
+            advice: reason.advice().to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The whole of it as one line: what was seen, why it matters, what to do.
+    pub fn sentence(&self) -> String {
+        format!("{}: {}; {}", self.seen, self.why, self.advice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_documents_are_names_in_code() {
+        for reason in Reason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
+        }
+        assert!(Reason::ALL.is_sorted());
+    }
+
+    #[test]
+    fn a_doubt_says_what_was_seen_why_it_matters_and_what_to_do() {
+        for reason in Reason::ALL {
+            let sentence = Doubt::invalid(reason, "seen").sentence();
+            assert!(sentence.starts_with("seen: ") && sentence.contains("; "), "{sentence}");
+            assert!(!reason.why().ends_with('.') && !reason.advice().ends_with('.'));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! How well did Assay itself do in a second? What each worker thread saw of itself, where it stood still, and how quiet
+//! the machine was before the run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::SparseHistogram;
+
+/// One worker thread of a role in one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadInterval {
+    /// Milliseconds since the start of the run at which the interval began.
+    pub start_ms: u64,
+    /// How long it lasted.
+    pub length_ms: u64,
+    /// Index of the phase that was on when it ended (robots; origins report 0 and are matched by time).
+    pub phase: u16,
+    /// `robots` or `origins`.
+    pub role: String,
+    /// Number of the thread within its role.
+    pub thread: u32,
+    /// Processor it is pinned to; none: not pinned.
+    pub cpu: Option<u32>,
+    /// Processor time it used, in microseconds.
+    pub cpu_us: u64,
+    /// Time it was ready to run and waited for a processor, in microseconds.
+    pub run_delay_us: u64,
+    /// Times it was put on a processor.
+    pub slices: u64,
+    /// How late its timer was served: the dispatcher's clock − the earliest deadline, each time it woke.
+    pub timer_lag: SparseHistogram,
+    /// The longest of those, in microseconds.
+    pub longest_lag_us: u64,
+    /// Most connections that waited to be accepted on one of its listeners (origins).
+    pub accept_queue: u32,
+    /// The limit of that.
+    pub accept_queue_limit: u32,
+}
+
+/// A worker thread stood still: its timer was served that late.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stall {
+    /// `robots` or `origins`.
+    pub role: String,
+    /// Number of the thread within its role.
+    pub thread: u32,
+    /// When it began, in milliseconds since the start of the run.
+    pub at_ms: u64,
+    /// How long it lasted, in microseconds.
+    pub length_us: u64,
+    /// Processor time that the thread used meanwhile, in microseconds: it was busy with itself.
+    pub cpu_us: u64,
+    /// Time that it was ready to run meanwhile and had no processor, in microseconds. What neither explains, the
+    /// process was stopped, or the machine was.
+    pub run_delay_us: u64,
+}
+
+/// How late a bare timer was on the thread's own processor before the run: what the machine itself adds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Baseline {
+    /// `robots` or `origins`.
+    pub role: String,
+    /// Number of the thread within its role.
+    pub thread: u32,
+    /// Processor it is pinned to; none: not pinned.
+    pub cpu: Option<u32>,
+    /// How long was measured, in milliseconds.
+    pub length_ms: u64,
+    /// Clock − deadline, each time the bare timer fired.
+    pub lag: SparseHistogram,
+}
+
+/// What the network stack of this machine (or namespace) counted in one interval; differences, but for levels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkInterval {
+    /// Milliseconds since the start of the run at which the interval began.
+    pub start_ms: u64,
+    /// How long it lasted.
+    pub length_ms: u64,
+    /// TCP segments sent (`OutSegs`).
+    pub segments_out: u64,
+    /// Segments sent again (`RetransSegs`).
+    pub retransmitted: u64,
+    /// Connections that found a full accept queue (`ListenOverflows`).
+    pub listen_overflows: u64,
+    /// Connection attempts dropped by listeners for any reason (`ListenDrops`).
+    pub listen_drops: u64,
+    /// Segments dropped because a socket's backlog was full (`TCPBacklogDrop`).
+    pub backlog_drops: u64,
+    /// Times received data was thrown away for lack of memory (`RcvPruned`, `PruneCalled`, `TCPRcvQDrop`).
+    pub receive_drops: u64,
+    /// Times TCP came under memory pressure (`TCPMemoryPressures`).
+    pub memory_pressures: u64,
+    /// Level: TCP sockets in use.
+    pub sockets: u64,
+    /// Level: connections in TIME_WAIT.
+    pub time_wait: u64,
+    /// Level: memory of TCP buffers, in bytes.
+    pub buffer_bytes: u64,
+}
+
+/// What this machine could offer for a workload without a proxy, straight from robots to origins.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Calibration {
+    /// [`Calibration::SCHEMA`].
+    pub schema: String,
+    /// Version of Assay.
+    pub assay_version: String,
+    /// Which workload, placement and machine it is good for: equal keys can be compared.
+    pub key: String,
+    /// When it was made, Unix time in milliseconds.
+    pub made_unix_ms: u64,
+    /// The highest rate that was kept, in requests per second.
+    pub requests_per_s: f64,
+    /// Body bytes per second at that rate.
+    pub body_bytes_per_s: f64,
+    /// Processor time of robots and of origins per request at that rate, in microseconds.
+    pub robots_cpu_us_per_request: f64,
+    /// The same of origins.
+    pub origins_cpu_us_per_request: f64,
+    /// Why it did not go higher: a name of [`crate::doubt::Reason`], or `workload` when that asks for no more.
+    pub limit: String,
+    /// The same in words, with figures.
+    pub limit_seen: String,
+    /// The steps, in the order they were tried.
+    pub steps: Vec<CalibrationStep>,
+}
+
+impl Calibration {
+    /// Version of the document.
+    pub const SCHEMA: &'static str = "assay-calibration/1";
+}
+
+/// One rate that was tried.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct CalibrationStep {
+    /// Load as a multiple of the workload's peak; 0: best effort, as fast as it goes.
+    pub load: f64,
+    /// Requests due per second; 0: best effort.
+    pub offered_per_s: f64,
+    /// Requests completed per second.
+    pub completed_per_s: f64,
+    /// 99th percentile of lateness, in microseconds.
+    pub lateness_p99_us: u64,
+    /// It was kept: no reason to doubt it.
+    pub kept: bool,
+    /// Why not, in words.
+    pub why: String,
+}
