@@ -26,12 +26,12 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// It cannot be made.
-    #[error("cannot make the run directory {}: {source}; {}", path.display(), advice(source))]
+    #[error("cannot make the run directory {}: {cause}; {}", path.display(), advice(cause))]
     Create {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
     },
     /// There is no run in it.
     #[error("{} is not a run directory (it has no run.json); name a directory that `assay run` made", path.display())]
@@ -40,20 +40,20 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// A file cannot be read.
-    #[error("cannot read {}: {source}; {}", path.display(), advice(source))]
+    #[error("cannot read {}: {cause}; {}", path.display(), advice(cause))]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
     },
     /// A file cannot be written.
-    #[error("cannot write {}: {source}; {}", path.display(), advice(source))]
+    #[error("cannot write {}: {cause}; {}", path.display(), advice(cause))]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
     },
     /// A file does not hold what its name says.
     #[error("cannot make sense of {}: {detail}; it is damaged, or was written by another version of Assay", path.display())]
@@ -66,8 +66,8 @@ pub enum RunDirError {
 }
 
 /// What to do about an error of the file system.
-fn advice(source: &io::Error) -> &'static str {
-    match source.kind() {
+fn advice(cause: &io::Error) -> &'static str {
+    match cause.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "the disk is full: make room there, or put the run elsewhere with --run-dir"
         }
@@ -83,12 +83,12 @@ fn advice(source: &io::Error) -> &'static str {
 }
 
 impl RunDirError {
-    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
-        Self::Read { path: path.to_owned(), source }
+    pub(crate) fn read(path: &Path, cause: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), cause }
     }
 
-    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
-        Self::Write { path: path.to_owned(), source }
+    pub(crate) fn write(path: &Path, cause: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), cause }
     }
 
     pub(crate) fn columns(path: &Path, detail: impl Into<String>) -> Self {
@@ -97,23 +97,23 @@ impl RunDirError {
 
     /// A Parquet writer's error; the system's own error is taken out of it, for the sake of the advice.
     pub(crate) fn write_parquet(path: &Path, source: parquet::errors::ParquetError) -> Self {
-        let source = match source {
+        let cause = match source {
             parquet::errors::ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-                Ok(source) => *source,
+                Ok(cause) => *cause,
                 Err(other) => io::Error::other(other.to_string()),
             },
             // The column writer keeps only the words of the system's error.
             other if other.to_string().contains("os error 28") => io::ErrorKind::StorageFull.into(),
             other => io::Error::other(other.to_string()),
         };
-        Self::write(path, source)
+        Self::write(path, cause)
     }
 }
 
 impl RunDir {
     /// Makes the directory (and those above it) with its `proxy/`. An empty one that is there is taken.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
-        let cannot = |source| RunDirError::Create { path: path.to_owned(), source };
+        let cannot = |cause| RunDirError::Create { path: path.to_owned(), cause };
         std::fs::create_dir_all(path).map_err(cannot)?;
         if std::fs::read_dir(path).map_err(cannot)?.next().is_some() {
             return Err(RunDirError::NotEmpty { path: path.to_owned() });
@@ -238,6 +238,13 @@ mod tests {
         let inner = parquet::errors::ParquetError::External(Box::new(io::Error::from_raw_os_error(28)));
         let full = RunDirError::write_parquet(Path::new("/x/robots.parquet"), inner);
         assert!(full.to_string().contains("the disk is full"), "{full}");
+    }
+
+    #[test]
+    fn what_the_system_said_is_said_once_also_where_causes_are_listed() {
+        let full = RunDirError::write(Path::new("/x/summary.json"), io::Error::from_raw_os_error(28));
+        assert_eq!(full.to_string().matches("os error 28").count(), 1, "{full}");
+        assert!(std::error::Error::source(&full).is_none());
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub struct NetworkInterval {
     pub listen_drops: u64,
     /// Segments dropped because a socket's backlog was full (`TCPBacklogDrop`).
     pub backlog_drops: u64,
-    /// Times received data was thrown away for lack of memory (`RcvPruned`, `PruneCalled`, `TCPRcvQDrop`).
+    /// Times received data was thrown away for lack of memory (`RcvPruned`, `TCPRcvQDrop`).
     pub receive_drops: u64,
     /// Times TCP came under memory pressure (`TCPMemoryPressures`).
     pub memory_pressures: u64,
@@ -100,6 +100,22 @@ pub struct NetworkInterval {
     pub time_wait: u64,
     /// Level: memory of TCP buffers, in bytes.
     pub buffer_bytes: u64,
+}
+
+/// What one processor of this machine did in one interval, for whomever.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessorInterval {
+    /// Milliseconds since the start of the run at which the interval began.
+    pub start_ms: u64,
+    /// How long it lasted.
+    pub length_ms: u64,
+    /// Its number.
+    pub cpu: u32,
+    /// Time that it worked (user, system, interrupts), in microseconds.
+    pub busy_us: u64,
+    /// Time that the hypervisor took from it, in microseconds.
+    pub steal_us: u64,
 }
 
 /// What this machine could offer for a workload without a proxy, straight from robots to origins.

@@ -23,6 +23,11 @@ fn write(dir: &RunDir, series: &Series) -> SeriesWriter {
     series.host.iter().for_each(|interval| writer.host(interval).unwrap());
     series.proxy.iter().for_each(|sample| writer.proxy_counters(sample.at_ms, &sample.counters).unwrap());
     series.examples.iter().for_each(|example| writer.example(example).unwrap());
+    series.threads.iter().for_each(|interval| writer.thread(interval).unwrap());
+    series.stalls.iter().for_each(|stall| writer.stall(stall).unwrap());
+    series.baselines.iter().for_each(|baseline| writer.baseline(baseline).unwrap());
+    series.network.iter().for_each(|interval| writer.network(interval).unwrap());
+    series.processors.chunks(2).for_each(|both| writer.processors(both).unwrap());
     writer
 }
 
@@ -32,6 +37,34 @@ fn what_was_measured_comes_back_from_parquet_in_full() {
     let series = sample::series();
     write(&dir, &series).finish().unwrap();
     assert!(!dir.journal_path().exists());
+    assert_eq!(Series::read(&dir).unwrap(), series);
+}
+
+#[test]
+fn what_was_measured_can_be_gone_through_whether_the_run_ended_or_not() {
+    let (_tmp, dir) = new_run();
+    let series = sample::series();
+    let writer = write(&dir, &series);
+    let gone_through = || {
+        let mut seen = Series::default();
+        dir.for_each_entry(|entry| seen.take(entry.clone())).unwrap();
+        seen
+    };
+    assert_eq!(gone_through(), series, "journal");
+    writer.finish().unwrap();
+    assert_eq!(gone_through(), series, "tables");
+}
+
+#[test]
+fn a_run_that_did_not_watch_itself_can_still_be_read() {
+    let (_tmp, dir) = new_run();
+    let watched = sample::series();
+    let Series { robots, origins, host, proxy, examples, .. } = watched;
+    let series = Series { robots, origins, host, proxy, examples, ..Series::default() };
+    write(&dir, &series).finish().unwrap();
+    for table in ["threads", "stalls", "baselines", "network", "processors"] {
+        std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
+    }
     assert_eq!(Series::read(&dir).unwrap(), series);
 }
 

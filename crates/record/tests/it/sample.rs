@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_record::series::{ProxySample, Series};
@@ -88,6 +89,30 @@ pub fn example(at_ms: u64) -> ErrorExample {
     }
 }
 
+pub fn thread(role: &str, cpu: Option<u32>) -> ThreadInterval {
+    ThreadInterval {
+        role: role.to_owned(),
+        thread: 3,
+        phase: 2,
+        cpu,
+        accept_queue: 8,
+        timer_lag: histogram(4),
+        ..numbered(7)
+    }
+}
+
+pub fn stall() -> Stall {
+    Stall { role: "robots".into(), thread: 1, ..numbered(8) }
+}
+
+pub fn baseline(cpu: Option<u32>) -> Baseline {
+    Baseline { role: "origins".into(), thread: 1, cpu, length_ms: 250, lag: histogram(5) }
+}
+
+pub fn processors(start_ms: u64) -> [ProcessorInterval; 2] {
+    [0, 1].map(|cpu| ProcessorInterval { start_ms, cpu, ..numbered(9) })
+}
+
 /// Everything.
 pub fn series() -> Series {
     Series {
@@ -102,5 +127,10 @@ pub fn series() -> Series {
             },
         ],
         examples: vec![example(5), example(6)],
+        threads: vec![thread("robots", Some(1)), thread("origins", None)],
+        stalls: vec![stall()],
+        baselines: vec![baseline(None), baseline(Some(0))],
+        network: vec![numbered::<NetworkInterval>(10), numbered::<NetworkInterval>(11)],
+        processors: [processors(0), processors(1000)].concat(),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! `docs/reference/run-directory.md` prints these tables; a test keeps it so.
 
+pub(crate) mod health;
+
 use crate::counts::{OriginCounts, RobotCounts};
 use crate::dir::RunDirError;
 use crate::error_kind::ErrorKind;
@@ -209,14 +211,15 @@ pub(crate) const HISTOGRAMS: TableSpec = TableSpec {
 fn histogram_columns() -> Vec<Column> {
     vec![
         Column::new("histogram", Kind::Uint, "number of the histogram, the same in both tables"),
-        Column::new("side", Kind::Text, "`robots` or `origins`"),
+        Column::new("side", Kind::Text, "`robots`, `origins`, `threads` or `baseline`"),
         Column { about: "`interval` of that side's table", ..INTERVAL },
         START,
         PHASE,
         Column::new(
             "metric",
             Kind::Text,
-            "`response`, `service`, `ttfb`, `lateness`, `unsent_wait` (robots); `service`, `lateness` (origins)",
+            "`response`, `service`, `ttfb`, `lateness`, `unsent_wait` (robots); `service`, `lateness` (origins); \
+             `timer_lag` (threads, baseline)",
         ),
         Column::new("class", Kind::Text, "`hit` or `miss`; `all` where the two are not told apart"),
     ]
@@ -302,8 +305,21 @@ pub(crate) const XACTS: TableSpec = TableSpec {
 };
 
 /// The tables that measurements become when a run ends.
-pub(crate) const SERIES: [&TableSpec; 8] =
-    [&ROBOTS, &ORIGINS, &CLASSES, &ERRORS, &TIMES, &HISTOGRAMS, &HOST, &PROXY];
+pub(crate) const SERIES: [&TableSpec; 13] = [
+    &ROBOTS,
+    &ORIGINS,
+    &CLASSES,
+    &ERRORS,
+    &TIMES,
+    &HISTOGRAMS,
+    &HOST,
+    &PROXY,
+    &health::THREADS,
+    &health::STALLS,
+    &health::BASELINES,
+    &health::NETWORK,
+    &health::PROCESSORS,
+];
 
 /// The row of an interval in robots.parquet.
 pub(crate) fn robots_row(number: u64, interval: &RobotInterval) -> Vec<Cell<'static>> {
