@@ -160,7 +160,7 @@ impl fmt::Display for Wrong {
                 f,
                 "the reply was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
                 match method {
-                    Method::Post => "a POST must reach the origin",
+                    Method::Post | Method::Put => "a request with a body must reach the origin",
                     Method::Get | Method::Head => "the object may not be stored",
                 }
             ),
@@ -257,7 +257,7 @@ fn outcome(asked: &Asked, mark: &ReplyMark) -> Outcome {
 /// Whether an answer that came about this way may be served to this request.
 fn judge_serving(asked: &Asked, mark: &ReplyMark, outcome: Outcome) -> Result<(), Wrong> {
     let (made_us, sent_us) = (mark.made_us, asked.sent_us);
-    if outcome != Outcome::Miss && (!asked.cachable || asked.method == Method::Post) {
+    if outcome != Outcome::Miss && (!asked.cachable || asked.method.has_body()) {
         return Err(Wrong::Stored { made_us, sent_us, method: asked.method });
     }
     if outcome == Outcome::Hit && asked.reload {

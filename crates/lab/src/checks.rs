@@ -72,9 +72,9 @@ pub struct Supply {
 pub fn group_connections(group: &RobotGroup, peak_load: f64, timeout: Duration) -> u64 {
     let robots = u64::from(group.count());
     let per_robot = group.open_connection_limit.map(u64::from);
-    match group.pace {
-        Pace::BestEffort => robots.saturating_mul(per_robot.unwrap_or(PAGE_CONNECTIONS)),
-        Pace::Rate { per_second } => {
+    match group.pace.per_second() {
+        None => robots.saturating_mul(per_robot.unwrap_or(PAGE_CONNECTIONS)),
+        Some(per_second) => {
             // An idle connection each, and one for every request that can be under way.
             let rate = per_second * peak_load * robots as f64;
             let under_way = |seconds: f64| (rate * seconds).ceil().clamp(0.0, 1e15) as u64;

@@ -24,6 +24,7 @@ pub fn workload() -> Workload {
         checksum: 0.0,
         embedded: None,
         behaviour: ClientBehaviour::default(),
+        ..Content::default()
     };
     let server = Server {
         kind: "origin".into(),
@@ -33,6 +34,7 @@ pub fn workload() -> Workload {
         connection_use_limit: Some(Distribution::Constant(1e6)),
         idle_timeout: None,
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..Server::default()
     };
     Workload {
         name: "small".into(),
@@ -41,6 +43,7 @@ pub fn workload() -> Workload {
         origins: vec![Origin { authority: "192.168.0.2:9000".into(), server: 0 }],
         robots: vec![robots("192.168.0.3", 1, Pace::Rate { per_second: 10.0 })],
         schedule: Schedule { phases: vec![phase("only", 2)], working_set: WorkingSet::Grows },
+        ..Workload::default()
     }
 }
 
@@ -57,6 +60,7 @@ pub fn phase(name: &str, seconds: u64) -> Phase {
         log_stats: true,
         primary: true,
         wait_for_freeze: false,
+        ..Phase::default()
     }
 }
 
@@ -74,6 +78,7 @@ pub fn robots(host: &str, count: u32, pace: Pace) -> RobotGroup {
             law: PopularityLaw::Uniform,
             hot_set_fraction: 0.0,
             hot_set_probability: 0.0,
+            ..Popularity::default()
         }),
         private_share: 0.0,
         request_types: Weighted::one(RequestType::Basic),
@@ -85,6 +90,7 @@ pub fn robots(host: &str, count: u32, pace: Pace) -> RobotGroup {
         waiting_limit: None,
         pipeline_depth: None,
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..RobotGroup::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::curve::Line;
 use crate::mix::{DirectMix, GroupMix};
-use crate::model::{Content, ContentIndex, Distribution, Pace, RobotGroup, Workload};
+use crate::model::{Content, ContentIndex, Distribution, RobotGroup, Workload};
 use crate::page::MOST_EMBEDDED;
 
 /// The averages of all groups and contents of a workload.
@@ -126,10 +126,7 @@ impl GroupDensity {
         Self {
             mix: GroupMix::new(workload, group),
             count: group.count(),
-            per_second: match group.pace {
-                Pace::Rate { per_second } => Some(per_second),
-                Pace::BestEffort => None,
-            },
+            per_second: group.pace.per_second(),
             fetched: group.embedded_recurrence,
             connection_use: group
                 .connection_use_limit

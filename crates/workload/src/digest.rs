@@ -33,6 +33,7 @@ fn how(request_type: RequestType, method: Method) -> u64 {
         Method::Get => 0,
         Method::Head => 1,
         Method::Post => 2,
+        Method::Put => 3,
     };
     method << 4 | how_type(request_type)
 }
@@ -43,6 +44,8 @@ fn how_type(request_type: RequestType) -> u64 {
         RequestType::Ims200 => 1,
         RequestType::Ims304 => 2,
         RequestType::Reload => 3,
+        RequestType::Range => 4,
+        RequestType::Upload => 5,
     }
 }
 
@@ -96,5 +99,5 @@ fn slice_digest(universe: &Arc<Universe>, timeline: &Arc<Timeline>, per_robot: u
 
 fn is_closed(universe: &Universe, robot: RobotIndex) -> bool {
     let pace = universe.group_of(robot).map(|group| &universe.workload().robots[group].pace);
-    matches!(pace, Some(Pace::BestEffort))
+    pace.is_some_and(Pace::is_closed)
 }

@@ -48,12 +48,20 @@ fn summary(workload: &Workload, timeline: &Timeline) -> String {
 
 fn robots(group: &RobotGroup, embedded: f64) -> Vec<String> {
     let robots = count(f64::from(group.count()));
-    let pace = match group.pace {
+    let pace = match &group.pace {
         Pace::BestEffort => "each sends its next request when the last is answered (best effort)".into(),
+        Pace::Think(pause_s) => format!(
+            "each sends its next request {} s after the last is answered, on average",
+            number(pause_s.mean())
+        ),
+        Pace::Renewal(between_s) => format!(
+            "each sends a request every {} s on average, with intervals of its own law",
+            number(between_s.mean())
+        ),
         Pace::Rate { per_second } => format!(
             "{}/s each, {}/s together at full load",
-            number(per_second),
-            number(per_second * f64::from(group.count()))
+            number(*per_second),
+            number(*per_second * f64::from(group.count()))
         ),
     };
     let mut first = format!("robots {:?}: {robots}, {pace}", group.kind);
@@ -61,11 +69,12 @@ fn robots(group: &RobotGroup, embedded: f64) -> Vec<String> {
         first += &format!(" with embedded objects ({} of them per launch)", number(embedded));
     }
     let popularity = group.popularity.as_ref().map_or_else(String::new, |popularity| {
-        let law = match popularity.law {
+        let law = match &popularity.law {
             PopularityLaw::Uniform => "uniform popularity".into(),
             PopularityLaw::Zipf { skew } => {
-                format!("Zipf popularity with skew {}, newest first", number(skew))
+                format!("Zipf popularity with skew {}, newest first", number(*skew))
             }
+            PopularityLaw::Table(_) => "popularity by a table of ages".into(),
         };
         let hot = (popularity.hot_set_probability > 0.0).then(|| {
             let (fraction, share) =
@@ -88,6 +97,8 @@ fn asks(group: &RobotGroup) -> String {
             RequestType::Ims200 => "Ims200",
             RequestType::Ims304 => "Ims304",
             RequestType::Reload => "Reload",
+            RequestType::Range => "Range",
+            RequestType::Upload => "Upload",
         }
         .into()
     });
@@ -96,6 +107,7 @@ fn asks(group: &RobotGroup) -> String {
             Method::Get => "GET",
             Method::Head => "HEAD",
             Method::Post => "POST",
+            Method::Put => "PUT",
         }
         .into()
     });

@@ -96,8 +96,12 @@ fn add_share(shares: &mut Vec<(OriginIndex, f64)>, origin: OriginIndex, share: f
 }
 
 /// What a workload without a popularity model gets.
-const UNIFORM: Popularity =
-    Popularity { law: PopularityLaw::Uniform, hot_set_fraction: 1.0, hot_set_probability: 0.0 };
+const UNIFORM: Popularity = Popularity {
+    law: PopularityLaw::Uniform,
+    hot_set_fraction: 1.0,
+    hot_set_probability: 0.0,
+    size_preference: 0.0,
+};
 
 impl RequestMix {
     fn new(workload: &Workload, group: &RobotGroup, content: usize) -> Self {

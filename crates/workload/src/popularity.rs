@@ -1,6 +1,6 @@
 //! Which of the objects that can be revisited does a revisit pick? Laws, hot set and window act on serials alone.
 
-use crate::model::{Popularity, PopularityLaw};
+use crate::model::{Bin, Popularity, PopularityLaw};
 use crate::rng::{Purpose, Rng, hash, unit_of};
 
 /// The serials of a world that can be revisited now: `low .. high`, never empty.
@@ -29,24 +29,42 @@ impl Window {
     pub(crate) fn pick(&self, popularity: &Popularity, hot: &mut HotSet, world: u64, rng: &mut Rng) -> u64 {
         let (coin, unit) = (rng.unit(), rng.unit());
         if coin < popularity.hot_set_probability {
-            hot.within(self, popularity.hot_set_fraction, world).draw(popularity.law, unit)
+            hot.within(self, popularity.hot_set_fraction, world).draw(&popularity.law, unit)
         } else {
-            self.draw(popularity.law, unit)
+            self.draw(&popularity.law, unit)
         }
     }
 
     #[inline]
-    fn draw(&self, law: PopularityLaw, unit: f64) -> u64 {
+    fn draw(&self, law: &PopularityLaw, unit: f64) -> u64 {
         let size = self.size();
         match law {
             PopularityLaw::Uniform => self.low + ((unit * size as f64) as u64).min(size - 1),
             PopularityLaw::Zipf { skew } => {
+                let skew = *skew;
                 let flattened = if skew == 1.0 { unit } else { libm::pow(unit, skew) };
                 let back = libm::exp(flattened * libm::log(size as f64 + 1.0)) as u64;
                 self.high - back.clamp(1, size)
             }
+            PopularityLaw::Table(bins) => {
+                let back = (age_at(bins, unit) * size as f64) as u64;
+                self.high - 1 - back.min(size - 1)
+            }
         }
     }
+}
+
+/// The age (0 newest, 1 oldest) at which so much of the weight lies below.
+fn age_at(bins: &[Bin], unit: f64) -> f64 {
+    let total: f64 = bins.iter().map(|bin| bin.weight.max(0.0)).sum();
+    let mut left = unit * total;
+    for bin in bins.iter().filter(|bin| bin.weight > 0.0) {
+        if left < bin.weight {
+            return bin.low + (bin.high - bin.low) * (left / bin.weight);
+        }
+        left -= bin.weight;
+    }
+    0.0
 }
 
 /// Where the hot set of one world lies. It stays put until it would fall out of the window, then moves to a
@@ -101,7 +119,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn popularity(law: PopularityLaw, hot_set_fraction: f64, hot_set_probability: f64) -> Popularity {
-        Popularity { law, hot_set_fraction, hot_set_probability }
+        Popularity { law, hot_set_fraction, hot_set_probability, size_preference: 0.0 }
     }
 
     proptest! {
@@ -114,7 +132,7 @@ mod tests {
             let window = Window::new(available, frozen).unwrap();
             let (mut hot, mut rng) = (HotSet::default(), Rng::new(seed));
             for _ in 0..20 {
-                let serial = window.pick(&popularity(law, fraction, probability), &mut hot, 7, &mut rng);
+                let serial = window.pick(&popularity(law.clone(), fraction, probability), &mut hot, 7, &mut rng);
                 prop_assert!((window.low..window.high).contains(&serial));
             }
         }
@@ -158,7 +176,7 @@ mod tests {
         let mut rng = Rng::new(1);
         let mut counts = [0u32; 100];
         for _ in 0..100_000 {
-            counts[window.draw(PopularityLaw::Zipf { skew: 1.0 }, rng.unit()) as usize] += 1;
+            counts[window.draw(&PopularityLaw::Zipf { skew: 1.0 }, rng.unit()) as usize] += 1;
         }
         // P(k) = ln((k+1)/k) / ln(101) for the k-th newest.
         let expected = 100_000.0 * libm::log(2.0) / libm::log(101.0);

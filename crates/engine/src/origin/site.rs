@@ -147,6 +147,7 @@ mod tests {
             connection_use_limit: Some(Distribution::Zipf { n: 16.0 }),
             idle_timeout: Some(Duration::from_secs(15)),
             http_versions: Weighted::new([(HttpVersion::Http10, 0.5), (HttpVersion::Http11, 0.5)]),
+            ..Server::default()
         };
         let origin = |i: u8| Origin { authority: format!("192.168.0.{i}:8080"), server: 0 };
         Workload {
@@ -159,6 +160,7 @@ mod tests {
                 .collect(),
             robots: vec![],
             schedule: Schedule { phases: vec![], working_set: WorkingSet::Grows },
+            ..Workload::default()
         }
     }
 

@@ -34,6 +34,7 @@ fn content(kind: &str, cachable: f64) -> Content {
         checksum: 0.0,
         embedded: None,
         behaviour: ClientBehaviour::default(),
+        ..Content::default()
     }
 }
 
@@ -50,6 +51,7 @@ fn robots() -> RobotGroup {
             law: PopularityLaw::Uniform,
             hot_set_fraction: 0.0,
             hot_set_probability: 0.0,
+            ..Popularity::default()
         }),
         private_share: 0.0,
         request_types: Weighted::one(RequestType::Basic),
@@ -61,6 +63,7 @@ fn robots() -> RobotGroup {
         waiting_limit: None,
         pipeline_depth: None,
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..RobotGroup::default()
     }
 }
 
@@ -74,6 +77,7 @@ pub fn workload() -> Workload {
         connection_use_limit: Some(Distribution::Constant(3.0)),
         idle_timeout: None,
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..Server::default()
     };
     let phase = |name: &str| Phase {
         name: name.into(),
@@ -85,6 +89,7 @@ pub fn workload() -> Workload {
         log_stats: true,
         primary: true,
         wait_for_freeze: false,
+        ..Phase::default()
     };
     Workload {
         name: "test".into(),
@@ -93,6 +98,7 @@ pub fn workload() -> Workload {
         origins: ["a.test:80", "b.test:80"].map(|a| Origin { authority: a.into(), server: 0 }).into(),
         robots: vec![robots()],
         schedule: Schedule { phases: vec![phase("one"), phase("two")], working_set: WorkingSet::Grows },
+        ..Workload::default()
     }
 }
 

@@ -6,7 +6,6 @@ use std::fmt::Display;
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::outcome::Outcome;
 use assay_record::xact::XactRow;
-use assay_workload::model::Method;
 
 use super::answer::Opening;
 use super::crew::{Crew, EXAMPLES, Report};
@@ -30,7 +29,7 @@ impl Crew {
     pub fn complete(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         self.levels.in_flight -= 1;
-        if xact.method == Method::Post {
+        if xact.method.has_body() {
             self.note_post(&xact, now_ns);
         }
         let outcome = opening.verdict.outcome;

@@ -48,7 +48,7 @@ impl Crew {
             };
         }
         // A POST drops what is stored when it is answered, not when it is sent: see `note_post`.
-        let note = (caches && xact.method != Method::Post).then(|| {
+        let note = (caches && !xact.method.has_body()).then(|| {
             xact.noted = true;
             ideal_note(xact, clock.since_start_us(now_ns), fresh_until)
         });
@@ -253,7 +253,7 @@ fn fresh_until_ms(at_us: u64, expires_s: Option<i64>) -> u32 {
 /// What a request asks of a cache.
 fn asking(xact: &Xact) -> Asking {
     match (xact.method, xact.request_type) {
-        (Method::Post, _) => Asking::Post,
+        (Method::Post | Method::Put, _) => Asking::Post,
         (Method::Head, _) => Asking::Head,
         (Method::Get, RequestType::Reload) => Asking::Reload,
         (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => Asking::ConditionalChanged,

@@ -45,7 +45,7 @@ impl Crew {
             request_type: launch.request_type,
             object,
             revisit: launch.revisit,
-            post_body: launch.post_body.filter(|_| launch.method == Method::Post),
+            post_body: launch.post_body.filter(|_| launch.method.has_body()),
             since_s: None,
             due_ns,
             ready_ns: due_ns,

@@ -17,7 +17,6 @@
 //! of a phase does not cancel them.
 
 use assay_record::error_kind::ErrorKind;
-use assay_workload::model::Method;
 
 use super::answer::Answer;
 use super::crew::Crew;
@@ -62,7 +61,7 @@ impl Crew {
             && connection.is_established
             && connection.is_through()
             && connection.answer.opening().is_none_or(|opening| opening.persists)
-            && self.xacts[connection.xact as usize].method != Method::Post
+            && !self.xacts[connection.xact as usize].method.has_body()
     }
 
     /// Puts a request behind those that a connection carries.

@@ -66,7 +66,7 @@ impl Request<'_> {
             (HttpVersion::Http10, false) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
             (HttpVersion::Http11, false) | (HttpVersion::Http10, true) => {}
         }
-        if self.method == Method::Post {
+        if self.method.has_body() {
             self.write_body(universe, out);
         } else {
             out.extend_from_slice(b"\r\n");

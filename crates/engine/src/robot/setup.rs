@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_workload::distribution::Sampler;
-use assay_workload::model::{HttpVersion, OriginIndex, Pace, RobotAddress, RobotGroup, RobotIndex, Workload};
+use assay_workload::model::{HttpVersion, OriginIndex, RobotAddress, RobotGroup, RobotIndex, Workload};
 use assay_workload::rng::{Purpose, Rng};
 use assay_workload::{ScheduleError, Timeline, Universe, UniverseError, UniverseOptions};
 use thiserror::Error;
@@ -178,7 +178,7 @@ impl GroupRules {
             idle_timeout: group.idle_timeout,
             open_limit: group.open_connection_limit.unwrap_or(u32::MAX).max(1),
             waiting_limit: group.waiting_limit.unwrap_or(u32::MAX),
-            best_effort: matches!(group.pace, Pace::BestEffort),
+            best_effort: group.pace.is_closed(),
         }
     }
 }

@@ -71,12 +71,15 @@ impl Xact {
     /// What kind of request the origin is told it is.
     pub fn kind(&self) -> Kind {
         match (self.method, self.request_type) {
-            (Method::Head | Method::Post, _) => Kind::Other,
+            (Method::Head | Method::Post | Method::Put, _) => Kind::Other,
             (Method::Get, RequestType::Reload) => Kind::Reload,
             _ if self.since_s.is_some() => Kind::Conditional,
             (Method::Get, RequestType::Basic) => Kind::Basic,
             // It would have been conditional if the object had a date.
-            (Method::Get, RequestType::Ims200 | RequestType::Ims304) => Kind::Other,
+            (
+                Method::Get,
+                RequestType::Ims200 | RequestType::Ims304 | RequestType::Range | RequestType::Upload,
+            ) => Kind::Other,
         }
     }
 

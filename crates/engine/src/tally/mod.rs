@@ -17,10 +17,16 @@ use assay_record::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
 
 /// Methods in the order of [`Recorder`]'s counters.
-const METHODS: [Method; 3] = [Method::Get, Method::Head, Method::Post];
+const METHODS: [Method; 4] = [Method::Get, Method::Head, Method::Post, Method::Put];
 /// Request types in the order of [`Recorder`]'s counters.
-const TYPES: [RequestType; 4] =
-    [RequestType::Basic, RequestType::Ims200, RequestType::Ims304, RequestType::Reload];
+const TYPES: [RequestType; 6] = [
+    RequestType::Basic,
+    RequestType::Ims200,
+    RequestType::Ims304,
+    RequestType::Reload,
+    RequestType::Range,
+    RequestType::Upload,
+];
 
 /// Counts and times of one phase since the last cut. Nothing here allocates while it counts, except on a
 /// status code that was not seen before.
@@ -205,6 +211,7 @@ pub fn method_name(method: Method) -> &'static str {
         Method::Get => "GET",
         Method::Head => "HEAD",
         Method::Post => "POST",
+        Method::Put => "PUT",
     }
 }
 
@@ -215,6 +222,8 @@ pub fn type_name(request_type: RequestType) -> &'static str {
         RequestType::Ims200 => "ims200",
         RequestType::Ims304 => "ims304",
         RequestType::Reload => "reload",
+        RequestType::Range => "range",
+        RequestType::Upload => "upload",
     }
 }
 

@@ -38,6 +38,7 @@ pub fn phase(name: &str, goal: Goal) -> Phase {
         log_stats: true,
         primary: false,
         wait_for_freeze: false,
+        ..Phase::default()
     }
 }
 
@@ -61,6 +62,7 @@ pub fn content(kind: &str, size_bytes: f64) -> Content {
         checksum: 0.0,
         embedded: None,
         behaviour: ClientBehaviour::default(),
+        ..Content::default()
     }
 }
 
@@ -87,6 +89,7 @@ pub fn simple() -> Workload {
             law: PopularityLaw::Uniform,
             hot_set_fraction: 1.0,
             hot_set_probability: 0.0,
+            ..Popularity::default()
         }),
         private_share: 0.0,
         request_types: Weighted::one(RequestType::Basic),
@@ -98,6 +101,7 @@ pub fn simple() -> Workload {
         waiting_limit: None,
         pipeline_depth: None,
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..RobotGroup::default()
     };
     Workload {
         name: "simple".to_owned(),
@@ -106,6 +110,7 @@ pub fn simple() -> Workload {
         origins: vec![Origin { authority: "origin.test:80".to_owned(), server: 0 }],
         robots: vec![robots],
         schedule: Schedule { phases: vec![phase("only", xacts(40))], working_set: WorkingSet::Grows },
+        ..Workload::default()
     }
 }
 

@@ -40,6 +40,7 @@ impl Builder<'_> {
             checksum: self.share(record, "checksum").unwrap_or(0.0),
             embedded: None,
             behaviour: self.behaviour(record, span),
+            ..Content::default()
         };
         self.contents.push(content);
         self.known_contents.insert(fingerprint, index);
@@ -190,6 +191,7 @@ impl Builder<'_> {
             methods: self.methods(record),
             recurrence: self.share(record, "recurrence"),
             popularity: self.popularity(record, span),
+            ..ClientBehaviour::default()
         }
     }
 
@@ -199,11 +201,12 @@ impl Builder<'_> {
         let span = owner.get("pop_model").map_or(span, |slot| slot.span);
         self.note_fields(record);
         self.require(record, "pop_distr", span, "say which objects are popular: `pop_distr = popUnif();`");
-        let Value::Popularity(law) = record.get("pop_distr")?.value else { return None };
+        let Value::Popularity(law) = &record.get("pop_distr")?.value else { return None };
         Some(Popularity {
-            law,
+            law: law.clone(),
             hot_set_fraction: self.share(record, "hot_set_frac").unwrap_or(1.0),
             hot_set_probability: self.share(record, "hot_set_prob").unwrap_or(0.0),
+            ..Popularity::default()
         })
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn build(name: &str, registered: &Registered, diagnostics: &mut Diagn
         origins: builder.origins,
         robots: builder.robots,
         schedule,
+        ..Workload::default()
     }
 }
 

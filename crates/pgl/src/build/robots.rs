@@ -53,6 +53,7 @@ impl Builder<'_> {
             waiting_limit: self.whole(record, "wait_xact_lmt", 0),
             pipeline_depth: self.pipeline_depth(record),
             http_versions,
+            ..RobotGroup::default()
         };
         let robots: u64 = self.robots.iter().chain([&group]).map(|group| u64::from(group.count())).sum();
         if robots > u64::from(u32::MAX) {

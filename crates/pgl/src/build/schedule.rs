@@ -100,6 +100,7 @@ impl Builder<'_> {
             log_stats: self.truth(record, "log_stats").unwrap_or(true),
             primary: self.truth(record, "primary").unwrap_or(false),
             wait_for_freeze: self.truth(record, "wait_wss_freeze").unwrap_or(false),
+            ..Phase::default()
         }
     }
 

@@ -42,6 +42,7 @@ impl Builder<'_> {
             connection_use_limit: self.distribution(record, "pconn_use_lmt"),
             idle_timeout: self.duration(record, "idle_pconn_tout", false),
             http_versions: self.versions(record),
+            ..Server::default()
         };
         self.servers.push(server);
         self.add_origins(record, &runs, index, span);

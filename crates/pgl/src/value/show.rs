@@ -27,6 +27,7 @@ impl fmt::Display for Value {
             Value::Random(x) => write!(f, "{x}"),
             Value::Popularity(PopularityLaw::Uniform) => f.write_str("popUnif()"),
             Value::Popularity(PopularityLaw::Zipf { skew }) => write!(f, "popZipf({})", number(*skew)),
+            Value::Popularity(PopularityLaw::Table(_)) => f.write_str("popTable(...)"),
             Value::Moment(x) => f.write_str(moment(*x)),
             Value::Array(array) => list(f, array.items()),
             Value::Record(record) => {

@@ -37,6 +37,7 @@ pub fn phase(name: &str, length_s: f64) -> Phase {
         log_stats: true,
         primary: false,
         wait_for_freeze: false,
+        ..Phase::default()
     }
 }
 
@@ -52,6 +53,7 @@ pub fn content(kind: &str, size_bytes: Distribution, cachable: f64) -> Content {
         checksum: 0.0,
         embedded: None,
         behaviour: ClientBehaviour::default(),
+        ..Content::default()
     }
 }
 
@@ -102,7 +104,12 @@ fn other() -> Content {
 }
 
 pub fn uniform() -> Option<Popularity> {
-    Some(Popularity { law: PopularityLaw::Uniform, hot_set_fraction: 1.0, hot_set_probability: 0.0 })
+    Some(Popularity {
+        law: PopularityLaw::Uniform,
+        hot_set_fraction: 1.0,
+        hot_set_probability: 0.0,
+        ..Popularity::default()
+    })
 }
 
 pub fn server(contents: Weighted<ContentIndex>, direct_access: Weighted<ContentIndex>) -> Server {
@@ -114,6 +121,7 @@ pub fn server(contents: Weighted<ContentIndex>, direct_access: Weighted<ContentI
         connection_use_limit: Some(Distribution::Zipf { n: 16.0 }),
         idle_timeout: Some(seconds(15)),
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..Server::default()
     }
 }
 
@@ -137,6 +145,7 @@ pub fn robots(count: u32, per_second: f64, recurrence: f64) -> RobotGroup {
         waiting_limit: None,
         pipeline_depth: None,
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..RobotGroup::default()
     }
 }
 
@@ -153,6 +162,7 @@ pub fn small() -> Workload {
         origins: vec![origin()],
         robots: vec![robots(20, 10.0, 0.5)],
         schedule: Schedule { phases: vec![phase("top", 100.0)], working_set: WorkingSet::Grows },
+        ..Workload::default()
     }
 }
 
@@ -180,6 +190,7 @@ pub fn image_listing() -> Workload {
         origins: vec![origin()],
         robots: vec![robots(1000, 0.4, 0.95)],
         schedule: Schedule { phases, working_set },
+        ..Workload::default()
     }
 }
 
@@ -237,5 +248,6 @@ pub fn mixed_listing() -> Workload {
         origins: vec![origin()],
         robots: vec![group],
         schedule: Schedule { phases, working_set: WorkingSet::FrozenAfter(seconds(1600)) },
+        ..Workload::default()
     }
 }

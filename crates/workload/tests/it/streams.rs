@@ -179,7 +179,8 @@ fn the_newest_are_popular_under_zipf_and_the_hot_set_is_hot() {
     workload.schedule.working_set = WorkingSet::FrozenAfter(seconds(20));
     let revisits = |law, hot_set_probability| {
         let mut workload = workload.clone();
-        workload.robots[0].popularity = Some(Popularity { law, hot_set_fraction: 0.01, hot_set_probability });
+        workload.robots[0].popularity =
+            Some(Popularity { law, hot_set_fraction: 0.01, hot_set_probability, ..Popularity::default() });
         stream(workload, 9).into_iter().filter(|l| l.revisit).collect::<Vec<_>>()
     };
     // 100 first visits a second: the age of an object in slots is close to the age of its serial.
@@ -230,6 +231,7 @@ fn content_types_override_recurrence_methods_and_types() {
         methods: Some(assay_workload::model::Weighted::one(Method::Head)),
         request_types: Some(assay_workload::model::Weighted::one(RequestType::Reload)),
         popularity: None,
+        ..ClientBehaviour::default()
     };
     let special = fixtures::content("special", assay_workload::model::Distribution::Constant(10.0), 1.0);
     workload.contents.push(assay_workload::model::Content { behaviour: own, ..special });

@@ -3,8 +3,17 @@
 //! Plain data, serialisable: the run directory keeps it as `workload.json`, and role processes read it
 //! from there. Fields say their unit in type or name; probabilities are 0 to 1.
 
+mod features;
+mod script;
+
 use std::time::Duration;
 
+pub use self::features::{
+    AuthDemand, AuthScheme, BodySource, BodySpec, Coding, CookieKeeping, CookieSetting, Credentials,
+    Expectation, Extent, Faults, FileEntry, FileSet, FileSetIndex, ForeignUrl, HeaderRule, Injection,
+    RandomExtent, RangeSpec, Session, Thermostat, UserRun,
+};
+pub use self::script::{Script, ScriptExpr, ScriptStatement};
 use serde::{Deserialize, Serialize};
 
 /// Index into [`Workload::contents`].
@@ -17,7 +26,7 @@ pub type OriginIndex = u16;
 pub type RobotIndex = u32;
 
 /// Everything a workload says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// A name for people: the source file's stem.
     pub name: String,
@@ -31,10 +40,20 @@ pub struct Workload {
     pub robots: Vec<RobotGroup>,
     /// Phases and working set.
     pub schedule: Schedule,
+    /// Files that bodies are made of.
+    #[serde(default)]
+    pub files: Vec<FileSet>,
+    /// URLs of traces, in order; robots with a foreign interest walk through them.
+    #[serde(default)]
+    pub foreign: Vec<ForeignUrl>,
+    /// Groups of origins that stand for one another when a connection is reused.
+    #[serde(default)]
+    pub substitutes: Vec<Vec<OriginIndex>>,
 }
 
 /// One type of content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Content {
     /// Label.
     pub kind: String,
@@ -52,6 +71,10 @@ pub struct Content {
     pub cachable: f64,
     /// Share of objects served with a checksum.
     pub checksum: f64,
+    /// What bodies are made of.
+    pub body: BodySpec,
+    /// Fields added to replies with a body of this type, and to requests that carry one; fixed per object.
+    pub headers: Vec<HeaderRule>,
     /// Makes the type a page.
     pub embedded: Option<Embedded>,
     /// What robots do differently once they have picked this type.
@@ -112,10 +135,14 @@ pub struct ClientBehaviour {
     pub recurrence: Option<f64>,
     /// Popularity.
     pub popularity: Option<Popularity>,
+    /// Parts asked for by `Range` requests.
+    #[serde(default)]
+    pub ranges: Option<Weighted<RangeSpec>>,
 }
 
 /// A kind of origin server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Server {
     /// Label.
     pub kind: String,
@@ -131,6 +158,22 @@ pub struct Server {
     pub idle_timeout: Option<Duration>,
     /// Sticky per origin.
     pub http_versions: Weighted<HttpVersion>,
+    /// Share of requests answered with a redirection to another object of the same origin that was asked for before.
+    pub redirect_share: f64,
+    /// Which object that is; required when the share is positive.
+    pub popularity: Option<Popularity>,
+    /// Cookies that it sets; none: never any.
+    pub cookies: Option<CookieSetting>,
+    /// Share of request bodies that it lets come (100) when asked; the rest are refused (417).
+    pub body_allowed: f64,
+    /// Who may ask; none: everybody.
+    pub authentication: Option<AuthDemand>,
+    /// Share of replies that it breaks off in the middle of the body, and says so beforehand.
+    pub abort_share: f64,
+    /// Fields added to every reply, each with its probability.
+    pub headers: Vec<HeaderRule>,
+    /// How it misbehaves on purpose.
+    pub faults: Faults,
 }
 
 /// One origin server.
@@ -153,6 +196,7 @@ pub struct RobotAddress {
 
 /// Robots of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RobotGroup {
     /// Label.
     pub kind: String,
@@ -176,8 +220,36 @@ pub struct RobotGroup {
     pub request_types: Weighted<RequestType>,
     /// Methods.
     pub methods: Weighted<Method>,
+    /// Share of requests for a URL of [`Workload::foreign`]; taken from the public share.
+    pub foreign_share: f64,
+    /// Parts asked for by `Range` requests.
+    pub ranges: Weighted<RangeSpec>,
     /// Bodies of POST requests.
     pub post_contents: Weighted<ContentIndex>,
+    /// Bodies of PUT requests.
+    pub put_contents: Weighted<ContentIndex>,
+    /// Probability that a request's body was sent before.
+    pub body_recurrence: f64,
+    /// When it asks before it sends a body.
+    pub expectation: Expectation,
+    /// Codings it accepts; empty: no `Accept-Encoding` is sent.
+    pub accepts: Vec<Coding>,
+    /// Fields added to every request, each with its probability.
+    pub headers: Vec<HeaderRule>,
+    /// Objects that its own cache holds (embedded ones that it finds there are not asked for); 0: it has none.
+    pub private_cache: u32,
+    /// What it does with cookies.
+    pub cookies: CookieKeeping,
+    /// Who it says it is.
+    pub credentials: Credentials,
+    /// Busy and idle periods; none: always busy.
+    pub session: Option<Session>,
+    /// Share of answers that it breaks off in the middle of the body.
+    pub abort_share: f64,
+    /// An xact that is not complete so many seconds after it was due is given up; none: only the run's own time limit.
+    pub lifetime_s: Option<Distribution>,
+    /// Probability that an idle connection to a substitute is used instead of a new one.
+    pub substitution: f64,
     /// Requests per connection, drawn when it opens; none: one.
     pub connection_use_limit: Option<Distribution>,
     /// Closes a connection idle for this long; none: never.
@@ -198,6 +270,10 @@ pub struct RobotGroup {
 pub enum Pace {
     /// When the last one is answered (closed loop).
     BestEffort,
+    /// So long after the last one is answered (closed loop), in seconds.
+    Think(Distribution),
+    /// With these times between one and the next, whatever the proxy does (open loop), in seconds at load factor 1.
+    Renewal(Distribution),
     /// Poisson arrivals at this mean rate, whatever the proxy does (open loop); embedded objects count.
     Rate {
         /// Requests per second and robot at load factor 1.
@@ -214,10 +290,13 @@ pub struct Popularity {
     pub hot_set_fraction: f64,
     /// Share of revisits that go to the hot set.
     pub hot_set_probability: f64,
+    /// Share of revisits that take the smallest cachable object among four neighbours on each side.
+    #[serde(default)]
+    pub size_preference: f64,
 }
 
 /// How popularity falls with age.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PopularityLaw {
     /// All alike.
@@ -227,6 +306,8 @@ pub enum PopularityLaw {
         /// Below 1 flattens.
         skew: f64,
     },
+    /// A histogram over ages: 0 is the newest, 1 the oldest (not in Web Polygraph).
+    Table(Vec<Bin>),
 }
 
 /// The kind of a request.
@@ -241,6 +322,10 @@ pub enum RequestType {
     Ims304,
     /// `Cache-Control: no-cache`: must reach the origin.
     Reload,
+    /// Asks for a part ([`RangeSpec`]).
+    Range,
+    /// Sends a body with PUT.
+    Upload,
 }
 
 /// A request method.
@@ -253,6 +338,15 @@ pub enum Method {
     Head,
     /// POST.
     Post,
+    /// PUT.
+    Put,
+}
+
+impl Method {
+    /// True for methods whose requests carry a body.
+    pub fn has_body(self) -> bool {
+        matches!(self, Method::Post | Method::Put)
+    }
 }
 
 /// Version of HTTP/1.
@@ -296,6 +390,12 @@ pub struct Phase {
     pub primary: bool,
     /// Does not end before the working set is frozen.
     pub wait_for_freeze: bool,
+    /// Adapts the load to response times.
+    #[serde(default)]
+    pub thermostat: Option<Thermostat>,
+    /// What happens when it starts, and on samples of it.
+    #[serde(default)]
+    pub script: Option<Script>,
 }
 
 /// End condition of a phase: the first positive goal reached ends it.
@@ -451,6 +551,22 @@ impl<T> Default for Weighted<T> {
     }
 }
 
+impl Pace {
+    /// True when the next request waits for the last answer.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Pace::BestEffort | Pace::Think(_))
+    }
+
+    /// Mean requests per second and robot at load factor 1; none: closed.
+    pub fn per_second(&self) -> Option<f64> {
+        match self {
+            Pace::BestEffort | Pace::Think(_) => None,
+            Pace::Rate { per_second } => Some(*per_second),
+            Pace::Renewal(between_s) => Some(between_s.mean().recip()),
+        }
+    }
+}
+
 impl RobotGroup {
     /// Number of robots in the group.
     pub fn count(&self) -> u32 {
@@ -462,5 +578,127 @@ impl Workload {
     /// Number of robots in all groups.
     pub fn robot_count(&self) -> u32 {
         self.robots.iter().map(RobotGroup::count).sum()
+    }
+}
+
+impl Default for Content {
+    /// Nothing in it: a type of empty objects that may not be cached.
+    fn default() -> Self {
+        Self {
+            kind: String::new(),
+            mime_type: None,
+            extensions: Weighted::none(),
+            prefixes: Weighted::none(),
+            size_bytes: Distribution::Constant(0.0),
+            life_cycle: None,
+            cachable: 0.0,
+            checksum: 0.0,
+            body: BodySpec::default(),
+            headers: Vec::new(),
+            embedded: None,
+            behaviour: ClientBehaviour::default(),
+        }
+    }
+}
+
+impl Default for Server {
+    /// Holds nothing, answers at once, and behaves.
+    fn default() -> Self {
+        Self {
+            kind: String::new(),
+            contents: Weighted::none(),
+            direct_access: Weighted::none(),
+            think_s: None,
+            connection_use_limit: None,
+            idle_timeout: None,
+            http_versions: Weighted::one(HttpVersion::Http11),
+            redirect_share: 0.0,
+            popularity: None,
+            cookies: None,
+            body_allowed: 1.0,
+            authentication: None,
+            abort_share: 0.0,
+            headers: Vec::new(),
+            faults: Faults::default(),
+        }
+    }
+}
+
+impl Default for RobotGroup {
+    /// No robots; they would send plain requests one after another.
+    fn default() -> Self {
+        Self {
+            kind: String::new(),
+            addresses: Vec::new(),
+            origins: Weighted::none(),
+            proxies: Vec::new(),
+            pace: Pace::BestEffort,
+            recurrence: 0.0,
+            embedded_recurrence: 0.0,
+            popularity: None,
+            private_share: 0.0,
+            request_types: Weighted::one(RequestType::Basic),
+            methods: Weighted::one(Method::Get),
+            foreign_share: 0.0,
+            ranges: Weighted::none(),
+            post_contents: Weighted::none(),
+            put_contents: Weighted::none(),
+            body_recurrence: 0.0,
+            expectation: Expectation::Never,
+            accepts: Vec::new(),
+            headers: Vec::new(),
+            private_cache: 0,
+            cookies: CookieKeeping { share: 1.0, limit: Distribution::Constant(4.0) },
+            credentials: Credentials::default(),
+            session: None,
+            abort_share: 0.0,
+            lifetime_s: None,
+            substitution: 0.0,
+            connection_use_limit: None,
+            idle_timeout: None,
+            open_connection_limit: None,
+            waiting_limit: None,
+            pipeline_depth: None,
+            http_versions: Weighted::one(HttpVersion::Http11),
+        }
+    }
+}
+
+impl Default for Phase {
+    /// Without a name or a goal, at full load.
+    fn default() -> Self {
+        let full = Ramp { begin: 1.0, end: 1.0 };
+        Self {
+            name: String::new(),
+            goal: Goal::default(),
+            load: full,
+            recurrence: full,
+            population: full,
+            special: full,
+            log_stats: true,
+            primary: false,
+            wait_for_freeze: false,
+            thermostat: None,
+            script: None,
+        }
+    }
+}
+
+impl Default for Popularity {
+    /// All objects alike.
+    fn default() -> Self {
+        Self {
+            law: PopularityLaw::Uniform,
+            hot_set_fraction: 1.0,
+            hot_set_probability: 0.0,
+            size_preference: 0.0,
+        }
+    }
+}
+
+impl Default for Schedule {
+    /// No phases, and a working set that grows.
+    fn default() -> Self {
+        Self { phases: Vec::new(), working_set: WorkingSet::Grows }
     }
 }

@@ -1,0 +1,295 @@
+//! What a workload can ask for beyond plain objects and plain requests: bodies from files, encodings, ranges, request
+//! bodies, cookies, authentication, sessions, aborts, origins that misbehave on purpose, load that adapts.
+//!
+//! Plain data; how each of them acts is said where it is acted on. Everything has a default that changes nothing.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Distribution, Goal, OriginIndex, Weighted};
+
+/// Index into [`super::Workload::files`].
+pub type FileSetIndex = u16;
+
+/// What the bodies of a content type are made of.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BodySpec {
+    /// Where the bytes come from.
+    pub source: BodySource,
+    /// Share of objects with a body of their own; the rest share one. None: all have their own.
+    pub unique: Option<f64>,
+    /// Content codings that the origin can send, in its order of preference; empty: identity only. More than one
+    /// adds `Vary: Accept-Encoding`.
+    pub codings: Vec<Coding>,
+    /// Lines put into bodies.
+    pub injection: Option<Injection>,
+}
+
+/// Where the bytes of bodies come from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodySource {
+    /// Any byte (PGL `random_data`).
+    #[default]
+    Data,
+    /// Bytes 33 to 126 but for `<` and `"` (PGL `random_text`). Bodies of pages are made of it, whatever is said.
+    Text,
+    /// Words as of prose, which a coding makes about three times smaller (PGL `words`; not in Web Polygraph).
+    Words,
+    /// Whole files of a set, chosen by object; size and name extension are the file's (PGL `document_root`).
+    Files(FileSetIndex),
+    /// The entries of a set one after another, from a place that the object decides (PGL `content_db`).
+    Database(FileSetIndex),
+}
+
+/// A content coding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coding {
+    /// As it is.
+    Identity,
+    /// RFC 1952.
+    Gzip,
+}
+
+/// Files whose bytes are bodies. Roles read them when they start; sizes and digests must still be the same.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FileSet {
+    /// Directory, or the one file itself.
+    pub root: PathBuf,
+    /// Files below it, in order of their names.
+    pub files: Vec<FileEntry>,
+}
+
+/// A file of a set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Relative to the root; empty when the root is the file.
+    pub path: PathBuf,
+    /// Its length in bytes, positive.
+    pub bytes: u64,
+    /// 64-bit digest of its bytes, so that a file that changed is found out.
+    pub digest: u64,
+}
+
+/// Lines put into bodies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Injection {
+    /// A set with one file; each of its lines can be put in. None: the request URI is put at the end.
+    pub lines: Option<FileSetIndex>,
+    /// Bytes from one to the next.
+    pub gap_bytes: Distribution,
+    /// Share of objects that get any.
+    pub share: f64,
+}
+
+/// A header field that is added to messages, with a probability of its own for each message (requests) or object
+/// (replies). Fields of one rule go together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeaderRule {
+    /// Name and value of each.
+    pub fields: Vec<(String, String)>,
+    /// Probability.
+    pub probability: f64,
+}
+
+/// Which part of an object a `Range` request asks for. Fractions are of the object's size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RangeSpec {
+    /// `first-last`, or `first-` without a last.
+    Span {
+        /// First byte.
+        first: Extent,
+        /// Last byte, included; none: open-ended.
+        last: Option<Extent>,
+    },
+    /// `-length`: the end.
+    Suffix(Extent),
+    /// Several parts; the gaps between them are exponential with the mean of their lengths.
+    Multiple {
+        /// Where the first begins; none: anywhere.
+        first: Option<RandomExtent>,
+        /// Length of each.
+        length: RandomExtent,
+        /// How many.
+        count: Distribution,
+    },
+}
+
+/// A position or a length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// Bytes.
+    Bytes(u64),
+    /// Share of the object.
+    Share(f64),
+}
+
+/// A random position or length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RandomExtent {
+    /// Bytes.
+    Bytes(Distribution),
+    /// Share of the object.
+    Share(Distribution),
+}
+
+/// When a robot asks before it sends a body (`Expect: 100-continue`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expectation {
+    /// Never.
+    #[default]
+    Never,
+    /// With this probability.
+    Sometimes(f64),
+    /// For bodies of at least so many bytes.
+    From(u64),
+}
+
+/// Cookies that a kind of server sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CookieSetting {
+    /// Share of objects whose 200 replies set any.
+    pub share: f64,
+    /// How many.
+    pub count: Distribution,
+    /// Length of each value.
+    pub value_bytes: Distribution,
+}
+
+/// What a robot does with cookies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CookieKeeping {
+    /// Share of robots that send any; sticky.
+    pub share: f64,
+    /// How many it keeps for each origin, the newest first; drawn once.
+    pub limit: Distribution,
+}
+
+/// An authentication scheme of RFC 7617 or RFC 7616.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthScheme {
+    /// User and password with every request.
+    Basic,
+    /// A digest with a nonce of the server's (SHA-256, or MD5 when that is all that is offered).
+    Digest,
+}
+
+/// A kind of server that answers nobody it does not know (PGL `auth_schemes`, `auth_realm`; not in Web Polygraph).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AuthDemand {
+    /// Schemes it offers, all at once.
+    pub schemes: Vec<AuthScheme>,
+    /// The protection space.
+    pub realm: String,
+    /// Share of objects that are protected.
+    pub share: f64,
+}
+
+/// Who robots say they are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Credentials {
+    /// `user:password` each; robots take them in turn. Empty: anonymous.
+    pub users: Vec<UserRun>,
+    /// Share of authentications made with a wrong password.
+    pub wrong_share: f64,
+}
+
+/// One user, or a run of made-up ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UserRun {
+    /// As written.
+    One {
+        /// Name.
+        user: String,
+        /// Password.
+        password: String,
+    },
+    /// `count` generated ones (PGL `credentials(n, realm)`), never listed: see [`crate::credentials`].
+    Made {
+        /// How many.
+        count: u32,
+        /// Their realm.
+        realm: String,
+    },
+}
+
+/// Robots that come and go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// A busy period ends with the first of these (duration or transactions).
+    pub busy: Goal,
+    /// Length of the idle period that follows, in seconds.
+    pub idle_s: Distribution,
+}
+
+/// How an origin misbehaves on purpose (PGL fields of `Server` that Web Polygraph does not have). Whether a request is
+/// met with a fault is hashed from its identity, so robots know it as well; a second attempt at the same request within
+/// ten seconds is answered as it should be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Faults {
+    /// Share of requests answered with an error status.
+    pub error_share: f64,
+    /// Which; empty: 500.
+    pub statuses: Weighted<u16>,
+    /// Share of requests whose connection is reset after the request was read.
+    pub reset_share: f64,
+    /// Share of requests whose first byte is late.
+    pub slow_start_share: f64,
+    /// By how much, in seconds.
+    pub slow_start_s: Distribution,
+    /// Share of replies whose body is sent slowly.
+    pub slow_body_share: f64,
+    /// How fast, in bytes per second.
+    pub slow_body_bytes_per_s: f64,
+    /// Think time added for every other request under way at the origin, in seconds.
+    pub delay_per_active_s: f64,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            error_share: 0.0,
+            statuses: Weighted::none(),
+            reset_share: 0.0,
+            slow_start_share: 0.0,
+            slow_start_s: Distribution::Constant(0.0),
+            slow_body_share: 0.0,
+            slow_body_bytes_per_s: 0.0,
+            delay_per_active_s: 0.0,
+        }
+    }
+}
+
+/// Changes the load so that response times stay within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Thermostat {
+    /// How long a sample is.
+    pub sample: Duration,
+    /// By what share the load moves after it.
+    pub step: f64,
+    /// Below this mean response time the load rises.
+    pub low: Option<Duration>,
+    /// Above this one it falls.
+    pub high: Option<Duration>,
+}
+
+/// A request for a URL of a trace (PGL `foreign_trace`): its host is an origin of this workload, which answers any path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignUrl {
+    /// Which origin stands for its host.
+    pub origin: OriginIndex,
+    /// Path and query.
+    pub path: String,
+}

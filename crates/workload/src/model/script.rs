@@ -1,0 +1,107 @@
+//! What a phase's script says: a small language of its own, compiled from PGL, run by the robots' conductor.
+//!
+//! Everything that can be known when the workload is compiled has been computed by then; what is left depends on
+//! measurements: the statistics of a sample, the factors that are on. The evaluator is [`crate::script`]. Scripts move the
+//! clock of a phase (its load), its population, or end it; never the stream.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Goal;
+
+/// Statements in order.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Script(pub Vec<ScriptStatement>);
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptStatement {
+    /// Gives a variable a value. Variables live as long as the phase.
+    Set {
+        /// Its number.
+        variable: u16,
+        /// The value.
+        value: ScriptExpr,
+    },
+    /// Takes a copy of the statistics into a sample variable.
+    TakeSample {
+        /// Its number.
+        variable: u16,
+        /// True: since the phase began (`currentPhase`); false: of the sample of the block around it.
+        whole_phase: bool,
+    },
+    /// One way or the other.
+    If {
+        /// The condition.
+        condition: ScriptExpr,
+        /// When it is true (not 0).
+        then: Vec<ScriptStatement>,
+        /// When it is not.
+        otherwise: Vec<ScriptStatement>,
+    },
+    /// Runs its body whenever a sample has reached one of these goals; then the sample starts anew.
+    Every {
+        /// The goals of a sample.
+        goal: Goal,
+        /// The body.
+        body: Vec<ScriptStatement>,
+    },
+    /// `setLoadFactorTo` (or `changeLoadFactorBy`, when relative).
+    Load {
+        /// The factor, or the change.
+        value: ScriptExpr,
+        /// True: the present factor × (1 + value).
+        relative: bool,
+    },
+    /// The same for the population.
+    Population {
+        /// The factor, or the change.
+        value: ScriptExpr,
+        /// True: relative.
+        relative: bool,
+    },
+    /// `setSamplingGoalTo`: changes the goals of the block around it.
+    SampleGoal(Goal),
+    /// `print`: the parts are put together.
+    Print(Vec<ScriptExpr>),
+    /// `reachedPositiveGoal`: the phase ends.
+    EndPhase,
+}
+
+/// A value: a number (times in seconds, sizes in bytes, truth as 0 or 1), or text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptExpr {
+    /// A number.
+    Number(f64),
+    /// A time, printed with its unit.
+    Time(Duration),
+    /// Text, for printing.
+    Text(String),
+    /// A variable.
+    Variable(u16),
+    /// A statistic of a sample variable, by its dotted name (`rep.rptm.mean`), in seconds, bytes, per second or a count.
+    Statistic {
+        /// The sample variable.
+        sample: u16,
+        /// The name.
+        name: String,
+    },
+    /// `currentLoadFactor()`.
+    LoadFactor,
+    /// `currentPopulusFactor()`.
+    PopulationFactor,
+    /// `!`, `-`.
+    Unary(char, Box<ScriptExpr>),
+    /// `+ - * / % ^ == != < <= > >= && || ^^`, as written.
+    Binary(String, Box<ScriptExpr>, Box<ScriptExpr>),
+    /// `min` or `max`.
+    Extreme {
+        /// True: the greatest.
+        greatest: bool,
+        /// Of these.
+        of: Vec<ScriptExpr>,
+    },
+}
