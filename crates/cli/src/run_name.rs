@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_report::calendar::Utc;
+
 /// A directory that is not there yet.
 pub fn fresh(workload: &str, target: &str) -> PathBuf {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -24,18 +26,8 @@ fn plain(name: &str) -> String {
 
 /// `YYYYMMDD-HHMMSS` of a Unix time (UTC).
 fn stamp(unix_s: u64) -> String {
-    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    // Howard Hinnant's civil_from_days, for days after 1970: eras of 400 years that begin in March.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}", second % 60)
+    let Utc { year, month, day, hour, minute, second } = Utc::of(unix_s);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 
 #[cfg(test)]

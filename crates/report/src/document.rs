@@ -4,11 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::doubt::Doubt;
+use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::ErrorExample;
 use assay_record::run::{HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use crate::own::health::{
+    Health, Lags, NetworkHealth, RoleHealth, StallCause, StallHealth, ThreadHealth,
+};
 
 /// Version of the document.
 pub const SUMMARY_SCHEMA: &str = "assay-summary/1";
@@ -41,6 +45,12 @@ pub struct Summary {
     pub verdict: Vec<Finding>,
     /// Reasons to doubt it, worst first: those that make it invalid, then those worth knowing.
     pub doubts: Vec<Doubt>,
+    /// How well Assay itself did.
+    #[serde(default)]
+    pub health: Health,
+    /// How much of what this machine can offer was used; null: it was never calibrated for this workload.
+    #[serde(default)]
+    pub calibration: Option<CalibrationUse>,
     /// What a reader should know, worst first.
     pub warnings: Vec<String>,
     /// What explains the numbers without being wrong.
@@ -131,9 +141,38 @@ pub struct PhaseFigures {
     pub load: (f64, f64),
     /// Recurrence factor at its start and end.
     pub recurrence: (f64, f64),
+    /// True: Assay or the lab could have shaped its numbers.
+    #[serde(default)]
+    pub invalid: bool,
+    /// Reasons to doubt it that are among `doubts`, worst first, also those worth knowing.
+    #[serde(default)]
+    pub doubts: Vec<Reason>,
     /// Its numbers.
     #[serde(flatten)]
     pub figures: Figures,
+}
+
+/// How much of what this machine can offer for this workload without a proxy a run used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CalibrationUse {
+    /// Highest rate of answers of a phase, over the calibrated rate: 0.23 is 23 %; null: nothing was answered.
+    pub share: Option<f64>,
+    /// That phase.
+    pub phase: Option<String>,
+    /// Its answers per second.
+    pub rate: Option<f64>,
+    /// The calibrated rate, in requests per second.
+    pub requests_per_s: f64,
+    /// Body bytes per second at that rate.
+    pub body_bytes_per_s: f64,
+    /// When it was found, Unix time in milliseconds.
+    pub made_unix_ms: u64,
+    /// By which version of Assay.
+    pub assay_version: String,
+    /// Why it was no higher: the name of a reason, or `workload`.
+    pub limit: String,
+    /// The same in words, with figures.
+    pub limit_seen: String,
 }
 
 /// The numbers of a phase or of the whole run.

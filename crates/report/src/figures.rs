@@ -9,7 +9,7 @@ use crate::document::{
 use crate::tally::Tally;
 
 /// Rounds for people; every digit that is left is measured.
-fn round(value: f64, digits: i32) -> f64 {
+pub(crate) fn round(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (value * scale).round() / scale
 }

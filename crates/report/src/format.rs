@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use crate::calendar::Utc;
+
 /// Shown where there is nothing to measure.
 pub(crate) const NOTHING: &str = "–";
 
@@ -111,24 +113,19 @@ pub(crate) fn duration_s(seconds: f64) -> String {
 
 /// Unix milliseconds as a date and time in UTC: `2026-01-31 13:05:09 UTC`.
 pub(crate) fn date(unix_ms: u64) -> String {
-    let seconds = unix_ms / 1000;
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (time / 3600, time % 3600 / 60, time % 60);
+    let Utc { year, month, day, hour, minute, second } = Utc::of(unix_ms / 1000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// Days since 1970-01-01 as year, month and day of the Gregorian calendar.
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Counted from March of year 0, so that the leap day is the last of a year; 719,468 days earlier.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+/// A time within the run: `12.3 s`, from three minutes on as a clock: `1:02:03`.
+pub(crate) fn moment_ms(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    match hours {
+        _ if seconds < 180 => format!("{:.1} s", ms as f64 / 1000.0),
+        0 => format!("{minutes}:{rest:02}"),
+        hours => format!("{hours}:{minutes:02}:{rest:02}"),
+    }
 }
 
 #[cfg(test)]
@@ -165,10 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn dates_follow_the_calendar() {
-        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(date(951_782_400_000), "2000-02-29 00:00:00 UTC");
+    fn moments_of_a_long_run_are_a_clock() {
+        assert_eq!(moment_ms(12_340), "12.3 s");
+        assert_eq!(moment_ms(179_900), "179.9 s");
+        assert_eq!(moment_ms(754_000), "12:34");
+        assert_eq!(moment_ms(3_723_000), "1:02:03");
         assert_eq!(date(1_769_864_709_000), "2026-01-31 13:05:09 UTC");
-        assert_eq!(date(4_107_542_399_000), "2100-02-28 23:59:59 UTC");
     }
 }

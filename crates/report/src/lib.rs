@@ -5,12 +5,14 @@
 //!
 //! *Does not:* measure, or decide whether a run is valid beyond what the directory says and shows.
 
+pub mod calendar;
 mod charts;
 mod document;
 mod error;
 mod figures;
 mod format;
 pub mod html;
+mod own;
 mod page;
 mod repeat;
 mod steps;

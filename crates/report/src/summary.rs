@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use assay_record::dir::RunDir;
 use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::ErrorKind;
+use assay_record::health::Calibration;
 use assay_record::run::{PhaseInfo, RunInfo};
 use assay_record::series::Series;
 
 use crate::error::ReportError;
-use crate::figures::figures;
+use crate::figures::{figures, round};
+use crate::own;
 use crate::tally::{self, Tally};
 use crate::words;
 
@@ -43,7 +45,8 @@ impl Summary {
         let spans = tally::spans(info, series);
         let parts = Tally::of_phases(series, &spans);
         let total = Tally::of_run(&parts, tally::whole(&spans), &series.host);
-        let doubts = if unfinished { own_limits(&total) } else { info.verdict.doubts.clone() };
+        let doubts = if unfinished { own_limits(&parts) } else { info.verdict.doubts.clone() };
+        let phases = phases(info, &doubts, &spans, &parts);
         let mut summary = Self {
             schema: SUMMARY_SCHEMA.to_owned(),
             run: dir.path().to_string_lossy().into_owned(),
@@ -56,12 +59,14 @@ impl Summary {
             partial: info.verdict.partial || unfinished,
             unfinished,
             verdict: Vec::new(),
+            health: own::sums::health(info, series, &total, &phases),
+            calibration: info.calibration.as_ref().map(|known| calibration(known, &phases)),
             doubts,
             warnings: Vec::new(),
             notes: Vec::new(),
             baseline: None,
             total: figures(&total),
-            phases: phases(info, &spans, &parts),
+            phases,
             examples: series.examples.clone(),
             counters: last_counters(series),
             assay_version: info.assay_version.clone(),
@@ -83,19 +88,53 @@ impl Summary {
     }
 }
 
-fn phases(info: &RunInfo, spans: &[Option<tally::Span>], parts: &[Tally]) -> Vec<PhaseFigures> {
-    let together = info.phases.iter().zip(spans).zip(parts);
+fn phases(
+    info: &RunInfo,
+    doubts: &[Doubt],
+    spans: &[Option<tally::Span>],
+    parts: &[Tally],
+) -> Vec<PhaseFigures> {
+    let together = info.phases.iter().zip(spans).zip(parts).enumerate();
     together
-        .map(|((phase, span), tally)| PhaseFigures {
-            name: phase.name.clone(),
-            start_ms: span.map(|span| span.start_ms),
-            end_ms: span.map(|span| span.end_ms),
-            goal: phase.goal.clone(),
-            load: phase.load,
-            recurrence: phase.recurrence,
-            figures: figures(tally),
+        .map(|(index, ((phase, span), tally))| {
+            let named = |doubt: &Doubt| doubt.phases.iter().any(|named| usize::from(*named) == index);
+            let mut reasons: Vec<Reason> = doubts
+                .iter()
+                .filter(|doubt| doubt.phases.is_empty() || named(doubt))
+                .map(|doubt| doubt.reason)
+                .collect();
+            reasons.dedup();
+            PhaseFigures {
+                name: phase.name.clone(),
+                start_ms: span.map(|span| span.start_ms),
+                end_ms: span.map(|span| span.end_ms),
+                goal: phase.goal.clone(),
+                load: phase.load,
+                recurrence: phase.recurrence,
+                invalid: phase.invalid || doubts.iter().any(|doubt| doubt.invalidates && named(doubt)),
+                doubts: reasons,
+                figures: figures(tally),
+            }
         })
         .collect()
+}
+
+/// How much of the calibrated rate the busiest phase used.
+fn calibration(known: &Calibration, phases: &[PhaseFigures]) -> CalibrationUse {
+    let measured = phases.iter().filter_map(|phase| Some((phase.figures.rate.measured?, &phase.name)));
+    let busiest = measured.max_by(|a, b| a.0.total_cmp(&b.0));
+    let share = busiest.filter(|_| known.requests_per_s > 0.0).map(|(rate, _)| rate / known.requests_per_s);
+    CalibrationUse {
+        share: share.map(|share| round(share, 4)),
+        phase: busiest.map(|(_, name)| name.clone()),
+        rate: busiest.map(|(rate, _)| rate),
+        requests_per_s: known.requests_per_s,
+        body_bytes_per_s: known.body_bytes_per_s,
+        made_unix_ms: known.made_unix_ms,
+        assay_version: known.assay_version.clone(),
+        limit: known.limit.clone(),
+        limit_seen: known.limit_seen.clone(),
+    }
 }
 
 /// Loads this close to the highest count as the highest.
@@ -117,22 +156,36 @@ fn baseline<'a>(planned: &'a [PhaseInfo], ran: &[PhaseFigures]) -> Option<&'a st
     (planned.len() > 1).then_some(last.name.as_str())
 }
 
-/// Limits of Assay that a run ran into which was killed before it could judge itself.
-fn own_limits(total: &Tally) -> Vec<Doubt> {
+/// Limits of Assay that a run ran into which was killed before it could judge itself, from what each phase shows.
+fn own_limits(parts: &[Tally]) -> Vec<Doubt> {
+    type Count = fn(&Tally) -> u64;
+    let looked_for: [(Reason, Count, &str); 3] = [
+        (
+            Reason::Descriptors,
+            |part| errors_of(part, ErrorKind::DescriptorsExhausted),
+            "requests found no free file descriptor",
+        ),
+        (
+            Reason::Ports,
+            |part| errors_of(part, ErrorKind::PortsExhausted),
+            "requests found no free source port",
+        ),
+        (Reason::SamplesDropped, |part| part.robots.dropped_samples, "samples could not be kept"),
+    ];
     let mut doubts = Vec::new();
-    for (kind, reason, what) in [
-        (ErrorKind::DescriptorsExhausted, Reason::Descriptors, "file descriptor"),
-        (ErrorKind::PortsExhausted, Reason::Ports, "source port"),
-    ] {
-        if let Some(n) = total.robots.errors.get(&kind).filter(|n| **n > 0) {
-            doubts.push(Doubt::invalid(reason, format!("{n} requests found no free {what}")));
+    for (reason, count, what) in looked_for {
+        let found: u64 = parts.iter().map(count).sum();
+        if found > 0 {
+            let phases =
+                (0..).zip(parts).filter(|(_, part)| count(part) > 0).map(|(index, _)| index).collect();
+            doubts.push(Doubt { phases, ..Doubt::invalid(reason, format!("{found} {what}")) });
         }
     }
-    if total.robots.dropped_samples > 0 {
-        let seen = format!("{} samples could not be kept", total.robots.dropped_samples);
-        doubts.push(Doubt::invalid(Reason::SamplesDropped, seen));
-    }
     doubts
+}
+
+fn errors_of(part: &Tally, kind: ErrorKind) -> u64 {
+    part.robots.errors.get(&kind).copied().unwrap_or(0)
 }
 
 fn last_counters(series: &Series) -> BTreeMap<String, f64> {
@@ -166,6 +219,8 @@ mod tests {
                 goal: String::new(),
                 load: phase.load,
                 recurrence: (1.0, 1.0),
+                invalid: false,
+                doubts: Vec::new(),
                 figures: figures.clone(),
             };
             baseline(phases, &phases.iter().map(ran).collect::<Vec<_>>()).map(str::to_owned)

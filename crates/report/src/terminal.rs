@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use crate::document::{Figures, Mood, Percentiles, Summary, Topic};
+use crate::document::{Figures, Mood, Percentiles, PhaseFigures, Summary, Topic};
 use crate::format::{NOTHING, count, opt_number, percent};
+use crate::own;
+use crate::own::words::DoubtView;
 use crate::words;
 
 /// How to write.
@@ -56,19 +58,34 @@ impl Page {
         let title = self.paint(BOLD, &clean(&title));
         self.line(&title);
         if !summary.valid {
-            let text = self.paint(RED, "INVALID: Assay or the lab could have shaped these numbers.");
-            self.line(&text);
-            for doubt in summary.doubts.iter().filter(|doubt| doubt.invalidates) {
-                self.item("✗", RED, &format!("{}: {}", doubt.blame.name(), doubt.sentence()));
-            }
+            self.banner(RED, &format!("INVALID: {}", own::words::invalid(summary)));
+            own::words::doubts(summary, true).iter().for_each(|doubt| self.doubt("✗", RED, doubt));
         }
         if summary.partial {
-            for line in wrapped(&format!("PARTIAL: {}", words::partial(summary)), self.style.width) {
-                let line = self.paint(YELLOW, &line);
-                self.line(&line);
-            }
+            self.banner(YELLOW, &format!("PARTIAL: {}", words::partial(summary)));
         }
         self.line("");
+    }
+
+    fn banner(&mut self, code: &str, text: &str) {
+        for line in wrapped(&clean(text), self.style.width) {
+            let line = self.paint(code, &line);
+            self.line(&line);
+        }
+    }
+
+    /// What was seen, where, why it matters, what to do: a paragraph each.
+    fn doubt(&mut self, mark: &str, code: &str, doubt: &DoubtView) {
+        self.item(mark, code, &doubt.seen);
+        let parts = [
+            ("where", doubt.place.as_str()),
+            ("whose fault", &doubt.blame),
+            ("why it matters", &doubt.why),
+            ("what to do", &doubt.advice),
+        ];
+        for (name, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            self.labelled(&format!("  {name:<16}"), text);
+        }
     }
 
     fn verdict(&mut self, summary: &Summary) {
@@ -86,6 +103,12 @@ impl Page {
             self.item(mark, code, &finding.text);
         }
         self.line("");
+        let worth_knowing = own::words::doubts(summary, false);
+        if !worth_knowing.is_empty() {
+            self.heading("Worth knowing of Assay and this machine");
+            worth_knowing.iter().for_each(|doubt| self.doubt("!", YELLOW, doubt));
+            self.line("");
+        }
     }
 
     /// A marked paragraph with a hanging indent.
@@ -103,8 +126,12 @@ impl Page {
     }
 
     fn tables(&mut self, summary: &Summary) {
-        let mut names: Vec<String> = summary.phases.iter().map(|phase| clean(&phase.name)).collect();
-        names.push("total".to_owned());
+        let marked = |phase: &PhaseFigures| match phase.invalid {
+            true => format!("{} ✗", clean(&phase.name)),
+            false => clean(&phase.name),
+        };
+        let mut names: Vec<String> = summary.phases.iter().map(marked).collect();
+        names.push(if summary.valid { "total".to_owned() } else { "total ✗".to_owned() });
         let mut rows: Vec<&Figures> = summary.phases.iter().map(|phase| &phase.figures).collect();
         rows.push(&summary.total);
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
@@ -120,6 +147,10 @@ impl Page {
             block.push(group);
         }
         self.block(&names, name_width, &block);
+        if !summary.valid {
+            self.item("✗", RED, "Assay or the lab could have shaped these, as said above");
+            self.line("");
+        }
     }
 
     /// Groups of columns side by side, with the phases' names before them.
@@ -204,9 +235,15 @@ impl Page {
     }
 
     fn fact(&mut self, name: &str, text: &str) {
-        let head = self.paint(DIM, &format!("{name:<15}"));
-        for (index, line) in wrapped(&clean(text), self.style.width - 15).into_iter().enumerate() {
-            let head = if index == 0 { head.clone() } else { " ".repeat(15) };
+        self.labelled(&format!("{name:<15}"), text);
+    }
+
+    /// A paragraph beside its label.
+    fn labelled(&mut self, label: &str, text: &str) {
+        let room = label.chars().count();
+        let head = self.paint(DIM, label);
+        for (index, line) in wrapped(&clean(text), self.style.width - room).into_iter().enumerate() {
+            let head = if index == 0 { head.clone() } else { " ".repeat(room) };
             self.line(&format!("{head}{line}"));
         }
     }

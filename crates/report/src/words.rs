@@ -1,15 +1,13 @@
 //! The run in words: findings, warnings and notes, from the numbers.
 
-use assay_record::doubt::Doubt;
 use assay_record::run::RunInfo;
 
 use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
 use crate::format::{self, count, duration_s, percent, share, time_ms};
+use crate::own;
 
 /// Share of requests unsent up to which a target is said to have kept up: when a phase ends, a few always wait.
 const KEPT_UP_UNSENT: f64 = 0.01;
-/// Lateness from which the lab warns of it (99th percentile, in microseconds).
-const LATE_US: u64 = 1_000;
 /// Share of errors above which they are bad rather than doubtful.
 const BAD_ERRORS: f64 = 0.001;
 /// Distance from ideal, in hit ratio, that wants an explanation.
@@ -17,7 +15,7 @@ const IDEAL_GAP: f64 = 0.03;
 /// Requests below which a phase's shares and ratios say little.
 const ENOUGH: u64 = 2000;
 
-fn finding(about: Topic, mood: Mood, text: impl Into<String>) -> Finding {
+pub(crate) fn finding(about: Topic, mood: Mood, text: impl Into<String>) -> Finding {
     Finding { about, mood, text: text.into() }
 }
 
@@ -61,7 +59,7 @@ pub(crate) fn rehearsed(scale: Option<f64>) -> Option<String> {
 
 /// The verdict: a finding per topic, in the order of a reader's questions.
 pub(crate) fn verdict(summary: &Summary) -> Vec<Finding> {
-    vec![tested(summary), speed(summary), savings(summary), correctness(summary), trust(summary)]
+    vec![tested(summary), speed(summary), savings(summary), correctness(summary), own::words::trust(summary)]
 }
 
 fn tested(summary: &Summary) -> Finding {
@@ -256,29 +254,6 @@ fn correctness(summary: &Summary) -> Finding {
         named.join(", "),
     );
     finding(Topic::Correctness, mood, text)
-}
-
-fn trust(summary: &Summary) -> Finding {
-    if !summary.valid {
-        let why = summary.doubts.first().map_or_else(|| "no reason was recorded".to_owned(), Doubt::sentence);
-        return finding(
-            Topic::Trust,
-            Mood::Bad,
-            format!("The numbers cannot be trusted as the target's: {why}"),
-        );
-    }
-    let text = match summary.total.lateness_us.p99 {
-        Some(p99) if p99 > LATE_US => {
-            let text = "The numbers can be trusted, small times less so: the warnings say how late Assay itself was.";
-            return finding(Topic::Trust, Mood::Doubtful, text);
-        }
-        Some(p99) => format!(
-            "The numbers can be trusted: Assay itself sent 99 % of requests within {} of their time.",
-            time_ms(p99 as f64 / 1000.0)
-        ),
-        None => "The numbers can be trusted as far as there are any.".to_owned(),
-    };
-    finding(Topic::Trust, Mood::Good, text)
 }
 
 /// What is missing from a partial run.

@@ -2,6 +2,7 @@
 
 mod browser;
 mod formulas;
+mod own;
 mod page;
 mod summary;
 mod synthetic;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use assay_record::dir::RunDir;
-use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
@@ -11,6 +10,8 @@ use assay_record::run::{
     HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
 };
 use assay_record::series::SeriesWriter;
+
+use crate::own;
 
 /// What kind of run to make up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +26,10 @@ pub enum Story {
     Killed,
     /// Assay ran out of source ports.
     Invalid,
+    /// Robots were stopped for 300 ms in `top1`, and had to share their processor in `top2`.
+    Stalled,
+    /// The machine is known to offer about four times as much, and there is something worth knowing.
+    Calibrated,
     /// No proxy, one phase.
     Direct,
     /// Planned, and nothing happened.
@@ -34,12 +39,14 @@ pub enum Story {
 }
 
 impl Story {
-    pub const ALL: [Story; 8] = [
+    pub const ALL: [Story; 10] = [
         Story::Good,
         Story::Troubled,
         Story::Interrupted,
         Story::Killed,
         Story::Invalid,
+        Story::Stalled,
+        Story::Calibrated,
         Story::Direct,
         Story::Nothing,
         Story::Hostile,
@@ -71,10 +78,10 @@ const SCHEDULE: [(&str, u64, f64, f64); 9] = [
 const PEAK_RATE: f64 = 2400.0;
 
 /// A stream of numbers; whole arithmetic only, so that it is the same on every machine.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -83,12 +90,12 @@ impl Dice {
     }
 
     /// 0 to 1.
-    fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Times that lean to the left and have a tail, in microseconds.
-    fn times(&mut self, count: u64, typical_us: f64) -> SparseHistogram {
+    pub fn times(&mut self, count: u64, typical_us: f64) -> SparseHistogram {
         let mut histogram = Histogram::new();
         for _ in 0..count {
             let u = self.unit();
@@ -118,6 +125,9 @@ pub fn run(story: Story) -> Run {
                 break;
             }
         }
+    }
+    if story != Story::Nothing {
+        own::health(&mut writer, story, start_ms);
     }
     examples(&mut writer, story);
     if story == Story::Killed {
@@ -339,7 +349,7 @@ fn info(story: Story) -> RunInfo {
     let direct = story == Story::Direct;
     let words = "assay run image.pg --proxy varnish --rehearse 60s --seed 7";
     RunInfo {
-        calibration: None,
+        calibration: (story == Story::Calibrated).then(own::calibration),
         schema: RUN_SCHEMA.into(),
         assay_version: "0.1.0".into(),
         command: words.split(' ').map(&name).collect(),
@@ -416,7 +426,8 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
     let mut start = 0;
     schedule(story)
         .into_iter()
-        .map(|(name, seconds, begin, end)| {
+        .enumerate()
+        .map(|(index, (name, seconds, begin, end))| {
             let planned_start_ms = Some(start);
             start += seconds * 1000;
             PhaseInfo {
@@ -428,6 +439,9 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
                 recurrence: (1.0, 1.0),
                 log_stats: true,
                 primary: false,
+                invalid: own::doubts(story)
+                    .iter()
+                    .any(|d| d.invalidates && d.phases.contains(&(index as u16))),
                 ..PhaseInfo::default()
             }
         })
@@ -436,20 +450,11 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
 
 fn verdict(story: Story) -> Verdict {
     let warning = if story == Story::Hostile { HOSTILE } else { "robots and origins shared processor 0" };
+    let doubts = own::doubts(story);
     Verdict {
-        valid: story != Story::Invalid,
+        valid: !doubts.iter().any(|doubt| doubt.invalidates),
         partial: matches!(story, Story::Interrupted | Story::Nothing),
-        doubts: match story {
-            Story::Invalid => [
-                Doubt::invalid(Reason::Ports, "75 requests found no free source port"),
-                Doubt::invalid(
-                    Reason::Late,
-                    "1 % of requests were sent more than 21.3 ms later than they could be",
-                ),
-            ]
-            .into(),
-            _ => Vec::new(),
-        },
+        doubts,
         warnings: vec![warning.into()],
     }
 }

@@ -14,6 +14,8 @@ fn the_terminal_summary_stays_as_it_is() {
         (Story::Good, 200, "good-200.txt"),
         (Story::Troubled, 100, "troubled-100.txt"),
         (Story::Invalid, 80, "invalid-80.txt"),
+        (Story::Stalled, 80, "stalled-80.txt"),
+        (Story::Calibrated, 80, "calibrated-80.txt"),
         (Story::Interrupted, 80, "interrupted-80.txt"),
         (Story::Direct, 80, "direct-80.txt"),
         (Story::Nothing, 80, "nothing-80.txt"),
