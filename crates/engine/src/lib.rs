@@ -14,5 +14,6 @@ pub mod spec;
 pub mod stdio;
 pub mod tally;
 pub mod timer;
+pub mod watch;
 pub mod wire;
 pub mod worker;

@@ -1,14 +1,24 @@
-//! How is a role's thread started, pinned and joined?
+//! How is a role's thread started, pinned, given its priority, and joined?
 
 use std::future::Future;
 use std::io;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
+
+use crate::clock::SECOND_NS;
+
+/// Above everything that has no real-time priority, below most that has.
+const REALTIME_PRIORITY: libc::c_int = 10;
+/// Children have no real-time priority; `sched.h` has this, `libc` does not on every system.
+const SCHED_RESET_ON_FORK: libc::c_int = 0x4000_0000;
+/// After so long without sleep, the system ends a process that has real-time priority, in microseconds.
+const LONGEST_WITHOUT_SLEEP_US: u64 = 5_000_000;
 
 /// Why a worker could not do its work.
 #[derive(Debug, Error)]
@@ -20,6 +30,17 @@ pub enum WorkerError {
     Pin {
         /// The processors.
         cpus: Vec<u32>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system does not let it have real-time priority.
+    #[error(
+        "worker {name} cannot have real-time priority (--realtime): {source}; run as root, grant the program \
+         CAP_SYS_NICE, or allow it with `ulimit -r {REALTIME_PRIORITY}`"
+    )]
+    Realtime {
+        /// The worker.
+        name: String,
         /// What the system said.
         source: io::Error,
     },
@@ -67,6 +88,73 @@ pub fn cpu_of(cpus: &[u32], index: usize) -> Option<u32> {
     (!cpus.is_empty()).then(|| cpus[index % cpus.len()])
 }
 
+/// Gives the calling thread real-time priority: it goes before everything else that wants its processor. Threads that it
+/// starts do not inherit it.
+fn run_in_real_time() -> io::Result<()> {
+    // A bug must not take a processor away from everybody for good: the system ends a process whose real-time thread
+    // has not slept for so long. One that has too much to do sleeps before that, see `Breather`.
+    let limit = getrlimit(Resource::Rttime);
+    let most_us = limit.maximum.unwrap_or(u64::MAX).min(LONGEST_WITHOUT_SLEEP_US);
+    setrlimit(Resource::Rttime, Rlimit { current: Some(most_us), maximum: limit.maximum })?;
+    let parameters = libc::sched_param { sched_priority: REALTIME_PRIORITY };
+    // SAFETY: the parameters live as long as the call; thread 0 is the calling one.
+    match unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | SCHED_RESET_ON_FORK, &raw const parameters)
+    } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets others have a processor now and then that a real-time thread would keep for itself.
+#[derive(Debug)]
+pub struct Breather {
+    is_realtime: bool,
+    /// When it was asked last, and how often the thread had slept by the end of that.
+    last: Option<(u64, i64)>,
+}
+
+impl Breather {
+    /// For the calling thread.
+    pub fn new(is_realtime: bool) -> Self {
+        Self { is_realtime, last: None }
+    }
+
+    /// Call now and then: sleeps a little when the thread has real-time priority and has not slept at all since the
+    /// last call. That is a twentieth of the time, as much as the system would take from such a thread in one piece.
+    pub fn breathe(&mut self, now_ns: u64) {
+        if !self.is_realtime {
+            return;
+        }
+        if let Some((before_ns, slept_before)) = self.last
+            && times_slept() == slept_before
+        {
+            let passed_ns = now_ns.saturating_sub(before_ns).min(SECOND_NS);
+            std::thread::sleep(Duration::from_nanos(passed_ns / 20));
+        }
+        self.last = Some((now_ns, times_slept()));
+    }
+}
+
+/// How often the calling thread has given its processor up by itself.
+fn times_slept() -> i64 {
+    // SAFETY: `rusage` is plain numbers, for which zero is a value, and lives as long as the call.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        i64::from(usage.ru_nvcsw)
+    }
+}
+
+/// Where a worker runs, and how urgently.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seat {
+    /// The processor it is pinned to; none: it is not.
+    pub cpu: Option<u32>,
+    /// With real-time priority.
+    pub realtime: bool,
+}
+
 /// A thread with a runtime of its own.
 #[derive(Debug)]
 pub struct Worker<R> {
@@ -75,9 +163,9 @@ pub struct Worker<R> {
 }
 
 impl<R: Send + 'static> Worker<R> {
-    /// Starts a thread named `name`, pins it to `cpu`, and runs the future that `body` makes there on a
+    /// Starts a thread named `name`, gives it its seat, and runs the future that `body` makes there on a
     /// current-thread runtime, with local tasks (`spawn_local`) allowed.
-    pub fn start<B, F>(name: String, cpu: Option<u32>, body: B) -> Result<Self, WorkerError>
+    pub fn start<B, F>(name: String, seat: Seat, body: B) -> Result<Self, WorkerError>
     where
         B: FnOnce() -> F + Send + 'static,
         F: Future<Output = R>,
@@ -85,7 +173,7 @@ impl<R: Send + 'static> Worker<R> {
         let inner_name = name.clone();
         let thread = std::thread::Builder::new()
             .name(name.clone())
-            .spawn(move || run_here(inner_name, cpu, body))
+            .spawn(move || run_here(inner_name, seat, body))
             .map_err(|source| WorkerError::Start { name: name.clone(), source })?;
         Ok(Self { name, thread })
     }
@@ -101,12 +189,15 @@ impl<R: Send + 'static> Worker<R> {
     }
 }
 
-fn run_here<B, F, R>(name: String, cpu: Option<u32>, body: B) -> Result<R, WorkerError>
+fn run_here<B, F, R>(name: String, seat: Seat, body: B) -> Result<R, WorkerError>
 where
     B: FnOnce() -> F,
     F: Future<Output = R>,
 {
-    pin(cpu.as_slice())?;
+    pin(seat.cpu.as_slice())?;
+    if seat.realtime {
+        run_in_real_time().map_err(|source| WorkerError::Realtime { name: name.clone(), source })?;
+    }
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
@@ -120,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_worker_gives_back_what_its_future_gives() {
-        let worker = Worker::start("w".into(), None, || async {
+        let worker = Worker::start("w".into(), Seat::default(), || async {
             tokio::task::spawn_local(async { 7 }).await.expect("does not panic")
         });
         assert_eq!(worker.expect("starts").join().expect("ends"), 7);
@@ -129,7 +220,7 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_that_names_the_worker() {
         let worker: Worker<()> =
-            Worker::start("w3".into(), None, || async { panic!("on purpose") }).expect("starts");
+            Worker::start("w3".into(), Seat::default(), || async { panic!("on purpose") }).expect("starts");
         let error = worker.join().expect_err("panicked");
         assert!(error.to_string().contains("w3"), "{error}");
     }
@@ -137,10 +228,45 @@ mod tests {
     #[test]
     fn a_processor_that_does_not_exist_is_an_error() {
         for cpu in [1023, 1_000_000] {
-            let worker: Worker<()> = Worker::start("w".into(), Some(cpu), || async {}).expect("starts");
+            let seat = Seat { cpu: Some(cpu), realtime: false };
+            let worker: Worker<()> = Worker::start("w".into(), seat, || async {}).expect("starts");
             assert!(matches!(worker.join(), Err(WorkerError::Pin { .. })), "{cpu}");
         }
         assert!(pin(&[]).is_ok());
+    }
+
+    #[test]
+    fn real_time_priority_is_had_or_its_refusal_says_what_to_do() {
+        let seat = Seat { cpu: None, realtime: true };
+        let worker = Worker::start("w5".into(), seat, || async {
+            // SAFETY: it takes a thread, 0 for the calling one.
+            let inherited = std::thread::spawn(|| unsafe { libc::sched_getscheduler(0) });
+            // SAFETY: as above.
+            (unsafe { libc::sched_getscheduler(0) }, inherited.join().expect("ends"))
+        });
+        match worker.expect("starts").join() {
+            Ok((own, inherited)) => {
+                assert_eq!(own & !SCHED_RESET_ON_FORK, libc::SCHED_FIFO);
+                assert_eq!(inherited & !SCHED_RESET_ON_FORK, libc::SCHED_OTHER);
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains("w5") && text.contains("ulimit -r 10"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_real_time_thread_that_does_not_sleep_is_made_to() {
+        let mut breather = Breather::new(true);
+        for at_ms in 0..3 {
+            breather.breathe(at_ms * 2_000_000);
+            let (_, slept) = breather.last.expect("it was asked");
+            assert!(slept >= at_ms as i64, "every time but the first");
+        }
+        let mut other = Breather::new(false);
+        other.breathe(SECOND_NS);
+        assert_eq!(other.last, None, "it is asked for nothing");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What do the connections of one worker share?
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use super::reply::DateWriters;
 use super::site::World;
@@ -22,6 +23,8 @@ const OUTPUT_BYTES: usize = 16 * 1024;
 pub enum Due {
     /// The end of a second of the run.
     Cut,
+    /// The worker looks at itself.
+    Tick,
     /// The end of a think time.
     Think(Rc<Alarm>),
     /// A connection may have been idle for too long.
@@ -103,12 +106,12 @@ pub struct Local {
 
 impl Local {
     /// For one worker. Needs its runtime.
-    pub fn new(world: Arc<World>) -> io::Result<Self> {
+    pub fn new(world: Arc<World>, spin_ns: u64) -> io::Result<Self> {
         let phases = world.universe.workload().schedule.phases.len();
         Ok(Self {
             world,
             clock: Cell::new(RunClock::provisional()),
-            timer: Timer::new()?,
+            timer: Timer::new(spin_ns)?,
             tally: RefCell::new(Tally::new(phases)),
             input: RefCell::new(vec![0; INPUT_BYTES].into()),
             output: RefCell::new(Vec::with_capacity(OUTPUT_BYTES)),
@@ -117,6 +120,17 @@ impl Local {
             accepted: Cell::new(0),
             cut: Cell::new(0),
         })
+    }
+
+    /// Waits for an instant.
+    pub async fn sleep_until(&self, at_ns: u64) {
+        let alarm = Rc::new(Alarm::default());
+        self.timer.schedule(at_ns, Due::Think(Rc::clone(&alarm)));
+        poll_fn(|context| {
+            alarm.listen(context);
+            if alarm.take_think() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     /// The run starts: what came before does not count.

@@ -27,7 +27,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assay_record::doubt::Reason;
 use assay_record::role::{Command, Event};
 use assay_workload::model::{OriginIndex, Workload};
 use assay_workload::{Universe, UniverseError, UniverseOptions};
@@ -35,13 +34,14 @@ use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 pub use self::listen::ListenError;
-use self::server::{Duty, Order, Report, work};
+use self::server::{Duty, Order, Report, Reports, work};
 use self::site::{Sites, World};
 use self::tally::Merger;
-use crate::clock::RunClock;
-use crate::spec::{OriginsSpec, UniverseSpec};
+use crate::clock::{RunClock, monotonic_ns};
+use crate::spec::{OriginsSpec, Timing, UniverseSpec};
 use crate::stdio::{Commands, StdioError, emit};
-use crate::worker::{Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
+use crate::watch::{BASELINE_LEAD_NS, Identity};
+use crate::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
 
 /// Why the origins cannot start, or cannot go on.
 #[derive(Debug, Error)]
@@ -96,13 +96,14 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     raise_descriptor_limit();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
-    let mut origins = Origins::start(load(&spec.universe)?, spec.threads, &spec.cpus, &spec.listen)?;
+    let crew = (spec.threads, &spec.cpus[..], spec.timing);
+    let mut origins = Origins::start(load(&spec.universe)?, crew, &spec.listen)?;
     let ended = runtime.block_on(async {
         let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
         origins.obey(&mut commands, &mut |event| emit(event)).await
     });
-    let joined = origins.join();
-    ended.and(joined)
+    // What a worker died of says more than that it is dead.
+    origins.join().and(ended)
 }
 
 /// The workers of the origins, seen from the main thread.
@@ -115,11 +116,10 @@ struct Origins {
 }
 
 impl Origins {
-    /// Listens, and starts the workers.
+    /// Listens, and starts the workers: so many threads, on which processors, keeping time how closely.
     fn start(
         universe: Universe,
-        threads: u32,
-        cpus: &[u32],
+        (threads, cpus, timing): (u32, &[u32], Timing),
         addresses: &[SocketAddr],
     ) -> Result<Self, OriginError> {
         let origins = universe.workload().origins.len();
@@ -145,17 +145,22 @@ impl Origins {
         let world = Arc::new(World { universe, sites });
         let (reports_in, reports) = unbounded_channel();
         let (mut workers, mut orders) = (Vec::new(), Vec::new());
+        let baseline_ns = monotonic_ns() + BASELINE_LEAD_NS;
         for (index, listeners) in shares.into_iter().enumerate() {
             let (orders_in, orders_out) = unbounded_channel();
             orders.push(orders_in);
+            let cpu = cpu_of(cpus, index);
             let duty = Duty {
+                identity: Identity { role: "origins", thread: index as u32, cpu },
+                timing,
+                baseline_ns,
                 world: Arc::clone(&world),
                 listeners,
                 orders: orders_out,
-                reports: reports_in.clone(),
+                reports: Reports(reports_in.clone()),
             };
-            let name = format!("origins-{index}");
-            workers.push(Worker::start(name, cpu_of(cpus, index), move || work(duty))?);
+            let seat = Seat { cpu, realtime: timing.realtime };
+            workers.push(Worker::start(format!("origins-{index}"), seat, move || work(duty))?);
         }
         Ok(Self { listening, workers, orders, reports })
     }
@@ -188,7 +193,10 @@ impl Origins {
                     }
                 },
                 report = self.reports.recv() => match report {
-                    Some(Report::Ready) => {
+                    Some(Report::Ready(baseline)) => {
+                        if let Some(baseline) = baseline {
+                            out(&Event::Baseline(baseline))?;
+                        }
                         unready -= 1;
                         if unready == 0 {
                             out(&Event::Ready { listening: self.listening.clone() })?;
@@ -199,7 +207,9 @@ impl Origins {
                             out(&Event::Origins(Box::new(interval)))?;
                         }
                     }
-                    Some(Report::Fault(message)) => out(&Event::Fault { reason: Reason::RoleFailed, message })?,
+                    Some(Report::Thread(interval)) => out(&Event::Thread(interval))?,
+                    Some(Report::Stall(stall)) => out(&Event::Stall(stall))?,
+                    Some(Report::Fault(reason, message)) => out(&Event::Fault { reason, message })?,
                     // One that was told to stop has handed over before; then its farewell is no surprise.
                     Some(Report::Ended) if merger.has_ended() => {}
                     Some(Report::Ended) | None => return Err(OriginError::EndedEarly),

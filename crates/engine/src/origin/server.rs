@@ -5,8 +5,9 @@ use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
+use assay_record::doubt::Reason;
+use assay_record::health::{Baseline, Stall, ThreadInterval};
 use assay_workload::model::OriginIndex;
 use rustix::io::Errno;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -16,10 +17,13 @@ use super::connection::Connection;
 use super::local::{Due, Local};
 use super::site::World;
 use super::tally::Handover;
-use crate::clock::RunClock;
+use crate::clock::{RunClock, monotonic_ns};
+use crate::spec::Timing;
+use crate::watch::{self, Identity, Watch};
+use crate::worker::Breather;
 
 /// How long nothing is accepted after a connection could not be.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 
 /// To a worker.
 #[derive(Debug, Clone, Copy)]
@@ -33,12 +37,16 @@ pub enum Order {
 /// From a worker.
 #[derive(Debug)]
 pub enum Report {
-    /// It accepts connections.
-    Ready,
+    /// It accepts connections; how quiet its processor was, if that was to be measured.
+    Ready(Option<Box<Baseline>>),
     /// What was counted up to a cut.
     Handover(Handover),
     /// Assay is at a limit.
-    Fault(String),
+    Fault(Reason, String),
+    /// What it saw of itself.
+    Thread(Box<ThreadInterval>),
+    /// It stood still.
+    Stall(Stall),
     /// It will say nothing more; before its last handover: something is wrong.
     Ended,
 }
@@ -46,6 +54,12 @@ pub enum Report {
 /// What a worker is started with.
 #[derive(Debug)]
 pub struct Duty {
+    /// Which worker it is.
+    pub identity: Identity,
+    /// How closely it keeps time.
+    pub timing: Timing,
+    /// When all workers begin to measure how quiet it is.
+    pub baseline_ns: u64,
     /// The universe and the origins.
     pub world: Arc<World>,
     /// Where it accepts connections, for which origin.
@@ -53,60 +67,124 @@ pub struct Duty {
     /// What it is told.
     pub orders: UnboundedReceiver<Order>,
     /// Whom it tells.
-    pub reports: UnboundedSender<Report>,
+    pub reports: Reports,
 }
 
-/// Says that the worker has ended, however it ends.
-struct Farewell(UnboundedSender<Report>);
+/// The way to the main thread. Says that the worker has ended, however it ends.
+#[derive(Debug)]
+pub struct Reports(pub UnboundedSender<Report>);
 
-impl Drop for Farewell {
-    fn drop(&mut self) {
+impl Reports {
+    fn send(&self, report: Report) {
         // A parent that is gone needs no word.
-        let _ = self.0.send(Report::Ended);
+        let _ = self.0.send(report);
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        self.send(Report::Ended);
     }
 }
 
 /// Serves until it is told to stop, or nobody is there to tell it.
 pub async fn work(duty: Duty) -> io::Result<()> {
-    let Duty { world, listeners, mut orders, reports } = duty;
-    let _farewell = Farewell(reports.clone());
-    let local = Rc::new(Local::new(world)?);
-    let faults = Rc::new(Faults { reports: reports.clone(), told: Cell::new(false) });
+    let Duty { identity, timing, baseline_ns, world, listeners, orders, reports } = duty;
+    let baseline = match timing.baseline_ms {
+        0 => None,
+        ms => Some(Box::new(watch::measure(identity, baseline_ns, ms)?)),
+    };
+    let local = Rc::new(Local::new(world, timing.spin_us.saturating_mul(1_000))?);
+    let faults = Rc::new(Faults { reports: reports.0.clone(), told: Cell::new(false) });
+    let mut sockets = Vec::with_capacity(listeners.len());
     for (origin, listener) in listeners {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let listener = Rc::new(tokio::net::TcpListener::from_std(listener)?);
+        sockets.push(Rc::clone(&listener));
         spawn_local(accept(Rc::clone(&local), origin, listener, Rc::clone(&faults)));
     }
-    spawn_local(dispatch(Rc::clone(&local), reports.clone()));
-    if reports.send(Report::Ready).is_err() {
-        return Ok(());
+    reports.send(Report::Ready(baseline));
+    let worker = Worker { identity, timing, sockets, reports, local };
+    let self_care = SelfCare { watch: None, breather: Breather::new(timing.realtime) };
+    worker.serve(orders, self_care).await
+}
+
+/// A worker that is ready.
+struct Worker {
+    identity: Identity,
+    timing: Timing,
+    sockets: Vec<Rc<tokio::net::TcpListener>>,
+    reports: Reports,
+    local: Rc<Local>,
+}
+
+/// What a worker has to do with itself.
+struct SelfCare {
+    /// None: the run has not begun, or it is not to be watched.
+    watch: Option<Watch>,
+    breather: Breather,
+}
+
+impl Worker {
+    /// Obeys, and does what comes due. The dispatcher is asked first whenever the thread wakes up: what is due goes
+    /// before what has arrived.
+    async fn serve(self, mut orders: UnboundedReceiver<Order>, care: SelfCare) -> io::Result<()> {
+        let care = std::cell::RefCell::new(care);
+        let dispatch = self.local.timer.dispatch(|at_ns, due| self.ring(at_ns, due, &mut care.borrow_mut()));
+        let obey = async {
+            while let Some(order) = orders.recv().await {
+                match order {
+                    Order::Start(clock) => {
+                        self.local.start(clock);
+                        care.borrow_mut().watch = self.watch(clock);
+                    }
+                    Order::Stop => {
+                        self.hand_over(self.local.last_cut(), &mut care.borrow_mut());
+                        break;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = dispatch => ended,
+            () = obey => Ok(()),
+        }
     }
-    while let Some(order) = orders.recv().await {
-        match order {
-            Order::Start(clock) => local.start(clock),
-            Order::Stop => {
-                // Nobody left to tell is no error.
-                let _ = reports.send(Report::Handover(local.last_cut()));
-                break;
+
+    fn watch(&self, clock: RunClock) -> Option<Watch> {
+        self.local.timer.schedule(clock.start_ns, Due::Tick);
+        let mut account = self.local.timer.account();
+        (!self.timing.unwatched)
+            .then(|| Watch::begin(self.identity, clock, &mut account).listeners(self.sockets.clone()))
+    }
+
+    /// Does what was due at `at_ns`.
+    fn ring(&self, at_ns: u64, due: Due, care: &mut SelfCare) {
+        match due {
+            Due::Think(alarm) => alarm.ring_think(),
+            Due::Idle(alarm) => alarm.ring_idle(),
+            Due::Cut => self.hand_over(self.local.cut(), care),
+            Due::Tick => {
+                let now_ns = monotonic_ns();
+                self.local.timer.schedule(watch::next_tick_ns(at_ns, now_ns), Due::Tick);
+                care.breather.breathe(now_ns);
+                let Some(watch) = &mut care.watch else { return };
+                for stall in watch.tick(now_ns, &mut self.local.timer.account()) {
+                    self.reports.send(Report::Stall(stall));
+                }
             }
         }
     }
-    Ok(())
-}
 
-async fn dispatch(local: Rc<Local>, reports: UnboundedSender<Report>) {
-    let ended = local
-        .timer
-        .dispatch(|_, due| match due {
-            Due::Think(alarm) => alarm.ring_think(),
-            Due::Idle(alarm) => alarm.ring_idle(),
-            Due::Cut => {
-                let _ = reports.send(Report::Handover(local.cut()));
-            }
-        })
-        .await;
-    if let Err(error) = ended {
-        let _ = reports
-            .send(Report::Fault(format!("the origins' timer failed: {error}; think times cannot be kept")));
+    /// What it saw of itself goes first: with the last handover, everything has been said.
+    fn hand_over(&self, handover: Handover, care: &mut SelfCare) {
+        let account = &mut self.local.timer.account();
+        // Origins are matched to phases by time.
+        let interval = care.watch.as_mut().and_then(|watch| watch.cut(monotonic_ns(), 0, account));
+        if let Some(interval) = interval {
+            self.reports.send(Report::Thread(Box::new(interval)));
+        }
+        self.reports.send(Report::Handover(handover));
     }
 }
 
@@ -117,9 +195,9 @@ struct Faults {
 }
 
 impl Faults {
-    fn tell(&self, message: String) {
+    fn tell(&self, reason: Reason, message: String) {
         if !self.told.replace(true) {
-            let _ = self.reports.send(Report::Fault(message));
+            let _ = self.reports.send(Report::Fault(reason, message));
         }
     }
 }
@@ -127,7 +205,7 @@ impl Faults {
 async fn accept(
     local: Rc<Local>,
     origin: OriginIndex,
-    listener: tokio::net::TcpListener,
+    listener: Rc<tokio::net::TcpListener>,
     faults: Rc<Faults>,
 ) {
     loop {
@@ -135,20 +213,21 @@ async fn accept(
             Ok((stream, _)) => {
                 spawn_local(Connection::new(Rc::clone(&local), stream, origin).serve());
             }
-            Err(error) if is_own_limit(&error) => {
-                faults.tell(format!(
-                    "an origin could not accept a connection: {error}; raise the limit on open files (ulimit -n)"
-                ));
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+            Err(error) => {
+                // Otherwise the client was gone before it was accepted.
+                let Some(reason) = own_limit(&error) else { continue };
+                faults.tell(reason, format!("an origin could not accept a connection ({error})"));
+                local.sleep_until(monotonic_ns() + ACCEPT_PAUSE_NS).await;
             }
-            // The client was gone before it was accepted.
-            Err(_) => {}
         }
     }
 }
 
-fn is_own_limit(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM]
-        .iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+/// Which limit of ours an error speaks of.
+fn own_limit(error: &io::Error) -> Option<Reason> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE | Errno::NFILE => Some(Reason::Descriptors),
+        Errno::NOBUFS | Errno::NOMEM => Some(Reason::SocketMemory),
+        _ => None,
+    }
 }

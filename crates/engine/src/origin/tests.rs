@@ -30,7 +30,8 @@ fn start(workload: Workload, threads: u32) -> Running {
     let world = world_of(workload.clone());
     let universe = Universe::new(Arc::new(workload), 42, 7, UniverseOptions::default()).expect("can be run");
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut origins = Origins::start(universe, threads, &[], &[free, free]).expect("free ports");
+    let mut origins =
+        Origins::start(universe, (threads, &[], Timing::default()), &[free, free]).expect("free ports");
     let at = origins.listening.clone();
     let (read, mut commands) = std::io::pipe().expect("a pipe");
     let thread = std::thread::spawn(move || {

@@ -1,10 +1,12 @@
 //! Who starts the workers, ends the phases and tells the parent? The main thread of the robots.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use assay_record::doubt::Reason;
 use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::health::Baseline;
 use assay_record::interval::RobotInterval;
 use assay_record::role::{Command, Event};
 use assay_workload::{Freeze, Slice, Stream};
@@ -16,15 +18,17 @@ use super::RobotsError;
 use super::control::{Control, LEAD_NS};
 use super::crew::{Crew, EXAMPLES, Report};
 use super::goal;
+use super::health::Health;
 use super::log::{LogQueue, LogWriter};
 use super::setup::Setup;
 use crate::clock::{RunClock, SECOND_NS, monotonic_ns};
-use crate::spec::RobotsSpec;
+use crate::spec::{RobotsSpec, Timing};
 use crate::stdio::{Commands, StdioError};
 use crate::tally::ideal::IdealFeed;
 use crate::tally::merge::{Complete, Merger};
 use crate::timer::Timer;
-use crate::worker::{Worker, cpu_of};
+use crate::watch::{self, Identity, Watch};
+use crate::worker::{Breather, Seat, Worker, cpu_of};
 
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(10);
@@ -41,6 +45,7 @@ pub struct Ensemble {
     reports: UnboundedReceiver<Report>,
     log: Option<LogWriter>,
     ideal: IdealFeed,
+    baselines: Vec<Baseline>,
 }
 
 /// A run, from its start on.
@@ -75,9 +80,14 @@ impl Ensemble {
         let (report, reports) = unbounded_channel();
         let (ready, mut all_ready) = unbounded_channel();
         let (mut workers, mut starts) = (Vec::new(), Vec::new());
+        let baseline_ns = monotonic_ns() + watch::BASELINE_LEAD_NS;
         for index in 0..count {
             let (start, started) = oneshot::channel();
+            let cpu = cpu_of(&spec.cpus, index as usize);
             let duty = Duty {
+                identity: Identity { role: "robots", thread: index, cpu },
+                timing: spec.timing,
+                baseline_ns,
                 setup: setup.clone(),
                 slice: Slice { index, count },
                 log: queues.pop(),
@@ -85,24 +95,28 @@ impl Ensemble {
                 started,
                 reports: report.clone(),
             };
-            let cpu = cpu_of(&spec.cpus, index as usize);
-            workers.push(Worker::start(format!("robots-{index}"), cpu, move || duty.perform())?);
+            let seat = Seat { cpu, realtime: spec.timing.realtime };
+            workers.push(Worker::start(format!("robots-{index}"), seat, move || duty.perform())?);
             starts.push(start);
         }
         drop(ready);
         let ideal = IdealFeed::new(spec.behaviour);
-        let ensemble = Self { setup, workers, starts, reports, log, ideal };
+        let mut ensemble = Self { setup, workers, starts, reports, log, ideal, baselines: Vec::new() };
         for _ in 0..count {
-            if all_ready.recv().await.is_none() {
+            let Some(baseline) = all_ready.recv().await else {
                 ensemble.join()?;
                 return Err(RobotsError::EndedEarly);
-            }
+            };
+            ensemble.baselines.extend(baseline);
         }
         Ok(ensemble)
     }
 
     /// Obeys until the schedule is over, a stop was obeyed, or the parent is gone.
     pub async fn play(mut self, commands: &mut Commands, emit: Emit<'_>) -> Result<(), RobotsError> {
+        for baseline in self.baselines.drain(..) {
+            emit(&Event::Baseline(Box::new(baseline)))?;
+        }
         emit(&Event::Ready { listening: Vec::new() })?;
         let clock = match commands.next().await? {
             None => return Ok(()),
@@ -185,6 +199,8 @@ impl Performance {
     fn take(&mut self, report: Report, emit: Emit<'_>) -> Result<(), RobotsError> {
         match report {
             Report::Example(example) => self.show(example, emit)?,
+            Report::Thread(interval) => emit(&Event::Thread(interval))?,
+            Report::Stall(stall) => emit(&Event::Stall(stall))?,
             Report::Handover(handover) => {
                 for complete in self.merger.take(*handover) {
                     self.publish(complete, emit)?;
@@ -199,14 +215,6 @@ impl Performance {
         *seen = seen.saturating_add(1);
         if *seen > EXAMPLES {
             return Ok(());
-        }
-        if *seen == 1 && example.kind.is_own() {
-            let message = format!("{} (first seen at xact {})", example.detail, example.xact);
-            let reason = match example.kind {
-                ErrorKind::PortsExhausted => Reason::Ports,
-                _ => Reason::Descriptors,
-            };
-            emit(&Event::Fault { reason, message })?;
         }
         emit(&Event::Example(example))
     }
@@ -303,10 +311,14 @@ impl Performance {
 
 /// What a worker needs.
 struct Duty {
+    identity: Identity,
+    timing: Timing,
+    /// When all workers begin to measure how quiet it is.
+    baseline_ns: u64,
     setup: Arc<Setup>,
     slice: Slice,
     log: Option<LogQueue>,
-    ready: UnboundedSender<()>,
+    ready: UnboundedSender<Option<Baseline>>,
     started: oneshot::Receiver<Arc<Control>>,
     reports: UnboundedSender<Report>,
 }
@@ -314,19 +326,30 @@ struct Duty {
 impl Duty {
     /// A worker from its beginning to its end.
     async fn perform(self) -> Result<(), RobotsError> {
-        let timer = std::rc::Rc::new(Timer::new().map_err(RobotsError::Runtime)?);
-        let mut stream =
-            Stream::new(self.setup.universe.clone(), self.setup.timeline.clone(), self.slice).peekable();
+        let Self { identity, timing, setup, slice, .. } = self;
+        let baseline = match timing.baseline_ms {
+            0 => None,
+            ms => Some(watch::measure(identity, self.baseline_ns, ms).map_err(RobotsError::Runtime)?),
+        };
+        let timer = Rc::new(Timer::new(timing.spin_us.saturating_mul(1_000)).map_err(RobotsError::Runtime)?);
+        let mut stream = Stream::new(setup.universe.clone(), setup.timeline.clone(), slice).peekable();
         // The first launch costs more than the others: have it done before the start.
         stream.peek();
-        let _ = self.ready.send(());
+        let _ = self.ready.send(baseline);
+        // Once all have sent theirs or ended, nobody waits for more.
+        drop(self.ready);
         let Ok(control) = self.started.await else { return Ok(()) };
+        let watch = (!timing.unwatched).then(|| Watch::begin(identity, control.clock, &mut timer.account()));
+        let health = Health { watch, breather: Breather::new(timing.realtime) };
         let crew =
-            Crew::new(self.setup, control, (self.slice, stream), self.log, self.reports, timer.clone());
+            Crew::new(setup, control, (slice, stream), self.log, self.reports, (timer.clone(), health));
         let (done, finished) = oneshot::channel();
         crew.borrow_mut().wind_up(done);
         tokio::select! {
-            result = timer.dispatch(|_, alarm| crew.borrow_mut().ring(alarm)) => result.map_err(RobotsError::Runtime),
+            biased;
+            result = timer.dispatch(|at_ns, alarm| crew.borrow_mut().ring(at_ns, alarm)) => {
+                result.map_err(RobotsError::Runtime)
+            }
             _ = finished => Ok(()),
         }
     }

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use assay_http::date::DateCache;
 use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::health::{Stall, ThreadInterval};
 use assay_record::interval::RobotLevels;
 use assay_workload::model::{HttpVersion, RobotIndex};
 use assay_workload::{Child, ClosedRobot, Launch, Slice, Stream};
@@ -20,6 +21,7 @@ use tokio::sync::oneshot;
 
 use super::connection::Connection;
 use super::control::Control;
+use super::health::Health;
 use super::log::LogQueue;
 use super::pool::List;
 use super::setup::Setup;
@@ -29,9 +31,8 @@ use crate::tally::Recorder;
 use crate::tally::ideal::IdealNote;
 use crate::tally::merge::{Cut, Handover};
 use crate::timer::{Ticket, Timer};
+use crate::watch::{self, TICK_NS};
 
-/// How often a worker looks at the shared numbers and for what has timed out.
-const TICK_NS: u64 = 20_000_000;
 /// Every so many ticks, connections are looked through for time-outs.
 const TICKS_PER_SCAN: u32 = 5;
 /// Launches handled in a row before connections get their turn.
@@ -54,6 +55,10 @@ pub enum Report {
     Handover(Box<Handover>),
     /// One of the first errors of its kind.
     Example(ErrorExample),
+    /// What it saw of itself.
+    Thread(Box<ThreadInterval>),
+    /// It stood still.
+    Stall(Stall),
 }
 
 /// What the timer wakes a worker for.
@@ -167,6 +172,8 @@ pub struct Crew {
     pub examples: [u8; ErrorKind::ALL.len()],
     /// The timer of this worker.
     pub timer: Rc<Timer<Alarm>>,
+    /// What it knows of itself.
+    pub health: Health,
     stream: Peekable<Stream>,
     reports: UnboundedSender<Report>,
     done: Option<oneshot::Sender<()>>,
@@ -180,7 +187,7 @@ impl Crew {
         (slice, stream): (Slice, Peekable<Stream>),
         log: Option<LogQueue>,
         reports: UnboundedSender<Report>,
-        timer: Rc<Timer<Alarm>>,
+        (timer, health): (Rc<Timer<Alarm>>, Health),
     ) -> Rc<RefCell<Self>> {
         let robots = make_robots(&setup, slice);
         let phases = setup.timeline.phases().len();
@@ -215,6 +222,7 @@ impl Crew {
                 log,
                 examples: [0; ErrorKind::ALL.len()],
                 timer,
+                health,
                 reports,
                 done: None,
                 setup,
@@ -256,11 +264,11 @@ impl Crew {
         self.timer.schedule(self.control.clock.start_ns, Alarm::Tick);
     }
 
-    /// Does what an alarm is for.
-    pub fn ring(&mut self, alarm: Alarm) {
+    /// Does what an alarm that was due at `at_ns` is for.
+    pub fn ring(&mut self, at_ns: u64, alarm: Alarm) {
         match alarm {
             Alarm::Next => self.catch_up(),
-            Alarm::Tick => self.tick(),
+            Alarm::Tick => self.tick(at_ns),
             Alarm::Robot(place) => self.launch_closed(place),
         }
     }
@@ -375,16 +383,19 @@ impl Crew {
         };
         self.clockwork.cut_number += 1;
         self.clockwork.last_cut_ns = at_ns;
+        // First: with the last handover, everything has been said.
+        self.hand_over_health(monotonic_ns());
         self.report(Report::Handover(Box::new(handover)));
     }
 
-    /// Looks at the shared numbers, and now and then for what has timed out.
-    fn tick(&mut self) {
+    /// Looks at itself, at the shared numbers, and now and then for what has timed out.
+    fn tick(&mut self, at_ns: u64) {
         if self.clockwork.finished {
             return;
         }
         let now_ns = monotonic_ns();
-        self.timer.schedule(now_ns + TICK_NS, Alarm::Tick);
+        self.look_at_itself(now_ns);
+        self.timer.schedule(watch::next_tick_ns(at_ns, now_ns), Alarm::Tick);
         // The end of a phase may have become known since the alarm for the next cut was set.
         let next_ns = self.next_cut_ns();
         if next_ns <= now_ns + 2 * TICK_NS {

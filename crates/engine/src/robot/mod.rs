@@ -4,7 +4,7 @@
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
 //! stream ([`launching`]), each goes to a connection of its robot or waits for one ([`connection`], [`pool`],
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`]), and however it ends it is counted
-//! ([`ending`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
+//! ([`ending`]). Meanwhile it watches itself ([`health`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
 //! requests that never got a connection (a full queue, no descriptor, no port), and sent = completed + errors of
@@ -18,6 +18,7 @@ mod crew;
 mod ending;
 mod exchange;
 mod goal;
+mod health;
 mod launching;
 mod log;
 mod pipeline;

@@ -76,6 +76,7 @@ pub fn simple() -> Workload {
         connection_use_limit: None,
         idle_timeout: None,
         http_versions: Weighted::one(HttpVersion::Http11),
+        ..Kind::default()
     };
     let robots = RobotGroup {
         kind: "R".to_owned(),

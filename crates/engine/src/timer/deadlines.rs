@@ -1,22 +1,7 @@
-//! When is something due, to within microseconds?
-//!
-//! Tokio's own timers tick once a millisecond, which is more than most answers take. Here a heap of absolute deadlines
-//! ([`Deadlines`]) is driven by one `timerfd` per worker ([`Timer`]); the dispatcher is handed each due token at once
-//! and can act on it directly.
+//! Which of many deadlines is the earliest? A heap of them, each with a token, from which tokens can be taken back.
 
-use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
-use std::os::fd::OwnedFd;
-
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-
-use crate::clock::{SECOND_NS, monotonic_ns};
 
 /// Below this many deadlines, cancelled ones are left where they are until they come due.
 const SMALL_HEAP: usize = 1024;
@@ -131,108 +116,9 @@ fn is_live<T>(slots: &[Slot<T>], entry: &Entry) -> bool {
     slots[entry.slot as usize].generation == entry.generation
 }
 
-/// Deadlines on `CLOCK_MONOTONIC`, kept by one `timerfd`. Lives in one thread; share it with `Rc`.
-#[derive(Debug)]
-pub struct Timer<T> {
-    deadlines: RefCell<Deadlines<T>>,
-    descriptor: AsyncFd<OwnedFd>,
-    /// The deadline that the descriptor is set to.
-    armed_ns: Cell<Option<u64>>,
-    /// While tokens are handed out, scheduling leaves the descriptor alone: it is set once at the end.
-    dispatching: Cell<bool>,
-}
-
-impl<T> Timer<T> {
-    /// Needs a tokio runtime with I/O.
-    pub fn new() -> io::Result<Self> {
-        let descriptor =
-            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        // SAFETY: an `OwnedFd` that is moved in keeps naming the same open file until it is dropped with the `AsyncFd`.
-        let descriptor = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
-        Ok(Self {
-            deadlines: RefCell::default(),
-            descriptor,
-            armed_ns: Cell::new(None),
-            dispatching: Cell::new(false),
-        })
-    }
-
-    /// Hands `token` to the dispatcher at `at_ns`, or at once when that has passed.
-    pub fn schedule(&self, at_ns: u64, token: T) -> Ticket {
-        let ticket = self.deadlines.borrow_mut().schedule(at_ns, token);
-        if !self.dispatching.get() && self.armed_ns.get().is_none_or(|armed| at_ns < armed) {
-            self.arm(at_ns);
-        }
-        ticket
-    }
-
-    /// Takes a token back; none when it has been handed out already.
-    pub fn cancel(&self, ticket: Ticket) -> Option<T> {
-        self.deadlines.borrow_mut().cancel(ticket)
-    }
-
-    /// Number of tokens that are waiting.
-    pub fn len(&self) -> usize {
-        self.deadlines.borrow().len()
-    }
-
-    /// True when nothing is waiting.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Hands out due tokens, each with its deadline, until it is dropped; `due` may schedule and cancel. One
-    /// dispatcher per timer.
-    pub async fn dispatch(&self, mut due: impl FnMut(u64, T)) -> io::Result<()> {
-        loop {
-            // What comes due meanwhile waits for the next round, so that a flood of deadlines does not keep the
-            // worker from its sockets.
-            let now_ns = monotonic_ns();
-            self.dispatching.set(true);
-            loop {
-                // One at a time: the callback may change what is due next.
-                let next = self.deadlines.borrow_mut().pop_due(now_ns);
-                let Some((at_ns, token)) = next else { break };
-                due(at_ns, token);
-            }
-            self.dispatching.set(false);
-            self.armed_ns.set(None);
-            let next_ns = self.deadlines.borrow_mut().next_ns();
-            match next_ns {
-                Some(at_ns) if at_ns <= monotonic_ns() => tokio::task::yield_now().await,
-                Some(at_ns) => self.wait(at_ns).await?,
-                None => self.fired().await?,
-            }
-        }
-    }
-
-    async fn wait(&self, at_ns: u64) -> io::Result<()> {
-        self.arm(at_ns);
-        self.fired().await
-    }
-
-    /// Nothing is read from the descriptor: each expiry is an event of its own, and setting it anew forgets earlier ones.
-    async fn fired(&self) -> io::Result<()> {
-        self.descriptor.readable().await?.clear_ready();
-        Ok(())
-    }
-
-    fn arm(&self, at_ns: u64) {
-        self.armed_ns.set(Some(at_ns));
-        // An instant of zero would switch the timer off.
-        let at_ns = at_ns.max(1);
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let value = Timespec { tv_sec: (at_ns / SECOND_NS) as i64, tv_nsec: (at_ns % SECOND_NS) as _ };
-        let setting = Itimerspec { it_interval: zero, it_value: value };
-        timerfd_settime(self.descriptor.get_ref(), TimerfdTimerFlags::ABSTIME, &setting)
-            .expect("the descriptor is a timer and the instant is valid");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::rc::Rc;
 
     use proptest::prelude::*;
 
@@ -300,35 +186,5 @@ mod tests {
                 prop_assert_eq!(deadlines.next_ns(), model.keys().next().map(|key| key.0));
             }
         }
-    }
-
-    #[test]
-    fn the_dispatcher_hands_out_what_is_due_and_what_is_scheduled_meanwhile() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("starts");
-        let order = runtime.block_on(async {
-            let timer = Rc::new(Timer::new().expect("a timer"));
-            let (order, now) = (RefCell::new(Vec::new()), monotonic_ns());
-            timer.schedule(now + 2_000_000, 3);
-            timer.schedule(now + 1_000_000, 2);
-            timer.schedule(now.saturating_sub(1), 1);
-            let cancelled = timer.schedule(now + 1_500_000, 9);
-            assert_eq!(timer.cancel(cancelled), Some(9));
-            let done = tokio::sync::Notify::new();
-            let dispatch = timer.dispatch(|at_ns, token| {
-                assert!(at_ns <= monotonic_ns(), "never early");
-                order.borrow_mut().push(token);
-                match token {
-                    3 => drop(timer.schedule(at_ns + 500_000, 4)),
-                    4 => done.notify_one(),
-                    _ => {}
-                }
-            });
-            tokio::select! {
-                ended = dispatch => panic!("{ended:?}"),
-                () = done.notified() => {}
-            }
-            order.into_inner()
-        });
-        assert_eq!(order, [1, 2, 3, 4]);
     }
 }

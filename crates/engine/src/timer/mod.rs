@@ -1,0 +1,226 @@
+//! When is something due, to within microseconds?
+//!
+//! Tokio's own timers tick once a millisecond, which is more than most answers take. Here a heap of absolute deadlines
+//! ([`Deadlines`]) is driven by one `timerfd` per worker ([`Timer`]); the dispatcher is handed each due token at once
+//! and can act on it directly. It counts how late it was itself ([`lag`]), and may poll before a deadline ([`spin`]).
+
+mod deadlines;
+pub mod lag;
+pub mod spin;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+pub use self::deadlines::{Deadlines, Ticket};
+use self::lag::Account;
+use self::spin::{Spin, Wait};
+use crate::clock::{SECOND_NS, monotonic_ns};
+
+/// Deadlines on `CLOCK_MONOTONIC`, kept by one `timerfd`. Lives in one thread; share it with `Rc`.
+#[derive(Debug)]
+pub struct Timer<T> {
+    deadlines: RefCell<Deadlines<T>>,
+    descriptor: AsyncFd<OwnedFd>,
+    /// The instant that the descriptor is set to.
+    armed_ns: Cell<Option<u64>>,
+    /// While tokens are handed out, scheduling leaves the descriptor alone: it is set once at the end.
+    dispatching: Cell<bool>,
+    spin: Cell<Spin>,
+    account: RefCell<Account>,
+}
+
+impl<T> Timer<T> {
+    /// Polls for `spin_ns` before a deadline, sleeps otherwise. Needs a tokio runtime with I/O.
+    pub fn new(spin_ns: u64) -> io::Result<Self> {
+        let descriptor = create(TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        // SAFETY: an `OwnedFd` that is moved in keeps naming the same open file until it is dropped with the `AsyncFd`.
+        let descriptor = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?;
+        Ok(Self {
+            deadlines: RefCell::default(),
+            descriptor,
+            armed_ns: Cell::new(None),
+            dispatching: Cell::new(false),
+            spin: Cell::new(Spin::new(spin_ns)),
+            account: RefCell::default(),
+        })
+    }
+
+    /// Hands `token` to the dispatcher at `at_ns`, or at once when that has passed.
+    pub fn schedule(&self, at_ns: u64, token: T) -> Ticket {
+        let ticket = self.deadlines.borrow_mut().schedule(at_ns, token);
+        if !self.dispatching.get() {
+            let wake_ns = self.spin.get().wake_ns(at_ns);
+            if self.armed_ns.get().is_none_or(|armed| wake_ns < armed) {
+                self.arm(wake_ns);
+            }
+        }
+        ticket
+    }
+
+    /// Takes a token back; none when it has been handed out already.
+    pub fn cancel(&self, ticket: Ticket) -> Option<T> {
+        self.deadlines.borrow_mut().cancel(ticket)
+    }
+
+    /// Number of tokens that are waiting.
+    pub fn len(&self) -> usize {
+        self.deadlines.borrow().len()
+    }
+
+    /// True when nothing is waiting.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How late the dispatcher was.
+    pub fn account(&self) -> std::cell::RefMut<'_, Account> {
+        self.account.borrow_mut()
+    }
+
+    /// Hands out due tokens, each with its deadline, until it is dropped; `due` may schedule and cancel. One
+    /// dispatcher per timer.
+    pub async fn dispatch(&self, mut due: impl FnMut(u64, T)) -> io::Result<()> {
+        self.account().open(monotonic_ns());
+        loop {
+            self.hand_out(monotonic_ns(), &mut due);
+            let Some(at_ns) = self.deadlines.borrow_mut().next_ns() else {
+                self.fired().await?;
+                continue;
+            };
+            let mut spin = self.spin.get();
+            let wait = spin.wait(at_ns, monotonic_ns());
+            self.spin.set(spin);
+            match wait {
+                // Sockets have their turn first: tokio looks at them before a task that has yielded goes on.
+                Wait::Over | Wait::Poll => tokio::task::yield_now().await,
+                Wait::Sleep(until_ns) => {
+                    self.arm(until_ns);
+                    self.fired().await?;
+                }
+            }
+        }
+    }
+
+    /// Hands out all that is due at `now_ns`. What comes due meanwhile waits for the next round, so that a flood of
+    /// deadlines does not keep the worker from its sockets.
+    fn hand_out(&self, now_ns: u64, due: &mut impl FnMut(u64, T)) {
+        self.dispatching.set(true);
+        let mut is_first = true;
+        loop {
+            // One at a time: the callback may change what is due next.
+            let next = self.deadlines.borrow_mut().pop_due(now_ns);
+            let Some((at_ns, token)) = next else { break };
+            if std::mem::take(&mut is_first) {
+                self.account().serve(at_ns, now_ns);
+            }
+            due(at_ns, token);
+        }
+        self.dispatching.set(false);
+        self.armed_ns.set(None);
+    }
+
+    /// Nothing is read from the descriptor: each expiry is an event of its own, and setting it anew forgets earlier ones.
+    async fn fired(&self) -> io::Result<()> {
+        self.descriptor.readable().await?.clear_ready();
+        Ok(())
+    }
+
+    fn arm(&self, at_ns: u64) {
+        self.armed_ns.set(Some(at_ns));
+        arm(self.descriptor.get_ref(), at_ns).expect("the descriptor is a timer and the instant is valid");
+    }
+}
+
+/// A timer on `CLOCK_MONOTONIC` that is not set.
+pub(crate) fn create(flags: TimerfdFlags) -> io::Result<OwnedFd> {
+    Ok(timerfd_create(TimerfdClockId::Monotonic, flags)?)
+}
+
+/// Sets a timer to fire once at an instant.
+pub(crate) fn arm(descriptor: &OwnedFd, at_ns: u64) -> io::Result<()> {
+    // An instant of zero would switch the timer off.
+    let at_ns = at_ns.max(1);
+    let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let value = Timespec { tv_sec: (at_ns / SECOND_NS) as i64, tv_nsec: (at_ns % SECOND_NS) as _ };
+    let setting = Itimerspec { it_interval: zero, it_value: value };
+    timerfd_settime(descriptor, TimerfdTimerFlags::ABSTIME, &setting)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// Order in which a timer hands out five tokens, one of which is taken back.
+    fn hand_out(spin_ns: u64) -> Vec<u32> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("starts");
+        runtime.block_on(async {
+            let timer = Rc::new(Timer::new(spin_ns).expect("a timer"));
+            let (order, now) = (RefCell::new(Vec::new()), monotonic_ns());
+            timer.schedule(now + 2_000_000, 3);
+            timer.schedule(now + 1_000_000, 2);
+            timer.schedule(now.saturating_sub(1), 1);
+            let cancelled = timer.schedule(now + 1_500_000, 9);
+            assert_eq!(timer.cancel(cancelled), Some(9));
+            let done = tokio::sync::Notify::new();
+            let dispatch = timer.dispatch(|at_ns, token| {
+                assert!(at_ns <= monotonic_ns(), "never early");
+                order.borrow_mut().push(token);
+                match token {
+                    3 => drop(timer.schedule(at_ns + 500_000, 4)),
+                    4 => done.notify_one(),
+                    _ => {}
+                }
+            });
+            tokio::select! {
+                ended = dispatch => panic!("{ended:?}"),
+                () = done.notified() => {}
+            }
+            order.into_inner()
+        })
+    }
+
+    #[test]
+    fn the_dispatcher_hands_out_what_is_due_and_what_is_scheduled_meanwhile() {
+        assert_eq!(hand_out(0), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_dispatcher_that_polls_is_not_early_either() {
+        assert_eq!(hand_out(300_000), [1, 2, 3, 4]);
+        assert_eq!(hand_out(u64::MAX), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_dispatcher_that_was_kept_from_its_work_knows_how_long() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("starts");
+        runtime.block_on(async {
+            let timer = Timer::new(0).expect("a timer");
+            let now = monotonic_ns();
+            timer.account().begin(now);
+            timer.schedule(now + 1_000_000, ());
+            let done = tokio::sync::Notify::new();
+            let keep = async {
+                while monotonic_ns() < now + 21_000_000 {}
+                done.notified().await;
+            };
+            tokio::select! {
+                biased;
+                ended = timer.dispatch(|_, ()| done.notify_one()) => panic!("{ended:?}"),
+                () = keep => {}
+            }
+            let stalls = timer.account().take_stalls();
+            assert_eq!((stalls.len(), stalls[0].from_ns), (1, now + 1_000_000));
+            assert!(stalls[0].length_ns() >= 20_000_000);
+        });
+    }
+}
