@@ -33,6 +33,50 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+/// Reads `50us`, `0.5ms`: how long to poll before a deadline.
+pub fn spin(text: &str) -> Result<Duration, String> {
+    let most = assay_lab::MOST_SPIN;
+    let examples = format!("write it like 50us or 0.2ms; {most:?} is the most");
+    let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
+    let factor_s = match unit {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "" => return Err(format!("`{text}` has no unit; write {text}us for microseconds")),
+        other => return Err(format!("`{other}` is too long a unit, or none; {examples}")),
+    };
+    match Duration::try_from_secs_f64(number * factor_s) {
+        Ok(spin) if spin <= most => Ok(spin),
+        _ => Err(format!("`{text}` would leave a processor no rest; {examples}")),
+    }
+}
+
+/// Processors, as `0,2-3` names them: in order, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cpus(pub Vec<u32>);
+
+/// Reads `0,2-3`.
+pub fn cpus(text: &str) -> Result<Cpus, String> {
+    /// No machine has more.
+    const MOST: u32 = 65_536;
+    let examples = "write processors like 0,2-3";
+    let number = |text: &str| match text.trim().parse::<u32>() {
+        Ok(number) if number < MOST => Ok(number),
+        _ => Err(format!("`{text}` is no processor; {examples}")),
+    };
+    let mut found = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("`{part}` goes backwards; {examples}"));
+        }
+        found.extend(first..=last);
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(Cpus(found))
+}
+
 /// Reads `64KB`, `1.5GB`: powers of 1024, in bytes. Nothing at all may be said with a unit or without one.
 pub fn size(text: &str) -> Result<u64, String> {
     let examples = "write it like 64MB or 1GB (1 KB is 1024 bytes)";
@@ -113,6 +157,26 @@ mod tests {
         }
         for text in ["", "MB", "-5MB", "0.1B", "1Mb", "99999999999999999999999TB", "1PB"] {
             assert!(size(text).is_err(), "{text} was read as a size");
+        }
+    }
+
+    #[test]
+    fn a_time_to_spin_is_short_and_has_a_unit() {
+        assert_eq!(spin("50us"), Ok(Duration::from_micros(50)));
+        assert_eq!(spin("0.2ms"), Ok(Duration::from_micros(200)));
+        assert_eq!((spin("0us"), spin("1ms")), (Ok(Duration::ZERO), Ok(Duration::from_millis(1))));
+        assert!(spin("50").unwrap_err().contains("50us"));
+        for text in ["1.1ms", "1s", "-5us", "", "9e9us", "us"] {
+            assert!(spin(text).is_err(), "{text} was read as a time to spin");
+        }
+    }
+
+    #[test]
+    fn processors_are_read_one_by_one_and_in_ranges() {
+        assert_eq!(cpus("0"), Ok(Cpus(vec![0])));
+        assert_eq!(cpus("3,0,2-4"), Ok(Cpus(vec![0, 2, 3, 4])));
+        for text in ["", ",", "1-", "-1", "3-2", "a", "0,,1", "0-99999999999", "0-4000000000"] {
+            assert!(cpus(text).is_err(), "{text} was read as processors");
         }
     }
 

@@ -9,6 +9,7 @@
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
 mod address;
+mod arithmetic;
 mod checks;
 mod counters;
 pub mod description;
@@ -22,6 +23,7 @@ mod prepare;
 mod probe;
 pub mod process;
 pub mod real;
+mod realtime;
 mod roles;
 mod run;
 mod start;
@@ -30,8 +32,10 @@ mod testing;
 mod verdict;
 mod work;
 
+pub use arithmetic::{arithmetic, warnings};
+pub use checks::{Need, Resource};
 pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;
 pub use event::{LabEvent, Stage};
-pub use plan::{Mode, RunOutcome, RunPlan, TargetChoice};
+pub use plan::{MOST_SPIN, Mode, RunOutcome, RunPlan, TargetChoice};
 pub use run::run;

@@ -1,4 +1,4 @@
-//! Who runs on which processor.
+//! Who runs on which processor: as the user says, else so that nobody is in another's way.
 
 /// Processors of each role; empty: any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,17 +11,88 @@ pub struct Placement {
     pub origins: Vec<u32>,
 }
 
-/// With two processors or more, the proxy gets one of its own (the last: interrupts tend to be on the first),
-/// and robots and origins share the rest.
-pub fn place(available: &[u32], lab_starts_proxy: bool, pin: bool) -> Placement {
+/// What is put between robots and origins, as far as processors go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Between {
+    /// Nothing.
+    Nothing,
+    /// A proxy that the lab starts, and places.
+    Started,
+    /// A proxy that already runs, wherever it likes.
+    Elsewhere,
+}
+
+/// Processors that the user names; empty: chosen.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Named<'a> {
+    /// `--robot-cpus`.
+    pub robots: &'a [u32],
+    /// `--origin-cpus`.
+    pub origins: &'a [u32],
+    /// `--proxy-cpus`.
+    pub proxy: &'a [u32],
+}
+
+/// From how many processors on robots and origins are kept apart beside a proxy.
+const ENOUGH_TO_KEEP_APART: usize = 4;
+
+/// Places everybody: processors that were named are taken as they are (and left to their role), the rest is chosen.
+/// Says what is wrong with a name.
+pub fn place(available: &[u32], between: Between, pin: bool, named: Named<'_>) -> Result<Placement, String> {
+    for (flag, cpus) in
+        [("--robot-cpus", named.robots), ("--origin-cpus", named.origins), ("--proxy-cpus", named.proxy)]
+    {
+        if let Some(cpu) = cpus.iter().find(|cpu| !available.contains(cpu)) {
+            return Err(format!(
+                "{flag} names processor {cpu}, and Assay may use {}; name one of those, or start Assay where it may \
+                 use more (taskset, cpuset)",
+                show(available)
+            ));
+        }
+    }
+    if !named.proxy.is_empty() && between != Between::Started {
+        return Err(
+            "--proxy-cpus places a proxy that Assay starts, and this run has none; leave it out".into()
+        );
+    }
     if !pin || available.len() < 2 {
-        return Placement::default();
+        return Ok(Placement {
+            proxy: named.proxy.to_vec(),
+            robots: named.robots.to_vec(),
+            origins: named.origins.to_vec(),
+        });
     }
-    if !lab_starts_proxy {
-        return Placement { proxy: Vec::new(), robots: available.to_vec(), origins: available.to_vec() };
+    let is_named =
+        |cpu: &u32| [named.robots, named.origins, named.proxy].iter().any(|cpus| cpus.contains(cpu));
+    let free: Vec<u32> = available.iter().copied().filter(|cpu| !is_named(cpu)).collect();
+    // Whoever is left without a processor shares with everybody.
+    let free = if free.is_empty() { available.to_vec() } else { free };
+    let chosen = choose(&free, available.len(), between, named);
+    let or = |named: &[u32], chosen: Vec<u32>| if named.is_empty() { chosen } else { named.to_vec() };
+    Ok(Placement {
+        proxy: or(named.proxy, chosen.proxy),
+        robots: or(named.robots, chosen.robots),
+        origins: or(named.origins, chosen.origins),
+    })
+}
+
+/// Divides free processors among those who have none of their own. The proxy gets the last (interrupts tend to be on
+/// the first); robots and origins get halves of the rest where there are enough, and share it where there are not.
+fn choose(free: &[u32], all: usize, between: Between, named: Named<'_>) -> Placement {
+    let wants_proxy = between == Between::Started && named.proxy.is_empty();
+    let (rest, proxy) = match free.split_last() {
+        Some((last, rest)) if wants_proxy && !rest.is_empty() => (rest, vec![*last]),
+        _ if wants_proxy => (free, free.to_vec()),
+        _ => (free, Vec::new()),
+    };
+    let both = named.robots.is_empty() && named.origins.is_empty();
+    let apart = between == Between::Nothing || all >= ENOUGH_TO_KEEP_APART;
+    if !both || !apart || rest.len() < 2 {
+        return Placement { proxy, robots: rest.to_vec(), origins: rest.to_vec() };
     }
-    let (rest, last) = available.split_at(available.len() - 1);
-    Placement { proxy: last.to_vec(), robots: rest.to_vec(), origins: rest.to_vec() }
+    // Robots check every byte: an odd one is theirs.
+    let (robots, origins) = rest.split_at(rest.len().div_ceil(2));
+    Placement { proxy, robots: robots.to_vec(), origins: origins.to_vec() }
 }
 
 /// Worker threads for a role: what was asked for, or one for each processor it may use.
@@ -40,28 +111,93 @@ pub fn available() -> Vec<u32> {
     cpus.filter(|cpu| set.is_set(*cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
+/// Processors as they are typed: `0,2-3`.
+pub fn show(cpus: &[u32]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for cpu in sorted {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let range = |(first, last): &(u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_proxy_has_a_processor_of_its_own_where_there_are_two() {
-        let placed = place(&[0, 1], true, true);
-        assert_eq!((placed.proxy, placed.robots, placed.origins), (vec![1], vec![0], vec![0]));
-        let placed = place(&[2, 3, 5, 7], true, true);
-        assert_eq!((placed.proxy, placed.robots, placed.origins), (vec![7], vec![2, 3, 5], vec![2, 3, 5]));
+    const FOUR: [u32; 4] = [2, 3, 5, 7];
+
+    fn chosen(available: &[u32], between: Between) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+        let placed = place(available, between, true, Named::default()).unwrap();
+        (placed.proxy, placed.robots, placed.origins)
     }
 
     #[test]
-    fn without_a_proxy_robots_and_origins_share_all() {
-        let placed = place(&[0, 1], false, true);
-        assert_eq!((placed.proxy, placed.robots, placed.origins), (vec![], vec![0, 1], vec![0, 1]));
+    fn the_proxy_has_a_processor_of_its_own_where_there_are_two() {
+        assert_eq!(chosen(&[0, 1], Between::Started), (vec![1], vec![0], vec![0]));
+        assert_eq!(chosen(&[0, 1, 2], Between::Started), (vec![2], vec![0, 1], vec![0, 1]));
+    }
+
+    #[test]
+    fn robots_and_origins_are_kept_apart_where_there_are_enough() {
+        assert_eq!(chosen(&FOUR, Between::Started), (vec![7], vec![2, 3], vec![5]));
+        assert_eq!(chosen(&FOUR, Between::Elsewhere), (vec![], vec![2, 3], vec![5, 7]));
+        assert_eq!(chosen(&[0, 1], Between::Elsewhere), (vec![], vec![0, 1], vec![0, 1]));
+    }
+
+    #[test]
+    fn without_a_proxy_robots_get_one_half_and_origins_the_other() {
+        assert_eq!(chosen(&[0, 1], Between::Nothing), (vec![], vec![0], vec![1]));
+        assert_eq!(chosen(&[0, 1, 2], Between::Nothing), (vec![], vec![0, 1], vec![2]));
     }
 
     #[test]
     fn one_processor_or_no_pinning_pins_nobody() {
-        assert_eq!(place(&[0], true, true), Placement::default());
-        assert_eq!(place(&[0, 1], true, false), Placement::default());
+        assert_eq!(place(&[0], Between::Started, true, Named::default()), Ok(Placement::default()));
+        assert_eq!(place(&[0, 1], Between::Started, false, Named::default()), Ok(Placement::default()));
+    }
+
+    #[test]
+    fn named_processors_are_taken_and_left_to_their_role() {
+        let named = Named { robots: &[3], ..Named::default() };
+        let placed = place(&FOUR, Between::Started, true, named).unwrap();
+        assert_eq!((placed.robots, placed.origins, placed.proxy), (vec![3], vec![2, 5], vec![7]));
+        let named = Named { proxy: &[2, 3], ..Named::default() };
+        let placed = place(&FOUR, Between::Started, true, named).unwrap();
+        assert_eq!((placed.robots, placed.origins, placed.proxy), (vec![5], vec![7], vec![2, 3]));
+    }
+
+    #[test]
+    fn who_is_left_without_a_processor_shares() {
+        let named = Named { robots: &[0], origins: &[1], proxy: &[] };
+        let placed = place(&[0, 1], Between::Started, true, named).unwrap();
+        assert_eq!((placed.robots, placed.origins, placed.proxy), (vec![0], vec![1], vec![1]));
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_refused_with_those_that_are() {
+        let named = Named { origins: &[0, 9], ..Named::default() };
+        let message = place(&FOUR, Between::Started, true, named).unwrap_err();
+        assert!(
+            message.contains("--origin-cpus names processor 0") && message.contains("2-3,5,7"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_proxy_that_the_lab_does_not_start_cannot_be_placed() {
+        let named = Named { proxy: &[2], ..Named::default() };
+        for between in [Between::Nothing, Between::Elsewhere] {
+            assert!(place(&FOUR, between, true, named).unwrap_err().contains("--proxy-cpus"));
+        }
     }
 
     #[test]
@@ -73,7 +209,39 @@ mod tests {
     }
 
     #[test]
+    fn processors_are_shown_as_they_are_typed() {
+        assert_eq!(show(&[3, 0, 2, 3, 9]), "0,2-3,9");
+        assert_eq!(show(&[]), "");
+    }
+
+    #[test]
     fn this_process_may_use_some_processor() {
         assert!(!available().is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn everybody_gets_processors_that_there_are(
+            mut available in proptest::collection::btree_set(0_u32..64, 2..20),
+            robots in proptest::collection::vec(0_usize..20, 0..4),
+            proxy in 0_usize..2,
+            origins in proptest::collection::vec(0_usize..20, 0..4),
+        ) {
+            available.insert(64);
+            let available: Vec<u32> = available.into_iter().collect();
+            let pick = |indices: &[usize]| -> Vec<u32> {
+                indices.iter().map(|index| available[index % available.len()]).collect()
+            };
+            let (robots, origins) = (pick(&robots), pick(&origins));
+            let named = Named { robots: &robots, origins: &origins, proxy: &available[..proxy] };
+            let placed = place(&available, Between::Started, true, named).unwrap();
+            for (got, named) in
+                [(&placed.robots, named.robots), (&placed.origins, named.origins), (&placed.proxy, named.proxy)]
+            {
+                proptest::prop_assert!(!got.is_empty());
+                proptest::prop_assert!(got.iter().all(|cpu| available.contains(cpu)));
+                proptest::prop_assert!(named.is_empty() || got == named);
+            }
+        }
     }
 }

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
 
+/// The longest that threads may poll before a deadline.
+pub const MOST_SPIN: Duration = Duration::from_millis(1);
+
 /// How robots speak to a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,23 +1,22 @@
 //! Everything that is decided and checked before anything is started.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_engine::spec::CacheBehaviour;
 use assay_record::dir::RunDir;
 use assay_workload::timeline::Timeline;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::address::{self, LoopbackNet};
-use crate::checks::{self, Demand, Supply};
-use crate::description::{Description, Store, check_capacity};
+use crate::arithmetic;
+use crate::checks;
+use crate::description::{Description, check_capacity};
 use crate::error::LabError;
-use crate::host;
-use crate::placement::{self, Placement};
-use crate::plan::{Mode, RunPlan, TargetChoice};
+use crate::placement::{self, Between, Named, Placement};
+use crate::plan::{MOST_SPIN, Mode, RunPlan, TargetChoice};
 use crate::process::find_program;
 use crate::real;
+use crate::realtime;
 use crate::work;
 
 /// How long a running proxy may take to accept a connection.
@@ -54,7 +53,10 @@ pub struct Prepared {
 pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let timeline = Timeline::new(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
     check_target(plan)?;
-    let descriptors = raise_descriptor_limit();
+    let cpus = placement::available();
+    let placement = place(plan, &cpus)?;
+    check_timing(plan)?;
+    let descriptors = arithmetic::raise_descriptor_limit();
     let net = LoopbackNet::claim()?;
     let origin_listen = origin_addresses(plan, &net)?;
     let target = match &plan.target {
@@ -63,11 +65,9 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         TargetChoice::Running { address, .. } => Some(*address),
     };
     let sources = source_addresses(plan, &net)?;
-    let demand = demand(plan, &timeline, &sources);
-    checks::check(&demand, &supply(plan, descriptors)).map_err(LabError::plan)?;
-    let cpus = placement::available();
-    let starts_proxy = matches!(plan.target, TargetChoice::Builtin(_) | TargetChoice::Described(..));
-    let placement = placement::place(&cpus, starts_proxy, plan.pin);
+    if let Some(why) = checks::refusal(&arithmetic::needs(plan, &timeline, &placement, &cpus)) {
+        return Err(LabError::plan(why));
+    }
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
     Ok(Prepared {
         timeline,
@@ -80,8 +80,32 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         placement,
         cpus,
         descriptors,
-        connections: demand.connections,
+        connections: checks::demand::connections(&plan.workload, plan.timeout).0,
     })
+}
+
+/// Processors of each role, as the plan has them.
+pub(crate) fn place(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError> {
+    let between = match plan.target {
+        TargetChoice::Direct => Between::Nothing,
+        TargetChoice::Builtin(_) | TargetChoice::Described(..) => Between::Started,
+        TargetChoice::Running { .. } => Between::Elsewhere,
+    };
+    let named = Named { robots: &plan.robot_cpus, origins: &plan.origin_cpus, proxy: &plan.proxy_cpus };
+    placement::place(cpus, between, plan.pin, named).map_err(LabError::plan)
+}
+
+fn check_timing(plan: &RunPlan) -> Result<(), LabError> {
+    if plan.spin > MOST_SPIN {
+        return Err(LabError::plan(format!(
+            "--spin {:?} would leave a processor no rest; {MOST_SPIN:?} is the most, and 50us is usually enough",
+            plan.spin
+        )));
+    }
+    match plan.realtime.then(realtime::refused).flatten() {
+        Some(why) => Err(LabError::plan(why)),
+        None => Ok(()),
+    }
 }
 
 fn behaviour(target: &TargetChoice) -> CacheBehaviour {
@@ -222,84 +246,20 @@ fn source_addresses(plan: &RunPlan, net: &LoopbackNet) -> Result<Vec<IpAddr>, La
         }
         return Ok(plan.robot_sources.iter().copied().cycle().take(wanted).collect());
     }
-    let elsewhere =
-        matches!(plan.target, TargetChoice::Running { address, .. } if !address.ip().is_loopback());
-    let direct_elsewhere = matches!(plan.target, TargetChoice::Direct)
-        && plan.origin_listen.iter().flatten().any(|origin| !reachable(*origin).ip().is_loopback());
-    let v6 = matches!(plan.target, TargetChoice::Running { address, .. } if address.is_ipv6());
-    Ok(if elsewhere || direct_elsewhere || v6 { Vec::new() } else { net.robots(wanted) })
+    Ok(if system_chooses_sources(plan) { Vec::new() } else { net.robots(wanted) })
 }
 
-fn demand(plan: &RunPlan, timeline: &Timeline, sources: &[IpAddr]) -> Demand {
-    let (connections, busiest) = checks::connections(&plan.workload, plan.timeout);
-    let expected = timeline.phases().iter().filter_map(|phase| phase.expected);
-    let (mut requests, mut new_connections) = (0.0, 0.0_f64);
-    for phase in expected {
-        requests += phase.requests;
-        new_connections = new_connections.max(phase.peak_new_connections);
-    }
-    let distinct: std::collections::HashSet<&IpAddr> = sources.iter().collect();
-    let one_for_all = plan.robot_sources.len() == 1 || sources.is_empty();
-    let (memory, disk) = match &plan.target {
-        TargetChoice::Builtin(_) => (plan.memory_bytes, 0),
-        TargetChoice::Described(description, _) => {
-            let has = |store| description.capacity.stores.contains(&store);
-            (
-                if has(Store::Memory) { plan.memory_bytes } else { 0 },
-                if has(Store::Disk) { plan.disk_bytes } else { 0 },
-            )
+/// True where what robots ask is not on an IPv4 loopback address, and they were given no source addresses.
+pub(crate) fn system_chooses_sources(plan: &RunPlan) -> bool {
+    let elsewhere = |ip: IpAddr| !ip.is_loopback() || ip.is_ipv6();
+    plan.robot_sources.is_empty()
+        && match &plan.target {
+            TargetChoice::Running { address, .. } => elsewhere(address.ip()),
+            TargetChoice::Direct => {
+                plan.origin_listen.iter().flatten().any(|origin| !reachable(*origin).ip().is_loopback())
+            }
+            TargetChoice::Builtin(_) | TargetChoice::Described(..) => false,
         }
-        TargetChoice::Direct | TargetChoice::Running { .. } => (0, 0),
-    };
-    Demand {
-        connections,
-        connections_per_source: if one_for_all { connections } else { busiest },
-        new_connections_per_s: new_connections,
-        sources: (distinct.len() as u64).max(1),
-        cache_memory_bytes: memory,
-        cache_disk_bytes: disk,
-        length: timeline.total(),
-        recorded_requests: if plan.xact_log { requests } else { 0.0 },
-    }
-}
-
-fn supply(plan: &RunPlan, descriptors: u64) -> Supply {
-    let work_dir = plan.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let range = host::read_line(host::PORT_RANGE).and_then(|line| parse_ports(&line));
-    Supply {
-        descriptors,
-        ports: range.unwrap_or((32_768, 60_999)),
-        reuses_ports: host::read_line(host::TW_REUSE).is_some_and(|reuse| reuse != "0"),
-        memory_bytes: host::memory("MemAvailable").unwrap_or(u64::MAX),
-        run_dir_free_bytes: free_bytes(&plan.run_dir),
-        work_dir_free_bytes: free_bytes(&work_dir),
-        work_dir: work_dir.display().to_string(),
-    }
-}
-
-fn parse_ports(line: &str) -> Option<(u16, u16)> {
-    let (first, last) = line.split_once(' ')?;
-    Some((first.parse().ok()?, last.trim().parse().ok()?))
-}
-
-/// Free space where a path is or will be; unknown counts as plenty (the writing itself will tell).
-fn free_bytes(path: &Path) -> u64 {
-    let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from("/"));
-    let there = path.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
-    match rustix::fs::statvfs(there) {
-        // A file system of the kernel's own has no blocks at all.
-        Ok(stat) if stat.f_blocks > 0 => stat.f_bavail.saturating_mul(stat.f_frsize),
-        _ => u64::MAX,
-    }
-}
-
-/// Raises the limit on descriptors as far as it goes, and says how far that is.
-fn raise_descriptor_limit() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // A refusal leaves the lower limit, which is what the plan is then checked against.
-    let _ = setrlimit(Resource::Nofile, raised);
-    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -399,8 +359,10 @@ mod tests {
     }
 
     #[test]
-    fn port_ranges_are_read() {
-        assert_eq!(parse_ports("32768 60999"), Some((32_768, 60_999)));
-        assert_eq!(parse_ports("x"), None);
+    fn processors_that_are_not_there_and_endless_spinning_are_refused() {
+        let nowhere = RunPlan { robot_cpus: vec![4095], ..testing::plan() };
+        assert!(refused(&nowhere).contains("--robot-cpus names processor 4095"));
+        let endless = RunPlan { spin: Duration::from_millis(2), ..testing::plan() };
+        assert!(refused(&endless).contains("--spin 2ms"));
     }
 }

@@ -1,7 +1,7 @@
 //! `assay run`: put a proxy under a workload, watch it, and report.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_lab::{LabError, RunOutcome, RunPlan, TargetChoice};
@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::live::{self, Header, Style};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::{output, run_name, target};
+use crate::{output, run_name, target, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -148,15 +148,20 @@ fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunP
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
         pin: !args.no_pin,
-        robot_cpus: Vec::new(),
-        origin_cpus: Vec::new(),
-        proxy_cpus: Vec::new(),
-        spin: Duration::ZERO,
-        realtime: false,
+        robot_cpus: cpus(&args.robot_cpus),
+        origin_cpus: cpus(&args.origin_cpus),
+        proxy_cpus: cpus(&args.proxy_cpus),
+        spin: args.spin.unwrap_or_default(),
+        realtime: args.realtime,
         calibration: None,
         temp_dir: None,
         warnings: prepared.warnings,
     })
+}
+
+/// Processors that were named; none: empty.
+fn cpus(named: &Option<units::Cpus>) -> Vec<u32> {
+    named.as_ref().map(|cpus| cpus.0.clone()).unwrap_or_default()
 }
 
 /// A capacity of a rehearsal: in whole megabytes, as some proxies take it in steps.

@@ -101,6 +101,21 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDR:PORT", help_heading = MACHINE)]
     pub origin_listen: Vec<SocketAddr>,
     /// Leave the placement on processors to the system
-    #[arg(long, help_heading = MACHINE)]
+    #[arg(long, conflicts_with_all = ["robot_cpus", "origin_cpus", "proxy_cpus"], help_heading = MACHINE)]
     pub no_pin: bool,
+    /// Processors of robots, like 0,2-3 [default: chosen; `run.json` says which]
+    #[arg(long, value_name = "LIST", value_parser = units::cpus, help_heading = MACHINE)]
+    pub robot_cpus: Option<units::Cpus>,
+    /// Processors of origins
+    #[arg(long, value_name = "LIST", value_parser = units::cpus, help_heading = MACHINE)]
+    pub origin_cpus: Option<units::Cpus>,
+    /// Processors of a proxy that Assay starts
+    #[arg(long, value_name = "LIST", value_parser = units::cpus, help_heading = MACHINE)]
+    pub proxy_cpus: Option<units::Cpus>,
+    /// Robots and origins poll for DUR before a request is due, like 50us: closer to time, for more processor time
+    #[arg(long, value_name = "DUR", value_parser = units::spin, help_heading = MACHINE)]
+    pub spin: Option<Duration>,
+    /// Robots and origins go before all other work (SCHED_FIFO)
+    #[arg(long, help_heading = MACHINE)]
+    pub realtime: bool,
 }
