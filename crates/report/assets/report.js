@@ -35,7 +35,26 @@
   const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
   const phaseAt = (time) => data.phases.find((phase) => time >= phase.start && time < phase.end);
 
-  // A band for every other phase, and the names above, in two rows where one would be too narrow.
+  // Slanting lines, for what must not be trusted.
+  const hatching = (ctx, line, ground) => {
+    const size = 7 * (devicePixelRatio || 1);
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = size;
+    const brush = tile.getContext("2d");
+    brush.fillStyle = ground;
+    brush.fillRect(0, 0, size, size);
+    brush.strokeStyle = line;
+    brush.lineWidth = size / 7;
+    for (const shift of [-size, 0, size]) {
+      brush.moveTo(shift, size);
+      brush.lineTo(shift + size, 0);
+    }
+    brush.stroke();
+    return ctx.createPattern(tile, "repeat");
+  };
+
+  // A band for every other phase, hatched where it is invalid, and the names above, in two rows where one would be
+  // too narrow.
   const phaseBands = (names) => (u) => {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio || 1;
@@ -48,8 +67,8 @@
       const left = Math.max(u.valToPos(phase.start, "x", true), bbox.left);
       const right = Math.min(u.valToPos(phase.end, "x", true), bbox.left + bbox.width);
       if (right <= left) return;
-      if (index % 2 === 0) {
-        ctx.fillStyle = names.band;
+      if (phase.invalid || index % 2 === 0) {
+        ctx.fillStyle = phase.invalid ? hatching(ctx, css("--hatch"), css("--hatched")) : names.band;
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
       }
       ctx.fillStyle = names.line;
@@ -61,7 +80,7 @@
       const row = rowEnds.findIndex((end) => middle - half > end);
       if (row < 0) return;
       rowEnds[row] = middle + half + 5 * ratio;
-      ctx.fillStyle = names.text;
+      ctx.fillStyle = phase.invalid ? css("--bad") : names.text;
       ctx.fillText(short, middle, bbox.top - (10 + 13 * row) * ratio);
     });
     ctx.restore();
@@ -120,7 +139,10 @@
           width: line.dashed ? 1.5 : 1.75,
           dash: line.dashed ? [5, 4] : undefined,
           spanGaps: false,
-          points: { show: few && line.values.filter((value) => value !== null).length < 4 },
+          paths: line.points ? () => null : undefined,
+          points: line.points
+            ? { show: true, size: 9, width: 0, fill: colour(line.role) }
+            : { show: few && line.values.filter((value) => value !== null).length < 4 },
           value: shown,
         })),
       ],
@@ -130,7 +152,7 @@
       },
     };
   };
-  const phaseName = (time) => { const phase = phaseAt(time); return phase ? `, ${phase.name}` : ""; };
+  const phaseName = (time) => { const phase = phaseAt(time); return phase ? `, ${phase.name}${phase.invalid ? " (invalid)" : ""}` : ""; };
 
   const drawTime = (chart, place, width) => {
     const log = chart.log && chart.lines.some((line) => positive(line.values));

@@ -7,11 +7,11 @@ use assay_record::series::Series;
 use serde::Serialize;
 
 use crate::document::Summary;
+use crate::own;
+use crate::own::steps::own_steps;
 use crate::steps::{Merged, Step, steps};
 use crate::words;
 
-/// Heading of what Assay itself added.
-const TRUST: &str = "Can the numbers be trusted?";
 /// Heading of the response times.
 const RESPONSE: &str = "Response time";
 /// Steps that a chart shows at most.
@@ -35,6 +35,8 @@ pub(crate) struct Band {
     pub name: String,
     pub start: f64,
     pub end: f64,
+    /// Assay or the lab could have shaped it.
+    pub invalid: bool,
 }
 
 /// One chart.
@@ -74,6 +76,9 @@ pub(crate) struct Line {
     /// What colour it has, by meaning.
     pub role: &'static str,
     pub dashed: bool,
+    /// Single events: points without a line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub points: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x: Option<Vec<Option<f64>>>,
     pub values: Vec<Option<f64>>,
@@ -84,7 +89,7 @@ fn ratio_percent(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Five significant digits are more than a pixel shows and keep the page small.
-fn short(value: f64) -> f64 {
+pub(crate) fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
@@ -119,6 +124,7 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
                 name: phase.name.clone(),
                 start: seconds(phase.start_ms?),
                 end: seconds(phase.end_ms?),
+                invalid: phase.invalid,
             })
         })
         .collect();
@@ -126,17 +132,18 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
     // After the response times over time.
     let place = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
     charts.insert(place, distribution(series));
+    charts.extend(own::charts::charts(&steps, &own_steps(series, step_ms, steps.len()), series));
     Charts { phases, step_s: step_ms as f64 / 1000.0, time, charts }
 }
 
-fn line(
+pub(crate) fn line(
     name: impl Into<String>,
     role: &'static str,
     steps: &[Step<'_>],
     value: impl Fn(&Step<'_>) -> Option<f64>,
 ) -> Line {
     let values = steps.iter().map(|step| value(step).map(short)).collect();
-    Line { name: name.into(), role, dashed: false, x: None, values }
+    Line { name: name.into(), role, dashed: false, points: false, x: None, values }
 }
 
 /// Leaves out what ended after the schedule: ratios and means of a few stragglers mislead.
@@ -149,12 +156,12 @@ fn on_schedule(mut line: Line, steps: &[Step<'_>]) -> Line {
     line
 }
 
-fn dashed(mut line: Line) -> Line {
+pub(crate) fn dashed(mut line: Line) -> Line {
     line.dashed = true;
     line
 }
 
-fn time_chart(
+pub(crate) fn time_chart(
     section: &'static str,
     id: &'static str,
     title: &'static str,
@@ -165,7 +172,7 @@ fn time_chart(
     Chart { id, section, title, about, unit, kind: Kind::Time, log: false, x_label: None, lines }
 }
 
-fn logarithmic(mut chart: Chart) -> Chart {
+pub(crate) fn logarithmic(mut chart: Chart) -> Chart {
     chart.log = true;
     chart
 }
@@ -180,7 +187,6 @@ fn all(steps: &[Step<'_>], direct: bool) -> Vec<Chart> {
     charts.extend(connections(steps));
     charts.extend(errors(steps));
     charts.extend(resources(steps));
-    charts.push(lateness(steps));
     charts.extend(starved(steps));
     charts
 }
@@ -254,6 +260,7 @@ fn distribution(series: &Series) -> Chart {
         name: name.to_owned(),
         role,
         dashed: false,
+        points: false,
         x: Some(shares.iter().map(|share| Some(*share)).collect()),
         values: shares
             .iter()
@@ -454,30 +461,14 @@ fn starved(steps: &[Step<'_>]) -> Option<Chart> {
             })
         })
         .collect();
-    let about = "Threads that were ready to run and had no processor, on average. Much of it in robots or origins \
-                 means that Assay needs more processors.";
-    let chart = |lines| time_chart(TRUST, "starved", "Waiting for a processor", "threads", about, lines);
+    let about = "Threads that were ready to run and had no processor, on average.";
+    let chart =
+        |lines| time_chart("Resources", "starved", "Waiting for a processor", "threads", about, lines);
     (!lines.is_empty()).then(|| chart(lines))
 }
 
 fn label(role: &str) -> &str {
     if role == "host" { "whole machine" } else { role }
-}
-
-fn lateness(steps: &[Step<'_>]) -> Chart {
-    let ruler = Histogram::new();
-    let at = |quantile| {
-        let ruler = &ruler;
-        move |s: &Step<'_>| Merged::of(s.lateness.iter().copied()).quantile_us(quantile, ruler)
-    };
-    logarithmic(time_chart(
-        TRUST,
-        "lateness",
-        "Lateness of Assay itself",
-        "µs",
-        "How much later than its time a request was sent, though the robot's own rules would have let it go.",
-        vec![line("median", "all", steps, at(0.5)), line("99th percentile", "miss", steps, at(0.99))],
-    ))
 }
 
 #[cfg(test)]

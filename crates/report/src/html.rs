@@ -12,6 +12,9 @@ use serde::Serialize;
 use crate::charts::{self, Charts};
 use crate::error::ReportError;
 use crate::format;
+use crate::own;
+use crate::own::tables::CalibrationView;
+use crate::own::words::DoubtView;
 use crate::page;
 use crate::summary::{Mood, Summary, Topic};
 use crate::words;
@@ -44,6 +47,7 @@ struct Page<'a> {
     rehearsed: Option<String>,
     tiles: Vec<page::Tile>,
     sections: Vec<Section<'a>>,
+    own: OwnView<'a>,
     errors: Vec<ErrorView<'a>>,
     phase_tables: Vec<page::TableView>,
     percentiles: page::TableView,
@@ -59,6 +63,22 @@ struct Page<'a> {
     style: Value,
     script: Value,
     data: Value,
+}
+
+/// Assay itself: what speaks against the run, and how well it did.
+#[derive(Serialize)]
+struct OwnView<'a> {
+    /// Which numbers of an invalid run could be somebody else's.
+    invalid: String,
+    doubts: Vec<DoubtView>,
+    worth_knowing: Vec<DoubtView>,
+    /// Some phases are hatched in the charts.
+    hatched: bool,
+    calibration: Option<CalibrationView>,
+    name: &'static str,
+    charts: Vec<ChartHead<'a>>,
+    tables: Vec<page::TableView>,
+    facts: Vec<page::Fact>,
 }
 
 /// A question and its answer.
@@ -96,6 +116,7 @@ struct ErrorView<'a> {
 
 fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, ReportError> {
     let charts = charts::charts(summary, series);
+    let (own_charts, sections) = sections(&charts);
     let mut environment = Environment::new();
     // The name's ending turns escaping on.
     environment.add_template("report.html", TEMPLATE)?;
@@ -108,7 +129,8 @@ fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, Re
         started: format::date(summary.started_unix_ms),
         rehearsed: words::rehearsed(summary.workload_info.scale),
         tiles: page::tiles(summary),
-        sections: sections(&charts),
+        sections,
+        own: own_view(summary, series, own_charts),
         errors: errors(summary),
         phase_tables: page::phase_tables(summary),
         percentiles: page::percentile_table(summary),
@@ -133,17 +155,36 @@ fn embedded_json(charts: &Charts) -> Result<String, ReportError> {
     Ok(json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
 }
 
-/// Headings in the order of their first chart, each with its charts.
-fn sections(charts: &Charts) -> Vec<Section<'_>> {
-    let mut sections: Vec<Section<'_>> = Vec::new();
+/// The charts of Assay itself; and headings in the order of their first chart, each with its charts.
+fn sections(charts: &Charts) -> (Vec<ChartHead<'_>>, Vec<Section<'_>>) {
+    let (mut own, mut sections): (_, Vec<Section<'_>>) = (Vec::new(), Vec::new());
     for chart in &charts.charts {
         let head = ChartHead { id: chart.id, title: chart.title, about: chart.about, unit: chart.unit };
         match sections.iter_mut().find(|section| section.name == chart.section) {
+            _ if chart.section == own::charts::OWN => own.push(head),
             Some(section) => section.charts.push(head),
             None => sections.push(Section { name: chart.section, charts: vec![head] }),
         }
     }
-    sections
+    (own, sections)
+}
+
+fn own_view<'a>(summary: &Summary, series: &Series, charts: Vec<ChartHead<'a>>) -> OwnView<'a> {
+    let stalls = series.stalls.iter().map(|stall| own::sums::stall_health(stall, &summary.phases)).collect();
+    OwnView {
+        invalid: own::words::invalid(summary),
+        doubts: own::words::doubts(summary, true),
+        worth_knowing: own::words::doubts(summary, false),
+        hatched: summary.phases.iter().any(|phase| phase.invalid),
+        calibration: summary.calibration.as_ref().and_then(own::tables::calibration),
+        name: own::charts::OWN,
+        charts,
+        tables: own::tables::threads(&summary.health)
+            .into_iter()
+            .chain(own::tables::stalls(stalls))
+            .collect(),
+        facts: own::tables::facts(summary),
+    }
 }
 
 /// The verdict as questions and answers. Why a run is not valid is said above them.

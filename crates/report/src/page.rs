@@ -22,12 +22,14 @@ pub(crate) struct TableView {
     pub rows: Vec<RowView>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct RowView {
     pub name: String,
     pub cells: Vec<String>,
     /// The last row adds up the others.
     pub total: bool,
+    /// Assay or the lab could have shaped it.
+    pub invalid: bool,
 }
 
 /// A name and what it stands for.
@@ -58,7 +60,7 @@ pub(crate) struct FileView {
     pub text: Option<String>,
 }
 
-fn fact(name: &str, text: impl Into<String>) -> Fact {
+pub(crate) fn fact(name: &str, text: impl Into<String>) -> Fact {
     Fact { name: name.to_owned(), text: text.into() }
 }
 
@@ -74,14 +76,16 @@ fn phase_table(
 ) -> TableView {
     let columns: Vec<(&'static str, Cell)> =
         groups.iter().flat_map(|group| group.1.iter().copied()).collect();
-    let row = |name: &str, figures: &Figures, total| RowView {
+    let row = |name: &str, figures: &Figures, invalid| RowView {
         name: name.to_owned(),
         cells: columns.iter().map(|(_, cell)| cell(figures)).collect(),
-        total,
+        total: false,
+        invalid,
     };
+    let phases = summary.phases.iter();
     let mut rows: Vec<RowView> =
-        summary.phases.iter().map(|phase| row(&phase.name, &phase.figures, false)).collect();
-    rows.push(row("whole run", &summary.total, true));
+        phases.map(|phase| row(&phase.name, &phase.figures, phase.invalid)).collect();
+    rows.push(RowView { total: true, ..row("whole run", &summary.total, !summary.valid) });
     TableView {
         id,
         title,
@@ -273,7 +277,7 @@ pub(crate) fn percentile_table(summary: &Summary) -> TableView {
             [p.mean, p.p50, p.p90, p.p99, p.p999, p.max].into_iter().map(opt_number).collect(),
         ]
         .concat(),
-        total: false,
+        ..RowView::default()
     };
     let mut rows = vec![
         row("response time: all", &total.response_time_ms.all),
@@ -480,7 +484,8 @@ pub(crate) fn schedule(summary: &Summary) -> TableView {
                 seconds(phase.start_ms),
                 seconds(phase.end_ms),
             ],
-            total: false,
+            invalid: phase.invalid,
+            ..RowView::default()
         }
     });
     TableView {

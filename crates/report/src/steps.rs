@@ -23,6 +23,7 @@ pub(crate) struct Step<'a> {
     pub miss: Vec<&'a SparseHistogram>,
     pub lateness: Vec<&'a SparseHistogram>,
     pub origin_service: Vec<&'a SparseHistogram>,
+    pub origin_lateness: Vec<&'a SparseHistogram>,
     pub levels: RobotLevels,
     pub origin_connections: u64,
     pub roles: BTreeMap<&'a str, Use>,
@@ -70,6 +71,7 @@ pub(crate) fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> V
         let Some(step) = steps.get_mut(index(interval.start_ms)) else { continue };
         step.origins.merge(&interval.counts);
         step.origin_service.push(&interval.service);
+        step.origin_lateness.push(&interval.lateness);
         step.origin_connections = step.origin_connections.max(interval.connections);
     }
     for interval in &series.host {

@@ -42,13 +42,13 @@ fn names_cannot_become_markup_or_end_the_script() {
 #[test]
 fn invalid_and_partial_are_said_before_any_number() {
     for (story, word) in
-        [(Story::Invalid, "Not valid."), (Story::Interrupted, "Partial."), (Story::Killed, "Partial.")]
+        [(Story::Invalid, "Invalid."), (Story::Interrupted, "Partial."), (Story::Killed, "Partial.")]
     {
         let page = page(story);
         let said = page.find(word).unwrap_or_else(|| panic!("{story:?} does not say {word}"));
         assert!(said < page.find("class=\"tiles\"").unwrap());
     }
-    assert!(!page(Story::Good).contains("Not valid."));
+    assert!(!page(Story::Good).contains("Invalid."));
 }
 
 #[test]

@@ -1,0 +1,214 @@
+//! Charts of how well Assay itself did, on the time axis of the run.
+
+use std::collections::BTreeSet;
+
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::series::Series;
+
+use super::steps::{OwnStep, Watched};
+use crate::charts::{Chart, Line, dashed, line, logarithmic, short, time_chart};
+use crate::steps::{Merged, Step};
+
+/// Heading of what Assay itself did.
+pub(crate) const OWN: &str = "How well did Assay itself do?";
+/// Lines that can be told apart in one chart.
+const MOST_LINES: usize = 8;
+/// Colours of lines that mean nothing in particular.
+const COLOURS: [&str; MOST_LINES] = ["all", "origin", "hit", "miss", "proxy", "offered", "accent", "soft"];
+
+/// All charts of Assay itself; what was not watched has none.
+pub(crate) fn charts(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Vec<Chart> {
+    let mut charts = vec![robots(steps, own, series)];
+    charts.extend(origins(steps, own, series));
+    charts.extend(threads(own));
+    charts.extend(processors(own));
+    charts.extend(network(own));
+    charts.extend(accept_queue(own));
+    charts
+}
+
+fn own_line(
+    name: impl Into<String>,
+    role: &'static str,
+    own: &[OwnStep<'_>],
+    value: impl Fn(&OwnStep<'_>) -> Option<f64>,
+) -> Line {
+    let values = own.iter().map(|step| value(step).map(short)).collect();
+    Line { name: name.into(), role, dashed: false, points: false, x: None, values }
+}
+
+/// How late a role's timers were, what a bare timer was before the run, and where its threads stood still.
+fn timers(role: &str, own: &[OwnStep<'_>], series: &Series) -> Vec<Line> {
+    let ruler = Histogram::new();
+    let mut lines = Vec::new();
+    let lag = own_line("timers, 99 %", "origin", own, |step| {
+        Merged::of(step.timer_lag.get(role)?.iter().copied()).quantile_us(0.99, &ruler)
+    });
+    lines.extend(lag.values.iter().any(Option::is_some).then_some(lag));
+    let before =
+        series.baselines.iter().filter(|baseline| baseline.role == role).map(|baseline| &baseline.lag);
+    if let Some(p99) = Merged::of(before).quantile_us(0.99, &ruler) {
+        lines.push(dashed(own_line("bare timer before, 99 %", "offered", own, |_| Some(p99))));
+    }
+    let stalls =
+        own_line("stalls", "error", own, |step| step.stall_us.get(role).map(|length_us| *length_us as f64));
+    lines.extend(stalls.values.iter().any(Option::is_some).then_some(Line { points: true, ..stalls }));
+    lines
+}
+
+type Lateness = for<'a, 's> fn(&'s Step<'a>) -> &'s [&'a SparseHistogram];
+
+fn late(steps: &[Step<'_>], of: Lateness) -> [Line; 2] {
+    let ruler = Histogram::new();
+    [("median", "all", 0.5), ("99 %", "miss", 0.99)].map(|(name, role, quantile)| {
+        line(name, role, steps, |step| Merged::of(of(step).iter().copied()).quantile_us(quantile, &ruler))
+    })
+}
+
+fn robots(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Chart {
+    let mut lines: Vec<Line> = late(steps, |step| step.lateness.as_slice()).into();
+    lines.extend(timers("robots", own, series));
+    logarithmic(time_chart(
+        OWN,
+        "lateness",
+        "Lateness of requests",
+        "µs",
+        "How much later than its time a request was sent, though the robot's own rules would have let it go; beside \
+         it, how late robots' timers were served. A stall is a thread that stood still for that long.",
+        lines,
+    ))
+}
+
+fn origins(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Option<Chart> {
+    let thinks = late(steps, |step| step.origin_lateness.as_slice());
+    let mut lines: Vec<Line> =
+        thinks.into_iter().filter(|line| line.values.iter().any(Option::is_some)).collect();
+    lines.extend(timers("origins", own, series));
+    let about = "How much later than asked think times ended; beside it, how late origins' timers were served. A \
+                 stall is a thread that stood still for that long.";
+    let chart = |lines| time_chart(OWN, "think-lateness", "Lateness of think times", "µs", about, lines);
+    (!lines.is_empty()).then(|| logarithmic(chart(lines)))
+}
+
+/// A line for each that is watched; of too many, the highest and the mean.
+fn watched<K: Ord + Copy>(
+    own: &[OwnStep<'_>],
+    all: &BTreeSet<K>,
+    name: impl Fn(K) -> String,
+    of: impl Fn(&OwnStep<'_>, K) -> Option<Watched>,
+    percent: impl Fn(Watched) -> Option<f64>,
+) -> Vec<Line> {
+    let value = |step: &OwnStep<'_>, key: K| of(step, key).and_then(&percent);
+    if all.len() <= MOST_LINES {
+        let coloured = all.iter().zip(COLOURS);
+        return coloured
+            .map(|(key, colour)| own_line(name(*key), colour, own, |step| value(step, *key)))
+            .collect();
+    }
+    let values =
+        |step: &OwnStep<'_>| -> Vec<f64> { all.iter().filter_map(|key| value(step, *key)).collect() };
+    vec![
+        own_line(format!("highest of {}", all.len()), "miss", own, |step| {
+            values(step).into_iter().reduce(f64::max)
+        }),
+        own_line("mean", "all", own, |step| {
+            let values = values(step);
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        }),
+    ]
+}
+
+fn threads(own: &[OwnStep<'_>]) -> Vec<Chart> {
+    let all: BTreeSet<_> = own.iter().flat_map(|step| step.threads.keys().copied()).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let lines = |percent: fn(Watched) -> Option<f64>| {
+        let name = |(role, thread): (&str, u32)| format!("{role} {thread}");
+        watched(own, &all, name, |step, key| step.threads.get(&key).copied(), percent)
+    };
+    vec![
+        time_chart(
+            OWN,
+            "thread-cpu",
+            "Processor used, per thread",
+            "%",
+            "Share of a processor. A thread near 100 % is the limit of what robots or origins can do.",
+            lines(Watched::used_percent),
+        ),
+        time_chart(
+            OWN,
+            "run-delay",
+            "Waiting for a processor, per thread",
+            "%",
+            "Share of time that a thread was ready to run and had no processor: others had it.",
+            lines(Watched::lost_percent),
+        ),
+    ]
+}
+
+fn processors(own: &[OwnStep<'_>]) -> Option<Chart> {
+    let all: BTreeSet<_> = own.iter().flat_map(|step| step.processors.keys().copied()).collect();
+    let mut lines = watched(
+        own,
+        &all,
+        |cpu| format!("processor {cpu}"),
+        |step, cpu| step.processors.get(&cpu).copied(),
+        Watched::used_percent,
+    );
+    lines.push(own_line("stolen, worst", "error", own, |step| {
+        step.processors.values().filter_map(|processor| processor.lost_percent()).reduce(f64::max)
+    }));
+    let about = "What this machine's processors did, for whomever; and what the hypervisor took from the worst of \
+                 them.";
+    (!all.is_empty()).then(|| time_chart(OWN, "processors", "Processors of this machine", "%", about, lines))
+}
+
+fn network(own: &[OwnStep<'_>]) -> Vec<Chart> {
+    if own.iter().all(|step| step.network.is_none()) {
+        return Vec::new();
+    }
+    let rate = |name, role, pick: fn(&super::steps::Network) -> u64| {
+        own_line(name, role, own, move |step| {
+            let network = step.network.as_ref()?;
+            network.per_second(pick(network))
+        })
+    };
+    let level = |name, role, pick: fn(&super::steps::Network) -> u64| {
+        own_line(name, role, own, move |step| step.network.as_ref().map(|network| pick(network) as f64))
+    };
+    vec![
+        time_chart(
+            OWN,
+            "network",
+            "Lost on this machine",
+            "per second",
+            "TCP segments sent again, connections that listeners dropped, and what was thrown away for lack of room.",
+            vec![
+                rate("sent again", "miss", |network| network.retransmitted),
+                rate("dropped by listeners", "error", |network| network.listen_drops),
+                rate("backlog full", "origin", |network| network.backlog_drops),
+                rate("no memory", "all", |network| network.receive_drops),
+            ],
+        ),
+        time_chart(
+            OWN,
+            "sockets",
+            "Sockets of this machine",
+            "sockets",
+            "TCP sockets in use, and closed connections whose ports are not free yet, at the end of each second.",
+            vec![
+                level("in use", "all", |network| network.sockets),
+                level("TIME_WAIT", "offered", |network| network.time_wait),
+            ],
+        ),
+    ]
+}
+
+fn accept_queue(own: &[OwnStep<'_>]) -> Option<Chart> {
+    let queue = own_line("longest", "origin", own, |step| step.accept_queue.map(f64::from));
+    let about =
+        "Most connections that waited to be accepted on one of the origins' listeners. Its limit is below.";
+    let any = queue.values.iter().any(Option::is_some);
+    any.then(|| time_chart(OWN, "accept-queue", "Accept queue of origins", "connections", about, vec![queue]))
+}
