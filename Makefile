@@ -3,13 +3,14 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test bench docs fuzz
+.PHONY: help demo build test bench bench-pacing docs fuzz
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
 	@echo "make build   build $(ASSAY)"
 	@echo "make test    everything that must hold: format, lints, documentation, tests"
 	@echo "make bench   measure Assay itself against its peers"
+	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
 	@echo "make fuzz    the property tests, a thousand times as long"
 	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
 
@@ -31,6 +32,10 @@ test:
 
 bench: build
 	scripts/bench.sh
+
+# Not part of `make bench`: it waits for the machine to be quiet, and takes ten minutes at best.
+bench-pacing: build
+	scripts/pacing.sh
 
 fuzz:
 	PROPTEST_CASES=250000 $(CARGO) test --release --lib --package assay-pgl --package assay-http \

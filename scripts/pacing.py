@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Measures how exactly requests leave: Assay, a bare timer, wrk2's way, vegeta and k6 on one job.
+
+Each contestant offers the same rate over the same number of connections from the last processor, to one origin on the first
+that notes when each request arrives (crates/engine/examples/pacing). A round is one run of each in turn; rounds go on until
+each has enough runs during which the rest of the machine was quiet, or there have been too many. The figures go to
+bench/pacing/results.json, and from there to docs/explanation/pacing.md and docs/images/pacing.svg.
+
+Usage: pacing.py [--runs N] [--most-rounds M] [--seconds S] [--patience S] [--only NAME ...] [--scratch]
+       pacing.py page        draw the page again from the results that are there
+"""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import pacing_page
+from pacing_runs import CONTESTANTS, HERE, Job, used_percent, version_of
+
+RESULTS = os.path.join(HERE, "bench/pacing/results.json")
+# Other use of the machine, in percent of one processor, and steal, in percent, beyond which a run is not kept.
+OTHER_GATE = 8.0
+STEAL_GATE = 0.5
+
+
+def is_quiet(run):
+    return run["other_percent"] <= OTHER_GATE and run["steal_percent"] <= STEAL_GATE
+
+
+def say(run):
+    lateness = " ".join(f"{run[key]:>8.1f}" for key in ("p50", "p99", "p999", "max"))
+    print(f"{run['round']:>3} {run['contestant']:<10} {lateness}  cpu {run['cpu_percent']:5.1f} %"
+          f"  sent {run['sent']:,} of {run['due']:,}  other {run['other_percent']:4.1f} %"
+          f"  steal {run['steal_percent']:.2f} %  {'' if is_quiet(run) else 'disturbed'}", flush=True)
+
+
+def wait_for_quiet(patience_s):
+    """Returns when two seconds were quiet, or patience is at its end."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end and used_percent(2) > OTHER_GATE:
+        pass
+
+
+def measure(job, names, wanted, most_rounds, patience_s):
+    """Runs of all contestants in turn, until each has enough quiet ones."""
+    runs = []
+    print("    µs late:          p50      p99    p99.9      max")
+    for number in range(most_rounds):
+        for name in names:
+            wait_for_quiet(patience_s)
+            with tempfile.TemporaryDirectory(prefix="pacing-") as directory:
+                run = CONTESTANTS[name].run(job, directory)
+            run.update(contestant=name, round=number)
+            runs.append(run)
+            say(run)
+        quiet = [sum(is_quiet(run) for run in runs if run["contestant"] == name) for name in names]
+        if min(quiet) >= wanted:
+            break
+    return runs
+
+
+def summary(name, runs, wanted):
+    """The quietest runs of a contestant, and the middle of what they show."""
+    tried = [run for run in runs if run["contestant"] == name]
+    quiet = [run for run in tried if is_quiet(run)]
+    # When there are not enough quiet ones the least disturbed stand in, and the page says so.
+    kept = sorted(tried, key=lambda run: (not is_quiet(run), run["other_percent"]))[:wanted]
+    middle = {key: statistics.median(run[key] for run in kept)
+              for key in ("p50", "p99", "p999", "cpu_percent", "rate")}
+    own = [run["own"] for run in kept if run.get("own")]
+    if own:
+        middle["own"] = {key: statistics.median(figures[key] for figures in own) for key in own[0]}
+    connections = [run["connections"] for run in kept if run["connections"] is not None]
+    return {
+        "name": name, "title": CONTESTANTS[name].title, "yardstick": CONTESTANTS[name].yardstick,
+        "version": version_of(name), "tried": len(tried), "quiet": len(quiet), "kept": len(kept), "median": middle,
+        "max": max(run["max"] for run in kept), "due": sum(run["due"] for run in kept),
+        "sent": sum(run["sent"] for run in kept), "connections": max(connections, default=None),
+        "p99_from": min(run["p99"] for run in kept), "p99_to": max(run["p99"] for run in kept),
+        "curve": [[share, statistics.median(values)] for share, *values in zip(
+            kept[0]["curve_shares"], *(run["curve"] for run in kept))],
+    }
+
+
+def differences(runs, name, floor):
+    """By how much a contestant's 99th percentile is above the floor's, in rounds in which both were quiet."""
+    of = {(run["contestant"], run["round"]): run["p99"] for run in runs if is_quiet(run)}
+    return [of[name, number] - of[floor, number]
+            for number in sorted({run["round"] for run in runs}) if (name, number) in of and (floor, number) in of]
+
+
+def targets(runs, summaries):
+    """What must hold, and whether it does."""
+    by_name = {summary["name"]: summary for summary in summaries}
+    if "assay" not in by_name:
+        return []
+    checks = [{"what": "Assay's median lateness", "seen_us": by_name["assay"]["median"]["p50"], "below_us": 30}]
+    for floor, words in (("timer", "the bare timer's"), ("sender", "the bare sender's")):
+        above = differences(runs, "assay", floor)
+        if above:
+            checks.append({"what": f"Assay's 99th percentile above {words}, median of {len(above)} rounds",
+                           "seen_us": statistics.median(above), "below_us": 100})
+    for check in checks:
+        check["holds"] = check["seen_us"] < check["below_us"]
+    return checks
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=["measure", "page"], default="measure")
+    parser.add_argument("--runs", type=int, default=5, help="quiet runs wanted of each")
+    parser.add_argument("--most-rounds", type=int, default=12)
+    parser.add_argument("--seconds", type=int, default=10, help="measured in each run, after two seconds of warm-up")
+    parser.add_argument("--patience", type=int, default=60, help="seconds to wait for quiet before each run")
+    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS))
+    parser.add_argument("--scratch", action="store_true", help="print only: leave results and page as they are")
+    args = parser.parse_args()
+    if args.what == "page":
+        with open(RESULTS) as file:
+            return pacing_page.write(json.load(file))
+    # Ends by itself whatever happens.
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit("measuring took longer than two hours"))
+    signal.alarm(7200)
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    names = [name for name in args.only or CONTESTANTS if CONTESTANTS[name].is_here()]
+    for name in set(args.only or CONTESTANTS) - set(names):
+        print(f"{name} is left out: it is not installed", file=sys.stderr)
+    job = Job(rate=5000, connections=500, warm_s=2, seconds=args.seconds)
+    runs = measure(job, names, args.runs, args.most_rounds, args.patience)
+    summaries = [summary(name, runs, args.runs) for name in names]
+    results = {
+        "taken": time.strftime("%Y-%m-%d"), "processors": os.cpu_count(), "system": f"Linux {platform.release()}",
+        "job": {"rate": job.rate, "connections": job.connections, "seconds": job.seconds, "warm_s": job.warm_s},
+        "gate": {"other_percent": OTHER_GATE, "steal_percent": STEAL_GATE},
+        "contestants": summaries, "targets": targets(runs, summaries),
+        "runs": [{key: value for key, value in run.items() if not key.startswith("curve")} for run in runs],
+    }
+    for check in results["targets"]:
+        print(f"{check['what']}: {check['seen_us']:.1f} µs, below {check['below_us']}: "
+              f"{'holds' if check['holds'] else 'MISSED'}")
+    if not args.scratch:
+        with open(RESULTS, "w") as file:
+            json.dump(results, file, indent=1)
+            file.write("\n")
+        pacing_page.write(results)
+    return None
+
+
+if __name__ == "__main__":
+    main()

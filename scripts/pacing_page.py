@@ -1,0 +1,150 @@
+"""How do the results look on the page? Writes the table of docs/explanation/pacing.md and draws docs/images/pacing.svg."""
+
+import math
+import os
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(HERE, "docs/explanation/pacing.md")
+PICTURE = os.path.join(HERE, "docs/images/pacing.svg")
+BEGIN = "<!-- results: made by `make bench-pacing`, not by hand -->"
+END = "<!-- end of results -->"
+
+WIDTH, HEIGHT = 800, 460
+LEFT, RIGHT, TOP, BOTTOM = 64, 780, 24, 404
+# Lateness from 1 µs to 1 s, shares from all to one in ten thousand.
+DECADES_X, DECADES_Y = 6, 4
+# Colour on white, colour on dark, dashes. Told apart without colour by the dashes and the labels.
+STYLES = {
+    "timer": ("#6b7280", "#9ca3af", "2 4"), "sender": ("#6b7280", "#9ca3af", ""), "assay": ("#1d4ed8", "#7aa2ff", ""),
+    "spin": ("#0e7490", "#4fd1e0", "7 4"), "ticks": ("#b45309", "#f5a742", ""), "vegeta": ("#7e22ce", "#cf9bff", ""),
+    "k6": ("#be123c", "#ff8fa3", "7 4"),
+}
+WAYS = {"known": "its own", "fitted": "fitted"}
+
+
+def number(us):
+    """A lateness in microseconds, with no more digits than it deserves."""
+    return f"{us:,.1f}" if us < 9.95 else f"{us:,.0f}"
+
+
+def row(contestant):
+    middle, version = contestant["median"], contestant["version"]
+    name = contestant["title"] + (f" {version}" if version else "")
+    spread = f"{number(contestant['p99_from'])} – {number(contestant['p99_to'])}"
+    connections = "–" if contestant["connections"] is None else f"{contestant['connections']:,}"
+    cells = [name, number(middle["p50"]), f"{number(middle['p99'])} ({spread})", number(middle["p999"]),
+             number(contestant["max"]), f"{middle['cpu_percent']:.0f} %", f"{contestant['due']:,}",
+             f"{contestant['sent']:,}", f"{middle['rate']:,.1f}", connections, WAYS[contestant["yardstick"]],
+             f"{contestant['kept']} of {contestant['tried']} ({contestant['quiet']} quiet)"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def own_words(contestants):
+    """What contestants say of themselves, as far as they do."""
+    rows = [c for c in contestants if "p99" in c["median"].get("own", {})]
+    if not rows:
+        return []
+    lines = ["What the contestants' own clocks say of the same runs (due time to just before the write), in µs:", "",
+             "| | p50 | p99 | p99.9 |", "|---|--:|--:|--:|"]
+    for contestant in rows:
+        own = contestant["median"]["own"]
+        lines.append(f"| {contestant['title']} | {number(own['p50'])} | {number(own['p99'])} | {number(own['p999'])} |")
+    return [*lines, ""]
+
+
+def section(results):
+    job, gate = results["job"], results["gate"]
+    lines = [BEGIN, "", f"Taken {results['taken']} on {results['processors']} processors of a virtual machine, {results['system']}; "
+             f"{job['rate']:,} requests a second over {job['connections']} connections, {job['seconds']} s a run after "
+             f"{job['warm_s']} s of warm-up. Of each contestant the quietest runs are kept; *quiet* is a run during which "
+             f"everything else used no more than {gate['other_percent']:.0f} % of one processor and the hypervisor took no more "
+             f"than {gate['steal_percent']} % of the time. Percentiles are the middle of those runs, the maximum is the "
+             "largest of all of them. Microseconds.", "",
+             "| | p50 | p99 (from – to) | p99.9 | max | generator CPU | due | sent | rate | connections | due times | runs |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|---|"]
+    lines += [row(contestant) for contestant in results["contestants"]]
+    lines.append("")
+    dropped = next((c["median"]["own"]["dropped"] for c in results["contestants"] if c["name"] == "k6" and "own" in c["median"]), 0)
+    if dropped:
+        lines += [f"k6 says itself that it dropped {dropped:,.0f} requests in a run (middle of its runs), because none of its "
+                  "users was free.", ""]
+    lines += own_words(results["contestants"])
+    if results["targets"]:
+        lines += ["| what must hold | seen | wanted | |", "|---|--:|--:|---|"]
+        lines += [f"| {t['what']} | {number(t['seen_us'])} µs | below {t['below_us']} µs | "
+                  f"{'holds' if t['holds'] else '**missed**'} |" for t in results["targets"]]
+        lines.append("")
+    return "\n".join([*lines, END])
+
+
+def x_of(us):
+    return LEFT + (RIGHT - LEFT) * math.log10(max(us, 1)) / DECADES_X
+
+
+def y_of(share):
+    return TOP - (BOTTOM - TOP) * math.log10(share) / DECADES_Y
+
+
+def grid():
+    words_x = ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"]
+    words_y = ["all", "1 in 10", "1 in 100", "1 in 1,000", "1 in 10,000"]
+    for decade, word in enumerate(words_x):
+        x = x_of(10 ** decade)
+        yield f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{BOTTOM}"/>'
+        yield f'<text x="{x:.1f}" y="{BOTTOM + 18}" text-anchor="middle">{word}</text>'
+    for decade, word in enumerate(words_y):
+        y = y_of(10 ** -decade)
+        yield f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{word}</text>'
+    yield f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">later than this after it was due</text>'
+
+
+def line(contestant):
+    points = [(x_of(us), y_of(share)) for share, us in contestant["curve"] if math.log10(share) >= -DECADES_Y - 1e-9]
+    path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    dashes = STYLES[contestant["name"]][2]
+    return f'<path class="{contestant["name"]}" d="{path}"{f" stroke-dasharray={chr(34)}{dashes}{chr(34)}" if dashes else ""}/>'
+
+
+def legend(contestants):
+    for place, contestant in enumerate(contestants):
+        name, y = contestant["name"], TOP + 18 + 20 * place
+        dashes = STYLES[name][2]
+        yield (f'<line class="{name}" x1="{RIGHT - 216}" y1="{y - 4}" x2="{RIGHT - 184}" y2="{y - 4}"'
+               + (f' stroke-dasharray="{dashes}"' if dashes else "") + "/>")
+        yield f'<text class="name" x="{RIGHT - 176}" y="{y}">{contestant["title"].replace("`", "")}</text>'
+
+
+def picture(results):
+    """Shares of requests that were later than so much, both on logarithmic scales; follows the reader's colours."""
+    drawn = [c for c in results["contestants"] if c["name"] in STYLES]
+    colours = [" ".join(f".{name} {{ stroke: {style[at]}; }}" for name, style in STYLES.items()) for at in (0, 1)]
+    count = len(drawn)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        'aria-label="Share of requests by how late they left, for each contestant; the table says the same in numbers.">',
+        "<style>",
+        "text { font: 12px system-ui, sans-serif; fill: #4b5563; } .name { fill: #111827; } .paper { fill: #ffffff; }",
+        ".grid { stroke: #e5e7eb; } path { fill: none; stroke-width: 2; stroke-linejoin: round; } line { stroke-width: 2; }",
+        ".grid { stroke-width: 1; }", colours[0],
+        "@media (prefers-color-scheme: dark) { text { fill: #9ca3af; } .name { fill: #f3f4f6; } .paper { fill: #161b22; }",
+        f".grid {{ stroke: #30363d; }} {colours[1]} }}", "</style>",
+        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="8"/>', *grid(),
+        *(line(contestant) for contestant in drawn),
+        f'<rect class="paper" x="{RIGHT - 224}" y="{TOP + 2}" width="222" height="{20 * count + 8}" rx="4"/>',
+        *legend(drawn), "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def write(results):
+    """Replaces the results on the page, and the picture."""
+    with open(PAGE) as file:
+        text = file.read()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    with open(PAGE, "w") as file:
+        file.write(before + section(results) + after)
+    os.makedirs(os.path.dirname(PICTURE), exist_ok=True)
+    with open(PICTURE, "w") as file:
+        file.write(picture(results))

@@ -1,0 +1,384 @@
+"""How is one run of one contestant made and measured? Used by pacing.py.
+
+Times are nanoseconds of CLOCK_MONOTONIC. Lateness is arrival at the origin's socket minus due time. Where the due times are
+known (ours, from the pure stream; wrk2's way, as it says them) nothing is fitted. vegeta and k6 do not say when they began:
+their schedule is put where their least late request is on time, which flatters them by what that one took.
+"""
+
+import array
+import glob
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ASSAY = os.path.join(HERE, "target/release/assay")
+PACING = os.path.join(HERE, "target/release/examples/pacing")
+TOOLS = os.environ.get("ASSAY_BENCH_TOOLS", os.path.expanduser("~/.cache/assay-bench/bin"))
+CPUS = sorted(os.sched_getaffinity(0))
+SERVER, CLIENT = CPUS[0], CPUS[-1]
+TICK = os.sysconf("SC_CLK_TCK")
+SECOND = 1_000_000_000
+ADDRESS = "127.83.1.1:8093"
+KNOWN, FITTED = "known", "fitted"
+# Shares of requests that are later than the lateness at them: ten to a factor of ten, for the drawing.
+SHARES = [10 ** (-step / 10) for step in range(0, 44)]
+
+
+class Job:
+    """What everybody has to do."""
+
+    def __init__(self, rate, connections, warm_s, seconds):
+        self.rate, self.connections, self.warm_s, self.seconds = rate, connections, warm_s, seconds
+        self.total_s = warm_s + seconds
+
+
+def tool(name):
+    found = os.path.join(TOOLS, name)
+    return found if os.access(found, os.X_OK) else shutil.which(name)
+
+
+def now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def pinned(cpu):
+    return lambda: os.sched_setaffinity(0, {cpu})
+
+
+def read_rows(path):
+    numbers = array.array("Q")
+    with open(path, "rb") as file:
+        numbers.frombytes(file.read())
+    return dict(zip(reversed(numbers[0::2]), reversed(numbers[1::2])))
+
+
+def task_ns(pid):
+    """Processor time of all threads of a process so far; 0 when it is gone."""
+    total = 0
+    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+        try:
+            with open(path) as file:
+                total += int(file.read().split()[0])
+        except OSError:
+            pass
+    return total
+
+
+def machine_ns():
+    """Idle time of all processors, and steal."""
+    with open("/proc/stat") as file:
+        fields = [int(field) for field in file.readline().split()[1:]]
+    return (fields[3] + fields[4]) * SECOND // TICK, fields[7] * SECOND // TICK
+
+
+def used_percent(seconds):
+    """What is used of the machine now, in percent of one processor."""
+    (idle, steal), at = machine_ns(), now()
+    time.sleep(seconds)
+    (idle_after, steal_after), after = machine_ns(), now()
+    return 100 * (os.cpu_count() - (idle_after - idle + steal_after - steal) / (after - at))
+
+
+class Usage(threading.Thread):
+    """Notes twice a second what a run's processes and the machine have used so far."""
+
+    def __init__(self, generator, origin):
+        super().__init__(daemon=True)
+        self.pids = (generator, origin, os.getpid())
+        self.samples, self.done = [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.done.is_set():
+            self.samples.append((now(), *machine_ns(), *(task_ns(pid) if pid else 0 for pid in self.pids)))
+            self.done.wait(0.5)
+
+    def between(self, begin_ns, end_ns):
+        """Percent of one processor that the generator and others used, and steal, in about that time."""
+        self.done.set()
+        inside = [sample for sample in self.samples if begin_ns <= sample[0] <= end_ns]
+        if len(inside) < 2:
+            sys.exit("a run was over before it could be measured")
+        at, idle, steal, generator, origin, own = (last - first for first, last in zip(inside[0], inside[-1]))
+        other = at * os.cpu_count() - idle - steal - generator - origin - own
+        return {"cpu_percent": 100 * generator / at, "other_percent": 100 * max(other, 0) / at,
+                "steal_percent": 100 * steal / at / os.cpu_count()}
+
+
+class Origin:
+    """The origin that notes arrivals."""
+
+    def __init__(self, universe, directory):
+        self.out = os.path.join(directory, "arrivals")
+        self.process = subprocess.Popen([PACING, "origin", universe, ADDRESS, self.out], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, preexec_fn=pinned(SERVER))
+        if self.process.stdout.readline() != "listening\n":
+            sys.exit("the origin does not start")
+
+    def arrivals(self):
+        """Ends it; gives when each request arrived, and over how many connections."""
+        self.process.stdin.close()
+        connections = int(self.process.stdout.readline() or -1)
+        if self.process.wait() != 0:
+            sys.exit("the origin failed")
+        return read_rows(self.out), connections
+
+
+def universe(job, directory):
+    """Compiles the workload; gives the path of what names its universe."""
+    with open(os.path.join(HERE, "bench/pacing/poisson.pg")) as file:
+        text = file.read()
+    for name, value in (("RATE", job.rate), ("ROBOTS", job.connections), ("SECONDS", job.total_s)):
+        text = text.replace(name, str(value))
+    source = os.path.join(directory, "poisson.pg")
+    with open(source, "w") as file:
+        file.write(text)
+    compiled = subprocess.run([ASSAY, "check", "--json", source], capture_output=True, text=True)
+    if compiled.returncode != 0:
+        sys.exit(compiled.stderr)
+    workload, spec = os.path.join(directory, "workload.json"), os.path.join(directory, "universe.json")
+    with open(workload, "w") as file:
+        json.dump(json.loads(compiled.stdout)["compiled"], file)
+    with open(spec, "w") as file:
+        json.dump({"workload": workload, "seed": 1, "world": 1, "private_as_public": False}, file)
+    return spec
+
+
+def due_times(spec, directory):
+    """When the stream wants each request, since the start; gives the file too."""
+    out = os.path.join(directory, "due")
+    subprocess.run([PACING, "due", spec, out], check=True, stdout=subprocess.DEVNULL)
+    return read_rows(out), out
+
+
+def percentile(values, share):
+    """Of sorted values: the one that this share of them does not exceed."""
+    return values[max(0, math.ceil(len(values) * share - 1e-6) - 1)]
+
+
+def figures(late):
+    """Percentiles in microseconds, of lateness in nanoseconds."""
+    late = sorted(late)
+    us = [value / 1000 for value in late]
+    shares = [share for share in SHARES if share * len(us) >= 10]
+    return {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99), "p999": percentile(us, 0.999), "max": us[-1],
+            "curve_shares": shares, "curve": [percentile(us, 1 - share) for share in shares]}
+
+
+def judge(due, arrived, begin_ns, end_ns):
+    """Lateness of what was due in the measured time."""
+    wanted = [(name, at) for name, at in due.items() if begin_ns <= at < end_ns]
+    late = [arrived[name] - at for name, at in wanted if name in arrived]
+    if not late:
+        sys.exit("nothing arrived")
+    times = [at for at in arrived.values() if begin_ns <= at < end_ns]
+    return {"due": len(wanted), "sent": len(late), "rate": len(times) * SECOND / (end_ns - begin_ns), **figures(late)}
+
+
+class Contestant:
+    """One way to send requests on time. `yardstick`: are due times known, or fitted to what was seen?"""
+
+    yardstick = KNOWN
+    title = ""
+    network = True
+    command = None
+
+    def is_here(self):
+        return self.command is None or tool(self.command) is not None
+
+    def run(self, job, directory):
+        spec = universe(job, directory)
+        origin = Origin(spec, directory) if self.network else None
+        start = now() + SECOND
+        process = self.begin(job, spec, start, directory)
+        usage = Usage(process.pid, origin and origin.process.pid)
+        self.finish(process, directory)
+        arrived, connections = origin.arrivals() if origin else (self.arrived(directory), None)
+        due, start = self.due(job, start, arrived, directory)
+        begin, end = start + job.warm_s * SECOND, start + job.total_s * SECOND
+        own = self.own(job, due, begin, end, directory)
+        return {**judge(due, arrived, begin, end), **usage.between(begin, end), "own": own, "connections": connections}
+
+    def finish(self, process, directory):
+        if process.wait() != 0:
+            sys.exit(f"{self.title} failed, see {directory}")
+
+    def own(self, _job, _due, _begin, _end, _directory):
+        """What the contestant says of its own lateness, where it does."""
+        return None
+
+    def popen(self, arguments, **more):
+        return subprocess.Popen(arguments, preexec_fn=pinned(CLIENT), **more)
+
+
+class Scheduled(Contestant):
+    """Keeps to the due times of the stream."""
+
+    def due(self, _job, start, _arrived, directory):
+        due = read_rows(os.path.join(directory, "due"))
+        return {name: at + start for name, at in due.items()}, start
+
+    def own_rows(self, due, begin, end, directory):
+        sent = read_rows(os.path.join(directory, "own"))
+        late = figures([sent[name] - at for name, at in due.items() if begin <= at < end and name in sent])
+        return {key: late[key] for key in ("p50", "p99", "p999", "max")}
+
+
+class Timer(Scheduled):
+    title = "bare timer, no network"
+    network = False
+
+    def begin(self, _job, spec, start, directory):
+        _, due = due_times(spec, directory)
+        return self.popen([PACING, "timer", due, str(start), os.path.join(directory, "own")])
+
+    def arrived(self, directory):
+        return read_rows(os.path.join(directory, "own"))
+
+
+class Sender(Scheduled):
+    title = "bare timer that writes"
+
+    def begin(self, _job, spec, start, directory):
+        _, due = due_times(spec, directory)
+        return self.popen([PACING, "sender", due, str(start), ADDRESS, os.path.join(directory, "own")])
+
+    def own(self, _job, due, begin, end, directory):
+        return self.own_rows(due, begin, end, directory)
+
+
+class Assay(Scheduled):
+    """The robots alone: their role process, told what `assay run --direct` would tell it."""
+
+    def __init__(self, title, spin_us):
+        self.title, self.spin_us = title, spin_us
+
+    def begin(self, _job, spec, start, directory):
+        due_times(spec, directory)
+        with open(spec) as file:
+            same = json.load(file)
+        path = os.path.join(directory, "robots.json")
+        with open(path, "w") as file:
+            json.dump({"universe": same, "threads": 1, "cpus": [CLIENT], "sources": [], "timeout_ms": 30000,
+                       "timing": {"spin_us": self.spin_us}, "target": {"kind": "direct", "origins": [ADDRESS]},
+                       "xact_log": None, "behaviour": {"caches": False}}, file)
+        process = self.popen([ASSAY, "role", "robots", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if json.loads(line)["event"] == "ready":
+                break
+        start = {"command": "start", "at_monotonic_ns": start, "at_unix_s": int(time.time())}
+        process.stdin.write(json.dumps(start) + "\n")
+        process.stdin.flush()
+        return process
+
+    def finish(self, process, directory):
+        self.events = []
+        for line in process.stdout:
+            event = json.loads(line)
+            self.events.append(event)
+            if event["event"] == "example":
+                sys.exit(f"Assay saw an error: {event}")
+            if event["event"] == "done":
+                break
+        process.stdin.close()
+        super().finish(process, directory)
+
+    def own(self, job, _due, _begin, _end, _directory):
+        counts = {}
+        worst = 0
+        for event in self.events:
+            if event["event"] == "robots" and job.warm_s * 1000 <= event["start_ms"] < job.total_s * 1000:
+                worst = max(worst, event["lateness"]["max_us"])
+                for low, count in event["lateness"]["buckets"]:
+                    counts[low] = counts.get(low, 0) + count
+        values = sorted(counts)
+        own = {"max": worst}
+        for key, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999)):
+            left = share * sum(counts.values())
+            for value in values:
+                left -= counts[value]
+                if left <= 0:
+                    own[key] = value
+                    break
+        return own
+
+
+class Ticks(Contestant):
+    title = "wrk2's way (a stand-in)"
+
+    def begin(self, job, _spec, start, directory):
+        # Its connections are begun 5 ms apart; a period later it is in its stride.
+        self.ahead_ns = (job.connections * 5_000_000) // SECOND * SECOND
+        return self.popen([PACING, "ticks", ADDRESS, str(job.rate), str(job.connections), str(start),
+                           str(job.total_s + self.ahead_ns // SECOND + 1), os.path.join(directory, "own")])
+
+    def due(self, _job, start, _arrived, directory):
+        return read_rows(os.path.join(directory, "own")), start + self.ahead_ns
+
+
+class Fitted(Contestant):
+    """Request `i` is due `i` periods after a beginning that only the contestant knows."""
+
+    yardstick = FITTED
+
+    def due(self, job, _start, arrived, _directory):
+        period = SECOND // job.rate
+        begin, end = job.warm_s * job.rate, job.total_s * job.rate
+        start = min((at - number * period for number, at in arrived.items() if begin <= number < end), default=None)
+        if start is None:
+            sys.exit(f"{self.title} sent nothing in time")
+        return {number: start + number * period for number in range(end)}, start
+
+
+class Vegeta(Fitted):
+    title = command = "vegeta"
+
+    def begin(self, job, _spec, _start, directory):
+        targets = os.path.join(directory, "targets")
+        with open(targets, "w") as file:
+            file.write(f"GET http://{ADDRESS}/\n")
+        return self.popen([tool("vegeta"), "attack", "-targets", targets, "-rate", f"{job.rate}/1s",
+                           "-duration", f"{job.total_s}s", "-connections", str(job.connections),
+                           "-workers", str(job.connections), "-max-workers", str(job.connections),
+                           "-output", os.path.join(directory, "attack")])
+
+
+class K6(Fitted):
+    title = command = "k6"
+
+    def begin(self, job, _spec, _start, directory):
+        environment = {"RATE": job.rate, "CONNECTIONS": job.connections, "SECONDS": job.total_s, "ORIGIN": ADDRESS}
+        named = [part for name, value in environment.items() for part in ("--env", f"{name}={value}")]
+        return self.popen([tool("k6"), "run", "--quiet", "--no-usage-report", "--address", "", "--summary-export",
+                           os.path.join(directory, "summary.json"), *named, os.path.join(HERE, "bench/pacing/k6.js")],
+                          stdout=subprocess.DEVNULL, stderr=open(os.path.join(directory, "log"), "w"))
+
+    def own(self, _job, _due, _begin, _end, directory):
+        with open(os.path.join(directory, "summary.json")) as file:
+            dropped = json.load(file)["metrics"].get("dropped_iterations", {})
+        return {"dropped": dropped.get("count", 0)}
+
+
+CONTESTANTS = {
+    "timer": Timer(), "sender": Sender(), "assay": Assay("Assay", 0), "spin": Assay("Assay, `--spin 50us`", 50),
+    "ticks": Ticks(), "vegeta": Vegeta(), "k6": K6(),
+}
+
+
+def version_of(name):
+    """The version of a tool that is not ours."""
+    command = CONTESTANTS[name].command
+    if command is None:
+        return None
+    for flag in ("version", "-version"):
+        said = subprocess.run([tool(command), flag], capture_output=True, text=True)
+        words = [word.strip(",") for word in said.stdout.split() if word.lstrip("v")[:1].isdigit()]
+        if words:
+            return words[0].lstrip("v")
+    return None
