@@ -14,43 +14,43 @@ use tokio::task::LocalSet;
 use crate::clock::SECOND_NS;
 
 /// Above everything that has no real-time priority, below most that has.
-const REALTIME_PRIORITY: libc::c_int = 10;
+pub const REALTIME_PRIORITY: libc::c_int = 10;
 /// Children have no real-time priority; `sched.h` has this, `libc` does not on every system.
 const SCHED_RESET_ON_FORK: libc::c_int = 0x4000_0000;
 /// After so long without sleep, the system ends a process that has real-time priority, in microseconds.
 const LONGEST_WITHOUT_SLEEP_US: u64 = 5_000_000;
 
-/// Why a worker could not do its work.
+/// Why a worker could not do its work. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum WorkerError {
     /// The thread could not be tied to its processors.
     #[error(
-        "cannot pin to processors {cpus:?}: {source}; give processors that exist and that this process may use"
+        "cannot pin to processors {cpus:?}: {cause}; give processors that exist and that this process may use"
     )]
     Pin {
         /// The processors.
         cpus: Vec<u32>,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The system does not let it have real-time priority.
     #[error(
-        "worker {name} cannot have real-time priority (--realtime): {source}; run as root, grant the program \
+        "worker {name} cannot have real-time priority (--realtime): {cause}; run as root, grant the program \
          CAP_SYS_NICE, or allow it with `ulimit -r {REALTIME_PRIORITY}`"
     )]
     Realtime {
         /// The worker.
         name: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// No thread, or no runtime in it.
-    #[error("cannot start worker {name}: {source}")]
+    #[error("cannot start worker {name}: {cause}")]
     Start {
         /// The worker.
         name: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// It panicked; the message is on standard error.
     #[error("worker {name} panicked: this is a bug of Assay")]
@@ -65,7 +65,7 @@ pub fn pin(cpus: &[u32]) -> Result<(), WorkerError> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let failed = |source| WorkerError::Pin { cpus: cpus.to_vec(), source };
+    let failed = |cause| WorkerError::Pin { cpus: cpus.to_vec(), cause };
     let mut set = CpuSet::new();
     for &cpu in cpus {
         if cpu as usize >= CpuSet::MAX_CPU {
@@ -174,7 +174,7 @@ impl<R: Send + 'static> Worker<R> {
         let thread = std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || run_here(inner_name, seat, body))
-            .map_err(|source| WorkerError::Start { name: name.clone(), source })?;
+            .map_err(|cause| WorkerError::Start { name: name.clone(), cause })?;
         Ok(Self { name, thread })
     }
 
@@ -196,12 +196,12 @@ where
 {
     pin(seat.cpu.as_slice())?;
     if seat.realtime {
-        run_in_real_time().map_err(|source| WorkerError::Realtime { name: name.clone(), source })?;
+        run_in_real_time().map_err(|cause| WorkerError::Realtime { name: name.clone(), cause })?;
     }
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| WorkerError::Start { name, source })?;
+        .map_err(|cause| WorkerError::Start { name, cause })?;
     Ok(LocalSet::new().block_on(&runtime, async { body().await }))
 }
 

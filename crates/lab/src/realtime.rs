@@ -1,12 +1,11 @@
 //! May threads of ours have real-time priority? Asked of the kernel before the run, by trying it on a thread of no use.
 
-/// The lowest real-time priority: enough to go before everything that has none.
-const LOWEST: libc::c_int = 1;
+use assay_engine::worker::REALTIME_PRIORITY;
 
 /// Why threads of this process may not run under `SCHED_FIFO`, and what to do; none: they may.
 pub fn refused() -> Option<String> {
     let tried = std::thread::spawn(|| {
-        let wanted = libc::sched_param { sched_priority: LOWEST };
+        let wanted = libc::sched_param { sched_priority: REALTIME_PRIORITY };
         // SAFETY: a plain system call on the calling thread, which ends right after it; `wanted` outlives the call.
         match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const wanted) } {
             0 => None,
@@ -17,7 +16,8 @@ pub fn refused() -> Option<String> {
     let error = tried.join().ok().flatten()?;
     Some(format!(
         "--realtime: the kernel does not let Assay use SCHED_FIFO ({error}; RLIMIT_RTPRIO is {}); run it with \
-         CAP_SYS_NICE, raise the limit (`ulimit -r`, or rtprio in limits.conf), or leave --realtime out",
+         CAP_SYS_NICE, raise the limit (`ulimit -r {REALTIME_PRIORITY}`, or rtprio in limits.conf), or leave \
+         --realtime out",
         limit()
     ))
 }
