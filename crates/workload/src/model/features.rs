@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Distribution, Goal, OriginIndex, Weighted};
+use crate::rng::{fold, mix};
 
 /// Index into [`super::Workload::files`].
 pub type FileSetIndex = u16;
@@ -73,6 +74,18 @@ pub struct FileEntry {
     pub bytes: u64,
     /// 64-bit digest of its bytes, so that a file that changed is found out.
     pub digest: u64,
+}
+
+impl FileEntry {
+    /// The digest of a file's bytes: its length, then its bytes as little-endian words (the last filled with zeros), folded
+    /// one after another.
+    pub fn digest_of(bytes: &[u8]) -> u64 {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let digest = words.iter().fold(mix(bytes.len() as u64), |d, word| fold(d, u64::from_le_bytes(*word)));
+        if rest.is_empty() { digest } else { fold(digest, u64::from_le_bytes(last)) }
+    }
 }
 
 /// Lines put into bodies.
@@ -292,4 +305,19 @@ pub struct ForeignUrl {
     pub origin: OriginIndex,
     /// Path and query.
     pub path: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FileEntry;
+
+    #[test]
+    fn a_digest_tells_lengths_and_last_bytes_apart() {
+        let texts: [&[u8]; 6] = [b"", b"\0", b"12345678", b"12345678\0", b"123456789", b"123456780"];
+        let mut digests = texts.map(FileEntry::digest_of).to_vec();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), texts.len());
+        assert_eq!(FileEntry::digest_of(b"abc"), FileEntry::digest_of(b"abc"));
+    }
 }
