@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_pgl::{Compiled, ResolvedSource, Resolver, SearchPath, Source};
+use assay_pgl::{Compiled, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source};
 
 use crate::exit::Failure;
 use crate::output;
@@ -53,8 +53,8 @@ pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
             .hint(format!("give the path of a PGL file, or one of the bundled {}", names.join(", "))));
     }
     let directories = include.iter().map(|directory| directory.display().to_string()).collect();
-    let files = Files { standard_input: OnceCell::new() };
-    let resolver = WithBundled { search: SearchPath::new(directories, |path: &str| files.read(path)) };
+    let files = FileSystem { standard_input: OnceCell::new() };
+    let resolver = WithBundled { search: SearchPath::over(directories, files) };
     // What is not there to be compiled is not a mistake in it.
     resolver.read(name, None).map_err(|why| {
         Failure::usage(anyhow!(why))
@@ -95,15 +95,22 @@ impl<R: Resolver> Resolver for WithBundled<R> {
             _ => self.search.read(name, including),
         }
     }
+
+    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, String> {
+        self.search.files(name, including)
+    }
 }
 
+/// Files below one directory that bodies can be made of.
+const MOST_FILES: usize = 100_000;
+
 /// The file system, with standard input as `-` (read once, however often it is asked for).
-struct Files {
+struct FileSystem {
     standard_input: OnceCell<Result<String, String>>,
 }
 
-impl Files {
-    fn read(&self, path: &str) -> Result<Option<String>, String> {
+impl Files for FileSystem {
+    fn text(&self, path: &str) -> Result<Option<String>, String> {
         if path == "-" {
             let read = || {
                 let mut text = String::new();
@@ -117,5 +124,40 @@ impl Files {
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => Err("it is a directory".to_owned()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn list(&self, path: &str) -> Result<Option<Listing>, String> {
+        let root = match std::fs::canonicalize(path) {
+            Ok(root) => root,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        if root.is_file() {
+            return Ok(Some(Listing { root, files: vec![PathBuf::new()] }));
+        }
+        let mut files = Vec::new();
+        let mut open = vec![PathBuf::new()];
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(root.join(&directory)).map_err(|error| error.to_string())? {
+                let entry = entry.map_err(|error| error.to_string())?;
+                let inner = directory.join(entry.file_name());
+                let kind = entry.file_type().map_err(|error| error.to_string())?;
+                match kind {
+                    _ if kind.is_dir() => open.push(inner),
+                    // Links to files are followed, links to directories are not: they may lead in a circle.
+                    _ if root.join(&inner).is_file() => files.push(inner),
+                    _ => {}
+                }
+            }
+            if files.len() > MOST_FILES {
+                return Err(format!("it holds more than {MOST_FILES} files"));
+            }
+        }
+        files.sort();
+        Ok(Some(Listing { root, files }))
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
+        std::fs::read(path).map_err(|error| error.to_string())
     }
 }

@@ -38,7 +38,10 @@ mod value;
 use diagnostics::Diagnostics;
 
 pub use diagnostic::{Code, Diagnostic, Severity};
-pub use source::{ResolvedSource, Resolver, SearchPath, Source, Span, bundled, bundled_names};
+pub use source::{
+    Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source, Span, Texts, bundled,
+    bundled_names,
+};
 
 /// A workload that compiled.
 #[derive(Debug, Clone, PartialEq)]

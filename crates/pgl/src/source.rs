@@ -1,7 +1,11 @@
 //! Where does source text come from, and what does a position in it mean?
 //!
-//! The compiler opens no file. It asks a [`Resolver`]; [`SearchPath`] is the usual one, and is itself told
-//! how to read by a closure.
+//! The compiler opens no file. It asks a [`Resolver`]; [`SearchPath`] is the usual one, and is itself given
+//! the [`Files`] it may look into: a directory tree, or a closure that knows texts.
+
+use std::path::{Path, PathBuf};
+
+use assay_workload::model::{FileEntry, FileSet};
 
 /// One text that took part in a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +80,71 @@ pub struct ResolvedSource {
     pub text: String,
 }
 
-/// Gives the compiler the files it asks for.
+/// Files that bodies are made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedFiles {
+    /// Where they are, how long, and their digests. Empty files are left out.
+    pub set: FileSet,
+    /// How the first of them begins (at most [`ResolvedFiles::START`] bytes).
+    pub start: Vec<u8>,
+}
+
+impl ResolvedFiles {
+    /// Bytes kept of the first file.
+    pub const START: usize = 64;
+}
+
+/// Gives the compiler the files it asks for. Errors say what was tried, in one sentence.
 pub trait Resolver {
-    /// Finds `name`, which the file `including` (its name as resolved) asks for; none: the main file. The
-    /// error says what was tried, in one sentence.
+    /// Finds the text `name`, which the file `including` (its name as resolved) asks for; none: the main file.
     fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String>;
+
+    /// Finds the file or directory `name`, which the file `including` asks for, and lists all files in it.
+    fn files(&self, name: &str, _including: Option<&str>) -> Result<ResolvedFiles, String> {
+        Err(format!("{name} is not looked for: only texts can be read here"))
+    }
+}
+
+/// What a listing found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The directory, or the one file itself, as it is found from anywhere.
+    pub root: PathBuf,
+    /// Regular files below it in order of their names, relative to it; one empty path when the root is a file.
+    pub files: Vec<PathBuf>,
+}
+
+/// A file system, as far as [`SearchPath`] needs one. Errors say why something that is there cannot be read.
+pub trait Files {
+    /// The text of a file; none when there is no such file.
+    fn text(&self, path: &str) -> Result<Option<String>, String>;
+
+    /// What a file or directory holds; none when there is neither.
+    fn list(&self, path: &str) -> Result<Option<Listing>, String>;
+
+    /// All bytes of a file.
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, String>;
+}
+
+/// Texts that a closure knows by their paths.
+pub struct Texts<F>(F);
+
+impl<F: Fn(&str) -> Result<Option<String>, String>> Files for Texts<F> {
+    fn text(&self, path: &str) -> Result<Option<String>, String> {
+        (self.0)(path)
+    }
+
+    fn list(&self, path: &str) -> Result<Option<Listing>, String> {
+        let listing = |_| Listing { root: PathBuf::from(path), files: vec![PathBuf::new()] };
+        (self.0)(path).map(|found| found.map(listing))
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
+        match (self.0)(&path.to_string_lossy()) {
+            Ok(text) => text.map(String::into_bytes).ok_or_else(|| "it is gone".to_owned()),
+            Err(why) => Err(why),
+        }
+    }
 }
 
 /// The workload files inside the compiler, by base name.
@@ -101,17 +165,23 @@ pub fn bundled_names() -> impl Iterator<Item = &'static str> {
 
 /// Looks for a file under its name as given, beside the file that includes it, in directories, and at last
 /// among the bundled ones.
-///
-/// `read` is told a path and answers its text, nothing when there is no such file, or why it cannot be read.
 pub struct SearchPath<F> {
     directories: Vec<String>,
-    read: F,
+    files: F,
 }
 
-impl<F: Fn(&str) -> Result<Option<String>, String>> SearchPath<F> {
-    /// Searches `directories` (of `-I`) in order.
+impl<F: Fn(&str) -> Result<Option<String>, String>> SearchPath<Texts<F>> {
+    /// Searches `directories` in order among texts: `read` is told a path and answers the text, nothing when there is
+    /// no such file, or why it cannot be read.
     pub fn new(directories: Vec<String>, read: F) -> Self {
-        Self { directories, read }
+        Self { directories, files: Texts(read) }
+    }
+}
+
+impl<F: Files> SearchPath<F> {
+    /// Searches `directories` (of `-I`) in order.
+    pub fn over(directories: Vec<String>, files: F) -> Self {
+        Self { directories, files }
     }
 
     /// The paths to try, best first, each once.
@@ -146,11 +216,11 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-impl<F: Fn(&str) -> Result<Option<String>, String>> Resolver for SearchPath<F> {
+impl<F: Files> Resolver for SearchPath<F> {
     fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String> {
         let candidates = self.candidates(name, including);
         for path in &candidates {
-            match (self.read)(path) {
+            match self.files.text(path) {
                 Ok(Some(text)) => return Ok(ResolvedSource { name: path.clone(), text }),
                 Ok(None) => {}
                 Err(why) => return Err(format!("cannot read {path}: {why}")),
@@ -163,6 +233,40 @@ impl<F: Fn(&str) -> Result<Option<String>, String>> Resolver for SearchPath<F> {
             return Ok(ResolvedSource { name, text: text.to_owned() });
         }
         Err(format!("no such file: {}", candidates.join(", ")))
+    }
+
+    fn files(&self, name: &str, including: Option<&str>) -> Result<ResolvedFiles, String> {
+        let candidates = self.candidates(name, including);
+        for path in &candidates {
+            match self.files.list(path) {
+                Ok(Some(listing)) => return self.measured(listing),
+                Ok(None) => {}
+                Err(why) => return Err(format!("cannot read {path}: {why}")),
+            }
+        }
+        Err(format!("no such file or directory: {}", candidates.join(", ")))
+    }
+}
+
+impl<F: Files> SearchPath<F> {
+    /// A listing with the lengths and digests of its files.
+    fn measured(&self, listing: Listing) -> Result<ResolvedFiles, String> {
+        let mut set = FileSet { root: listing.root, files: Vec::with_capacity(listing.files.len()) };
+        let mut start = Vec::new();
+        for path in listing.files {
+            let whole = if path.as_os_str().is_empty() { set.root.clone() } else { set.root.join(&path) };
+            let bytes =
+                self.files.bytes(&whole).map_err(|why| format!("cannot read {}: {why}", whole.display()))?;
+            if bytes.is_empty() {
+                continue;
+            }
+            if set.files.is_empty() {
+                start = bytes[..bytes.len().min(ResolvedFiles::START)].to_vec();
+            }
+            let digest = FileEntry::digest_of(&bytes);
+            set.files.push(FileEntry { path, bytes: bytes.len() as u64, digest });
+        }
+        Ok(ResolvedFiles { set, start })
     }
 }
 
@@ -201,6 +305,18 @@ mod tests {
     fn the_main_file_is_never_a_bundled_one() {
         let why = path(&[], &["inc"]).read("phases.pg", None).unwrap_err();
         assert_eq!(why, "no such file: phases.pg");
+    }
+
+    #[test]
+    fn files_are_listed_with_their_lengths_and_digests() {
+        let files = path(&[("inc/words.txt", "three words here")], &["inc"]);
+        let found = files.files("words.txt", Some("w.pg")).unwrap();
+        assert_eq!(found.set.root, Path::new("inc/words.txt"));
+        let entry =
+            FileEntry { path: PathBuf::new(), bytes: 16, digest: FileEntry::digest_of(b"three words here") };
+        assert_eq!(found.set.files, [entry]);
+        assert_eq!(found.start, b"three words here");
+        assert!(files.files("other", Some("w.pg")).unwrap_err().contains("inc/other"));
     }
 
     #[test]
