@@ -96,7 +96,9 @@
     const x = { ...shared, grid: { show: chart.kind === "scatter", ...shared.grid }, size: 34 };
     if (chart.kind === "time") Object.assign(x, { incrs: SECONDS, values: (_, ticks) => ticks.map(clock) });
     if (chart.x_label) Object.assign(x, { label: chart.x_label, labelSize: 18, labelFont: shared.font, size: 30, values: (_, ticks) => ticks.map(show) });
-    const y = { ...shared, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : show(tick))) };
+    // As wide as its longest label.
+    const room = (_, labels) => Math.max(52, 14 + 6.6 * Math.max(0, ...(labels ?? []).map((label) => label.length)));
+    const y = { ...shared, size: room, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : show(tick))) };
     if (yLog) y.filter = (u, splits) => oneTwoFive(u, splits);
     return [x, y];
   };

@@ -15,6 +15,9 @@ pub(crate) const OWN: &str = "How well did Assay itself do?";
 const MOST_LINES: usize = 8;
 /// Colours of lines that mean nothing in particular.
 const COLOURS: [&str; MOST_LINES] = ["all", "origin", "hit", "miss", "proxy", "offered", "accent", "soft"];
+/// Colours of the threads of robots, and of origins.
+const ROBOTS: [&str; 4] = ["all", "hit", "accent", "offered"];
+const ORIGINS: [&str; 4] = ["origin", "miss", "proxy", "soft"];
 
 /// All charts of Assay itself; what was not watched has none.
 pub(crate) fn charts(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Vec<Chart> {
@@ -41,14 +44,14 @@ fn own_line(
 fn timers(role: &str, own: &[OwnStep<'_>], series: &Series) -> Vec<Line> {
     let ruler = Histogram::new();
     let mut lines = Vec::new();
-    let lag = own_line("timers, 99 %", "origin", own, |step| {
+    let lag = own_line("timers: 99 %", "origin", own, |step| {
         Merged::of(step.timer_lag.get(role)?.iter().copied()).quantile_us(0.99, &ruler)
     });
     lines.extend(lag.values.iter().any(Option::is_some).then_some(lag));
     let before =
         series.baselines.iter().filter(|baseline| baseline.role == role).map(|baseline| &baseline.lag);
     if let Some(p99) = Merged::of(before).quantile_us(0.99, &ruler) {
-        lines.push(dashed(own_line("bare timer before, 99 %", "offered", own, |_| Some(p99))));
+        lines.push(dashed(own_line("bare timer before: 99 %", "offered", own, |_| Some(p99))));
     }
     let stalls =
         own_line("stalls", "error", own, |step| step.stall_us.get(role).map(|length_us| *length_us as f64));
@@ -58,15 +61,17 @@ fn timers(role: &str, own: &[OwnStep<'_>], series: &Series) -> Vec<Line> {
 
 type Lateness = for<'a, 's> fn(&'s Step<'a>) -> &'s [&'a SparseHistogram];
 
-fn late(steps: &[Step<'_>], of: Lateness) -> [Line; 2] {
+fn late(what: &str, steps: &[Step<'_>], of: Lateness) -> [Line; 2] {
     let ruler = Histogram::new();
     [("median", "all", 0.5), ("99 %", "miss", 0.99)].map(|(name, role, quantile)| {
-        line(name, role, steps, |step| Merged::of(of(step).iter().copied()).quantile_us(quantile, &ruler))
+        line(format!("{what}: {name}"), role, steps, |step| {
+            Merged::of(of(step).iter().copied()).quantile_us(quantile, &ruler)
+        })
     })
 }
 
 fn robots(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Chart {
-    let mut lines: Vec<Line> = late(steps, |step| step.lateness.as_slice()).into();
+    let mut lines: Vec<Line> = late("requests", steps, |step| step.lateness.as_slice()).into();
     lines.extend(timers("robots", own, series));
     logarithmic(time_chart(
         OWN,
@@ -80,7 +85,7 @@ fn robots(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Chart {
 }
 
 fn origins(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Option<Chart> {
-    let thinks = late(steps, |step| step.origin_lateness.as_slice());
+    let thinks = late("think times", steps, |step| step.origin_lateness.as_slice());
     let mut lines: Vec<Line> =
         thinks.into_iter().filter(|line| line.values.iter().any(Option::is_some)).collect();
     lines.extend(timers("origins", own, series));
@@ -95,14 +100,15 @@ fn watched<K: Ord + Copy>(
     own: &[OwnStep<'_>],
     all: &BTreeSet<K>,
     name: impl Fn(K) -> String,
+    colour: impl Fn(usize, K) -> &'static str,
     of: impl Fn(&OwnStep<'_>, K) -> Option<Watched>,
     percent: impl Fn(Watched) -> Option<f64>,
 ) -> Vec<Line> {
     let value = |step: &OwnStep<'_>, key: K| of(step, key).and_then(&percent);
     if all.len() <= MOST_LINES {
-        let coloured = all.iter().zip(COLOURS);
-        return coloured
-            .map(|(key, colour)| own_line(name(*key), colour, own, |step| value(step, *key)))
+        let numbered = all.iter().enumerate();
+        return numbered
+            .map(|(place, key)| own_line(name(*key), colour(place, *key), own, |step| value(step, *key)))
             .collect();
     }
     let values =
@@ -125,7 +131,10 @@ fn threads(own: &[OwnStep<'_>]) -> Vec<Chart> {
     }
     let lines = |percent: fn(Watched) -> Option<f64>| {
         let name = |(role, thread): (&str, u32)| format!("{role} {thread}");
-        watched(own, &all, name, |step, key| step.threads.get(&key).copied(), percent)
+        let colour = |_, (role, thread): (&str, u32)| {
+            (if role == "robots" { ROBOTS } else { ORIGINS })[thread as usize % ROBOTS.len()]
+        };
+        watched(own, &all, name, colour, |step, key| step.threads.get(&key).copied(), percent)
     };
     vec![
         time_chart(
@@ -153,6 +162,7 @@ fn processors(own: &[OwnStep<'_>]) -> Option<Chart> {
         own,
         &all,
         |cpu| format!("processor {cpu}"),
+        |place, _| COLOURS[place % MOST_LINES],
         |step, cpu| step.processors.get(&cpu).copied(),
         Watched::used_percent,
     );

@@ -20,6 +20,42 @@ pub(crate) struct DoubtView {
     pub why: String,
     /// What to do.
     pub advice: String,
+    /// The same for a page.
+    pub advice_pieces: Vec<Piece>,
+}
+
+/// A stretch of text that is the same kind of word.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Piece {
+    /// A flag, a command or a path: shown as such, and never broken at a hyphen.
+    pub code: bool,
+    pub text: String,
+}
+
+/// Text with its flags and what stands in backticks told apart, for a page.
+pub(crate) fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut push = |code: bool, text: &str| match pieces.last_mut() {
+        _ if text.is_empty() => {}
+        Some(last) if !code && !last.code => last.text.push_str(text),
+        _ => pieces.push(Piece { code, text: text.to_owned() }),
+    };
+    for (number, quoted) in text.split('`').enumerate() {
+        if number % 2 == 1 {
+            push(true, quoted);
+            continue;
+        }
+        let mut rest = quoted;
+        while let Some(start) = rest.find("--") {
+            let letter = |c: char| c == '-' || c.is_ascii_alphanumeric();
+            let end = rest[start..].find(|c: char| !letter(c)).map_or(rest.len(), |length| start + length);
+            push(false, &rest[..start]);
+            push(true, &rest[start..end]);
+            rest = &rest[end..];
+        }
+        push(false, rest);
+    }
+    pieces
 }
 
 /// Doubts that make the run invalid, or those worth knowing.
@@ -38,6 +74,7 @@ fn view(doubt: &Doubt, summary: &Summary) -> DoubtView {
         place: place(doubt, summary),
         blame: format!("{blame} ({})", doubt.reason.name()),
         why: sentence(&doubt.why),
+        advice_pieces: pieces(&sentence(&doubt.advice)),
         advice: sentence(&doubt.advice),
     }
 }
@@ -168,6 +205,21 @@ mod tests {
         assert_eq!(phases(&["a"]), "phase a");
         assert_eq!(phases(&["a", "b"]), "phases a and b");
         assert_eq!(phases(&["a", "b", "c"]), "phases a, b and c");
+    }
+
+    #[test]
+    fn flags_and_what_is_quoted_are_told_from_prose() {
+        let shown = |text| -> String {
+            let piece = |p: Piece| if p.code { format!("[{}]", p.text) } else { p.text };
+            pieces(text).into_iter().map(piece).collect()
+        };
+        assert_eq!(
+            shown("use (--robot-cpus, --spin), or `ulimit -n`."),
+            "use ([--robot-cpus], [--spin]), or [ulimit -n]."
+        );
+        assert_eq!(shown("-- ü"), "[--] ü");
+        assert_eq!(shown("plain"), "plain");
+        assert_eq!(shown(""), "");
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn every_chart_is_drawn_without_an_error_and_its_numbers_can_be_downloaded() {
     let dom = dom_after(&chromium, &synthetic::run(Story::Troubled), click_all, &[]);
     assert!(!dom.contains("data-script-error"), "{}", dom.lines().nth(1).unwrap_or_default());
     let figures = figures(&dom);
-    assert!(figures.len() >= 15, "{figures:?}");
+    assert!(figures.len() >= 22, "{figures:?}");
     for figure in &figures {
         assert!(figure.contains("data-drawn=\"true\""), "not drawn: {figure}");
     }
@@ -81,6 +81,24 @@ fn a_run_in_which_nothing_happened_is_a_page_without_errors() {
         let dom = dom_after(&chromium, &synthetic::run(story), "", &[]);
         assert!(!dom.contains("data-script-error"), "{story:?}");
         assert!(figures(&dom).iter().all(|figure| figure.contains("data-drawn=")), "{story:?}");
+    }
+}
+
+#[test]
+fn invalid_phases_are_hatched_and_stalls_are_marked() {
+    let Some(chromium) = chromium() else { return };
+    // A hatched stretch is the only thing that is filled with a pattern.
+    let watch = "const context = CanvasRenderingContext2D.prototype, pattern = context.createPattern; \
+                 context.createPattern = function (...all) { \
+                   document.body.dataset.hatched = 'true'; return pattern.apply(this, all); \
+                 }; \
+                 document.getElementById('theme').click();";
+    for story in [Story::Stalled, Story::Good] {
+        let dom = dom_after(&chromium, &synthetic::run(story), watch, &[]);
+        assert!(!dom.contains("data-script-error"), "{story:?}");
+        assert_eq!(dom.contains("data-hatched=\"true\""), story == Story::Stalled, "{story:?}");
+        assert!(figures(&dom).iter().all(|figure| figure.contains("data-drawn=\"true\"")), "{story:?}");
+        assert_eq!(dom.contains(">stalls</div>"), story == Story::Stalled, "the legend names them");
     }
 }
 

@@ -26,6 +26,24 @@ pub fn health(writer: &mut SeriesWriter, story: Story, length_ms: u64) {
     stalls(story).iter().for_each(|stall| writer.stall(stall).unwrap());
 }
 
+/// An hour of eight threads that all stand still every second.
+pub fn busy_hour(writer: &mut SeriesWriter) {
+    let mut dice = Dice(3);
+    for start_ms in (0..3_600_000).step_by(1000) {
+        for number in 0..8 {
+            let role = if number < 4 { "robots" } else { "origins" };
+            let lag = dice.times(3, 900.0);
+            let interval = thread(&mut dice, Story::Good, role, start_ms);
+            writer.thread(&ThreadInterval { thread: number % 4, timer_lag: lag, ..interval }).unwrap();
+            let (thread, length_us) = (number % 4, 10_000 + dice.next() % 90_000);
+            let stall = Stall { role: role.into(), thread, at_ms: start_ms, length_us, ..Stall::default() };
+            writer.stall(&stall).unwrap();
+        }
+        writer.network(&network(Story::Stalled, start_ms)).unwrap();
+        writer.processors(&processors(&mut dice, Story::Good, start_ms)).unwrap();
+    }
+}
+
 /// The seconds in which robots had to share their processor.
 fn starved(story: Story, start_ms: u64) -> bool {
     story == Story::Stalled && (46_000..52_000).contains(&start_ms)

@@ -21,6 +21,41 @@ fn every_story_makes_a_page_under_3_megabytes() {
 }
 
 #[test]
+fn a_run_of_an_hour_with_a_stall_every_second_makes_a_page_under_3_megabytes() {
+    let run = synthetic::hour();
+    let size = std::fs::metadata(html::write(&run.dir).unwrap()).unwrap().len();
+    assert!((100_000..3_000_000).contains(&size), "{size} bytes");
+}
+
+#[test]
+fn an_invalid_run_says_what_was_seen_where_why_it_matters_and_what_to_do() {
+    let page = page(Story::Stalled);
+    let banner =
+        page.split_once("banner bad").unwrap().1.split_once("</div>\n  <ul class=\"findings").unwrap().0;
+    for said in [
+        "stood still for 304 ms",
+        "in phase top1",
+        "24.4 s",
+        "Assay (stalled)",
+        "Why it matters",
+        "--realtime",
+    ] {
+        assert!(banner.contains(said), "{said} in {banner}");
+    }
+    assert!(!banner.contains("hypervisor"), "what is only worth knowing comes later");
+    assert!(page.contains("hypervisor took 2.4 %"));
+    assert!(page.contains("\"name\":\"top1\",\"start\":19.25,\"end\":33.25,\"invalid\":true"));
+    assert!(page.contains("\"name\":\"dec\",\"start\":33.25,\"end\":37.25,\"invalid\":false"));
+}
+
+#[test]
+fn the_page_shows_how_much_of_the_calibrated_rate_was_used() {
+    let used = "This run used 23 % of what this machine can offer for this workload.";
+    assert!(page(Story::Calibrated).contains(used));
+    assert!(!page(Story::Good).contains(used) && page(Story::Good).contains("--calibrate"));
+}
+
+#[test]
 fn the_page_asks_nothing_of_the_network() {
     let page = page(Story::Good);
     for reference in

@@ -141,6 +141,29 @@ pub fn run(story: Story) -> Run {
     Run { _tmp: tmp, dir }
 }
 
+/// An hour in which threads stood still every second; few requests, for the page does not grow with them.
+pub fn hour() -> Run {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(&tmp.path().join("run")).unwrap();
+    let mut writer = SeriesWriter::create(&dir).unwrap();
+    let mut dice = Dice(1);
+    for second in 0..3600 {
+        let robots = robots(&mut dice, Story::Good, 0, second * 1000, 1000, 20, false);
+        writer.robots(&robots).unwrap();
+        writer.origins(&origins(&mut dice, Story::Good, &robots)).unwrap();
+        for role in ["robots", "origins", "proxy", "host"] {
+            writer.host(&host(role, second * 1000, 1000, 400_000 + dice.next() % 100_000, 0)).unwrap();
+        }
+    }
+    own::busy_hour(&mut writer);
+    let mut info = info(Story::Direct);
+    (info.phases[0].start_ms, info.phases[0].end_ms) = (Some(0), Some(3_600_000));
+    // Left as a journal: it is the page that is looked at.
+    info.finished = false;
+    dir.write_info(&info).unwrap();
+    Run { _tmp: tmp, dir }
+}
+
 fn schedule(story: Story) -> Vec<(&'static str, u64, f64, f64)> {
     if story == Story::Direct { vec![("top", 10, 1.0, 1.0)] } else { SCHEDULE.to_vec() }
 }
