@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use assay_record::doubt::Doubt;
 use assay_record::error_kind::ErrorExample;
+use assay_record::health::{Baseline, NetworkInterval, Stall, ThreadInterval};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::role::ProxyCounters;
 use assay_record::run::{PhaseInfo, TargetInfo};
@@ -57,6 +58,14 @@ pub enum LabEvent {
     Origins(Box<OriginInterval>),
     /// What a role, the proxy or the machine used in an interval.
     Host(Box<HostInterval>),
+    /// How a worker thread of robots or origins did in an interval.
+    Thread(Box<ThreadInterval>),
+    /// A worker thread stood still.
+    Stall(Stall),
+    /// How quiet a worker's processor was before the run.
+    Baseline(Box<Baseline>),
+    /// What the network stack counted in an interval.
+    Network(Box<NetworkInterval>),
     /// The target's own counters, cumulative.
     Proxy {
         /// Milliseconds since the start of the run.

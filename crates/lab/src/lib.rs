@@ -10,6 +10,7 @@
 
 mod address;
 mod arithmetic;
+pub mod calibrate;
 mod checks;
 mod counters;
 pub mod description;
@@ -39,3 +40,5 @@ pub use error::LabError;
 pub use event::{LabEvent, Stage};
 pub use plan::{MOST_SPIN, Mode, RunOutcome, RunPlan, TargetChoice};
 pub use run::run;
+pub use verdict::judge_left_behind;
+pub use verdict::limits::reasons_as_markdown;

@@ -19,7 +19,7 @@ use crate::plan::{RunOutcome, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
 use crate::roles::{RoleKind, Said};
 use crate::start::{Cast, StartInstant};
-use crate::verdict::{CacheSize, Tally};
+use crate::verdict::Tally;
 
 /// How long a role may take to be ready.
 pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);
@@ -239,7 +239,7 @@ impl Session {
         }
     }
 
-    fn take_event(&mut self, kind: RoleKind, event: Event) -> Result<(), LabError> {
+    pub(crate) fn take_event(&mut self, kind: RoleKind, event: Event) -> Result<(), LabError> {
         match event {
             Event::Robots(interval) => {
                 self.writer.robots(&interval).map_err(cannot_write)?;
@@ -274,8 +274,18 @@ impl Session {
                 self.tell(LabEvent::Example(example));
             }
             Event::Fault { reason, message } => self.doubt(Doubt::invalid(reason, message)),
-            // Kept by the watch over the roles.
-            Event::Thread(_) | Event::Stall(_) | Event::Baseline(_) => {}
+            Event::Thread(interval) => {
+                self.writer.thread(&interval).map_err(cannot_write)?;
+                self.tell(LabEvent::Thread(interval));
+            }
+            Event::Stall(stall) => {
+                self.writer.stall(&stall).map_err(cannot_write)?;
+                self.tell(LabEvent::Stall(stall));
+            }
+            Event::Baseline(baseline) => {
+                self.writer.baseline(&baseline).map_err(cannot_write)?;
+                self.tell(LabEvent::Baseline(baseline));
+            }
             Event::Done => self.done.push(kind),
             // A second one says nothing new.
             Event::Ready { .. } => {}
@@ -311,16 +321,23 @@ impl Session {
     }
 
     fn keep_host(&mut self, meter: &mut Meter) -> Result<(), LabError> {
-        for interval in meter.sample(self.now_ms()) {
+        let sample = meter.sample(self.now_ms());
+        for interval in sample.host {
             self.writer.host(&interval).map_err(cannot_write)?;
-            self.tally.host(&interval);
             self.tell(LabEvent::Host(Box::new(interval)));
         }
+        self.writer.processors(&sample.processors).map_err(cannot_write)?;
+        self.writer.network(&sample.network).map_err(cannot_write)?;
+        self.tell(LabEvent::Network(Box::new(sample.network)));
         Ok(())
     }
 
     fn doubt(&mut self, doubt: Doubt) {
         self.tally.doubt(doubt.clone());
+        // In the record at once: what is wrong with a run that is killed later is known, too. The next change of the
+        // record tries again if this cannot be written.
+        self.info.verdict.doubts.push(doubt.clone());
+        let _ = self.write_info();
         self.tell(LabEvent::Doubt(Box::new(doubt)));
     }
 
@@ -367,11 +384,9 @@ impl Session {
             phase.end_ms = phase.end_ms.or(self.started.map(|started| started.elapsed_ms()));
         }
         self.warn_of_placement();
-        let shared = self.prepared.placement.robots.len();
-        let cpus = if shared == 0 { self.prepared.cpus.len() } else { shared };
-        let cache = CacheSize { bytes: self.capacity_bytes() };
+        let cache_bytes = self.capacity_bytes();
         let tally = std::mem::take(&mut self.tally);
-        self.info.verdict = tally.verdict(self.partial, &cache, cpus, self.prepared.cpus.len());
+        tally.conclude(&self.prepared.dir, &mut self.info, self.partial, cache_bytes);
         self.info.verdict.warnings.append(&mut self.plan.warnings);
         let written = self.writer.finish().map_err(cannot_write);
         self.info.finished = written.is_ok();

@@ -394,8 +394,14 @@ impl Session {
             let heard = tokio::time::timeout_at(deadline, self.hear()).await;
             match heard {
                 Ok(Heard::Stop) => return Err(LabError::Interrupted),
-                Ok(Heard::Role(from, Said::Event(event))) if from == kind => {
-                    let Event::Ready { listening } = *event else { continue };
+                Ok(Heard::Role(from, Said::Event(event))) => {
+                    let listening = match *event {
+                        Event::Ready { listening } if from == kind => listening,
+                        other => {
+                            self.take_event(from, other)?;
+                            continue;
+                        }
+                    };
                     let pid = cast.role(kind).map_or(0, |role| role.process.pid);
                     let named = listening.iter().map(ToString::to_string).collect();
                     self.place(PlacementInfo {

@@ -184,6 +184,7 @@ impl State {
             LabEvent::Doubt(doubt) => {
                 self.message(format!("fault of {}: {}", doubt.blame.name(), doubt.seen))
             }
+            LabEvent::Thread(_) | LabEvent::Stall(_) | LabEvent::Baseline(_) | LabEvent::Network(_) => {}
             LabEvent::Proxy { .. } | LabEvent::Finished => {}
         }
     }

@@ -1,0 +1,130 @@
+//! How what was found in single phases becomes one doubt per reason and role.
+
+use assay_record::doubt::{Doubt, Reason};
+use assay_record::run::PhaseInfo;
+
+/// Something that was found in a phase, or in the run as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Which reason.
+    pub reason: Reason,
+    /// It makes the phase invalid; else it is worth knowing.
+    pub invalidates: bool,
+    /// The role in question; empty: the machine.
+    pub role: &'static str,
+    /// Index of the phase; none: the run as a whole.
+    pub phase: Option<u16>,
+    /// How bad it is, beside others of its reason.
+    pub weight: f64,
+    /// When the worst of it was.
+    pub at_ms: Option<u64>,
+    /// What was seen.
+    pub seen: String,
+}
+
+/// Doubts, worst first: those that make the run invalid, in the order of the list, then those worth knowing. What is
+/// found in several phases is told once, in the words of the worst.
+pub fn doubts(findings: Vec<Finding>, phases: &[PhaseInfo]) -> Vec<Doubt> {
+    let mut groups: Vec<Vec<Finding>> = Vec::new();
+    for finding in findings {
+        let same =
+            |group: &&mut Vec<Finding>| group[0].reason == finding.reason && group[0].role == finding.role;
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    let mut doubts: Vec<Doubt> = groups.into_iter().filter_map(|group| told_once(group, phases)).collect();
+    sort(&mut doubts);
+    doubts
+}
+
+/// Worst first.
+pub fn sort(doubts: &mut [Doubt]) {
+    doubts.sort_by_key(|doubt| (!doubt.invalidates, doubt.reason));
+}
+
+/// One doubt for findings of one reason and role. Where one makes a phase invalid, those that do not are left out.
+fn told_once(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
+    let invalidates = group.iter().any(|finding| finding.invalidates);
+    group.retain(|finding| finding.invalidates == invalidates);
+    let worst = group.iter().max_by(|a, b| a.weight.total_cmp(&b.weight))?;
+    let touched: Vec<u16> = group.iter().filter_map(|finding| finding.phase).collect();
+    let mut seen = worst.seen.clone();
+    if let Some(phase) = worst.phase {
+        let name = |index: u16| phases.get(usize::from(index)).map_or("?", |phase| phase.name.as_str());
+        seen = format!("in phase {}, {seen}", name(phase));
+        let others: Vec<&str> =
+            touched.iter().filter(|other| **other != phase).map(|other| name(*other)).collect();
+        match others.as_slice() {
+            [] => {}
+            [others @ ..] if others.len() <= 3 => seen = format!("{seen} (also in {})", others.join(", ")),
+            others => seen = format!("{seen} (also in {} other phases)", others.len()),
+        }
+    }
+    Some(Doubt {
+        invalidates,
+        phases: touched,
+        role: worst.role.to_owned(),
+        at_ms: worst.at_ms,
+        ..Doubt::worth_knowing(worst.reason, seen)
+    })
+}
+
+/// A span of time with a unit that fits.
+pub fn time(us: u64) -> String {
+    match us {
+        0..1_000 => format!("{us} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
+        _ => format!("{:.2} s", us as f64 / 1e6),
+    }
+}
+
+/// A share as a percentage.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 1.0 { format!("{percent:.2} %") } else { format!("{percent:.0} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(reason: Reason, invalidates: bool, phase: u16, weight: f64) -> Finding {
+        let seen = format!("{weight} was seen");
+        Finding { reason, invalidates, role: "robots", phase: Some(phase), weight, at_ms: Some(7), seen }
+    }
+
+    fn phases() -> Vec<PhaseInfo> {
+        ["a", "b", "c"].map(|name| PhaseInfo { name: name.into(), ..PhaseInfo::default() }).into()
+    }
+
+    #[test]
+    fn a_reason_is_told_once_in_the_words_of_the_worst() {
+        let found =
+            [(0, 1.0), (1, 3.0), (2, 2.0)].map(|(phase, weight)| finding(Reason::Late, true, phase, weight));
+        let doubts = doubts(found.into(), &phases());
+        assert_eq!(doubts.len(), 1);
+        assert_eq!(doubts[0].seen, "in phase b, 3 was seen (also in a, c)");
+        assert_eq!((doubts[0].phases.as_slice(), doubts[0].at_ms), ([0, 1, 2].as_slice(), Some(7)));
+    }
+
+    #[test]
+    fn what_makes_invalid_comes_first_and_covers_what_is_worth_knowing() {
+        let found = vec![
+            finding(Reason::Stalled, false, 0, 9.0),
+            finding(Reason::Late, false, 0, 9.0),
+            finding(Reason::Late, true, 1, 1.0),
+        ];
+        let doubts = doubts(found, &phases());
+        let told: Vec<_> =
+            doubts.iter().map(|doubt| (doubt.reason, doubt.invalidates, doubt.phases.clone())).collect();
+        assert_eq!(told, [(Reason::Late, true, vec![1]), (Reason::Stalled, false, vec![0])]);
+    }
+
+    #[test]
+    fn times_and_shares_have_units() {
+        assert_eq!([time(999), time(1_500), time(2_500_000)], ["999 µs", "1.5 ms", "2.50 s"]);
+        assert_eq!([percent(0.005), percent(0.951)], ["0.50 %", "95 %"]);
+    }
+}

@@ -1,0 +1,240 @@
+//! Can the numbers be trusted? Looks for each of the reasons there are to doubt a run, phase by phase.
+//!
+//! The judge is a pure function of what the run directory holds: [`judge`] takes its head and the [`Evidence`], which
+//! is added up from the measurements in bounded memory. So a run that was killed can be judged from what it left.
+//! A file here looks for one family of reasons; every threshold is in [`limits`]. What the target does, however slow,
+//! is never a reason; whether the target kept up is seen in the numbers, and the report says it.
+
+mod cache;
+mod evidence;
+mod finding;
+pub mod limits;
+mod near_limit;
+mod network;
+mod own_limits;
+mod pace;
+mod processors;
+mod stalled;
+#[cfg(test)]
+mod testing;
+
+use assay_record::dir::{RunDir, RunDirError};
+use assay_record::doubt::Doubt;
+use assay_record::interval::{OriginInterval, RobotInterval};
+use assay_record::role::ProxyCounters;
+use assay_record::run::{RunInfo, Verdict};
+
+pub use self::evidence::Evidence;
+use self::evidence::{PhaseEvidence, Side};
+
+/// What a judge looks at.
+struct Case<'a> {
+    info: &'a RunInfo,
+    evidence: &'a Evidence,
+}
+
+impl<'a> Case<'a> {
+    /// What was seen in each phase, with its index.
+    fn phases(&self) -> impl Iterator<Item = (u16, &'a PhaseEvidence)> + use<'a> {
+        (0..).zip(&self.evidence.phases)
+    }
+
+    /// How late a bare timer was before the run in a role's worst thread.
+    fn baseline_us(&self, side: Side) -> Option<u64> {
+        let of_side = self.evidence.baselines.iter().filter(|(of, _, _)| *of == side);
+        of_side.map(|(_, _, p99_us)| *p99_us).max()
+    }
+
+    /// Words about a proxy that is placed on the same processor.
+    fn neighbours(&self, cpu: Option<u32>) -> &'static str {
+        let shares = |cpus: &[u32]| cpus.is_empty() || cpu.is_none_or(|cpu| cpus.contains(&cpu));
+        let proxy = self.info.placement.iter().find(|placed| placed.role == "proxy");
+        if proxy.is_some_and(|proxy| shares(&proxy.cpus)) { " (the proxy is placed there too)" } else { "" }
+    }
+}
+
+/// Every reason to doubt a run that is found in what was measured, worst first.
+pub fn judge(info: &RunInfo, evidence: &Evidence) -> Vec<Doubt> {
+    let case = Case { info, evidence };
+    let looks =
+        [own_limits::look, stalled::look, processors::look, pace::look, network::look, near_limit::look];
+    finding::doubts(looks.iter().flat_map(|look| look(&case)).collect(), &info.phases)
+}
+
+/// Judges a run that nobody judged, because it was killed, from what is in its directory. What its head knows already is
+/// kept.
+pub fn judge_left_behind(dir: &RunDir) -> Result<RunInfo, RunDirError> {
+    let mut info = dir.read_info()?;
+    let known = std::mem::take(&mut info.verdict.doubts);
+    let doubts = doubts(dir, &info, known)?;
+    settle(&mut info, doubts);
+    dir.write_info(&info)?;
+    Ok(info)
+}
+
+/// What is known to be wrong, and what is found in what was measured.
+pub fn doubts(dir: &RunDir, info: &RunInfo, mut known: Vec<Doubt>) -> Result<Vec<Doubt>, RunDirError> {
+    let mut evidence = Evidence::new(&info.phases);
+    dir.for_each_entry(|entry| evidence.take(entry))?;
+    known.extend(judge(info, &evidence));
+    finding::sort(&mut known);
+    Ok(known)
+}
+
+/// Writes doubts into the head of a run: what they make invalid is.
+pub fn settle(info: &mut RunInfo, doubts: Vec<Doubt>) {
+    for (index, phase) in (0..).zip(&mut info.phases) {
+        let touched = |doubt: &Doubt| doubt.phases.is_empty() || doubt.phases.contains(&index);
+        phase.invalid = doubts.iter().any(|doubt| doubt.invalidates && touched(doubt));
+    }
+    info.verdict.valid = !doubts.iter().any(|doubt| doubt.invalidates);
+    info.verdict.doubts = doubts;
+}
+
+/// A few sums for what a reader should know of the cache.
+#[derive(Debug, Default)]
+struct Sums {
+    completed: u64,
+    origin_body_bytes: u64,
+    peak_stored_bytes: u64,
+}
+
+/// What becomes known while a run goes on, and is in none of its measurements.
+#[derive(Debug, Default)]
+pub struct Tally {
+    sums: Sums,
+    last_proxy: ProxyCounters,
+    doubts: Vec<Doubt>,
+    warnings: Vec<String>,
+}
+
+impl Tally {
+    /// Adds an interval of the robots.
+    pub fn robots(&mut self, interval: &RobotInterval) {
+        self.sums.completed += interval.counts.completed;
+    }
+
+    /// Adds an interval of the origins.
+    pub fn origins(&mut self, interval: &OriginInterval) {
+        self.sums.origin_body_bytes += interval.counts.body_bytes_out;
+    }
+
+    /// Takes note of the target's own counters.
+    pub fn proxy(&mut self, counters: &ProxyCounters) {
+        self.last_proxy = *counters;
+        self.sums.peak_stored_bytes = self.sums.peak_stored_bytes.max(counters.stored_bytes);
+    }
+
+    /// Something outside the target went wrong.
+    pub fn doubt(&mut self, doubt: Doubt) {
+        self.doubts.push(doubt);
+    }
+
+    /// Something that a reader should know. Said once, however often it happens.
+    pub fn warn(&mut self, message: impl Into<String>) {
+        let message = message.into();
+        if !self.warnings.contains(&message) {
+            self.warnings.push(message);
+        }
+    }
+
+    /// Judges the run and writes it into its head. What the cache could hold is not known of every target.
+    pub fn conclude(mut self, dir: &RunDir, info: &mut RunInfo, partial: bool, cache_bytes: Option<u64>) {
+        if let Some(warning) = cache::never_full(&self.sums, &self.last_proxy, cache_bytes) {
+            self.warn(warning);
+        }
+        let known = self.doubts.clone();
+        let found = doubts(dir, info, self.doubts).unwrap_or_else(|e| {
+            self.warnings.push(format!("what was measured could not be read again to judge it: {e}"));
+            known
+        });
+        info.verdict = Verdict { valid: true, partial, doubts: Vec::new(), warnings: self.warnings };
+        settle(info, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::doubt::Reason;
+
+    use super::testing::{Run, used};
+    use super::*;
+
+    #[test]
+    fn a_quiet_run_leaves_nothing_to_doubt() {
+        let mut run = Run::of(&["a", "b"]);
+        run.times(0, &[900; 100], &[20; 100]);
+        run.thread("robots", used(200_000, 4_000, 2_000));
+        run.baseline("robots", 0, 60);
+        assert_eq!(run.judge(), []);
+    }
+
+    #[test]
+    fn a_doubt_makes_the_phases_invalid_that_it_touches_and_the_run() {
+        let mut info = Run::of(&["a", "b"]).info;
+        let late = Doubt { phases: vec![1], ..Doubt::invalid(Reason::Late, "late") };
+        settle(&mut info, vec![late.clone()]);
+        assert_eq!(
+            (info.phases[0].invalid, info.phases[1].invalid, info.verdict.valid),
+            (false, true, false)
+        );
+        settle(&mut info, vec![Doubt { invalidates: false, ..late }]);
+        assert!(info.verdict.valid && !info.phases[1].invalid && info.verdict.doubts.len() == 1);
+        settle(&mut info, vec![Doubt::invalid(Reason::RoleFailed, "gone")]);
+        assert!(info.phases.iter().all(|phase| phase.invalid));
+    }
+
+    #[test]
+    fn the_cause_is_named_before_the_effect() {
+        let mut run = Run::of(&["a"]);
+        run.times(0, &[1_000], &[50_000; 100]);
+        run.thread("robots", used(200_000, 300_000, 100));
+        let reasons: Vec<Reason> = run.judge().iter().map(|doubt| doubt.reason).collect();
+        assert_eq!(reasons, [Reason::Starved, Reason::Late]);
+    }
+
+    #[test]
+    fn words_say_whether_the_proxy_has_the_same_processor() {
+        let mut run = Run::of(&["a"]);
+        run.thread("robots", used(100_000, 300_000, 100));
+        assert!(!run.judge()[0].seen.contains("proxy"));
+        let placed = |cpus: &[u32]| assay_record::run::PlacementInfo {
+            role: "proxy".into(),
+            cpus: cpus.to_vec(),
+            ..Default::default()
+        };
+        run.info.placement = vec![placed(&[1])];
+        assert!(!run.judge()[0].seen.contains("proxy"));
+        run.info.placement = vec![placed(&[])];
+        assert!(run.judge()[0].seen.ends_with("(the proxy is placed there too)"));
+    }
+
+    #[test]
+    fn a_killed_run_is_judged_from_what_it_left() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(&tmp.path().join("run")).unwrap();
+        let mut info = Run::of(&["a"]).info;
+        (info.phases[0].end_ms, info.verdict.doubts) =
+            (None, vec![Doubt::invalid(Reason::LabFailed, "before")]);
+        dir.write_info(&info).unwrap();
+        let mut writer = assay_record::series::SeriesWriter::create(&dir).unwrap();
+        let mut interval = RobotInterval::default();
+        interval.counts.dropped_samples = 3;
+        writer.robots(&interval).unwrap();
+        drop(writer);
+        dir.recover().unwrap();
+        let judged = judge_left_behind(&dir).unwrap();
+        let reasons: Vec<Reason> = judged.verdict.doubts.iter().map(|doubt| doubt.reason).collect();
+        assert_eq!(reasons, [Reason::LabFailed, Reason::SamplesDropped]);
+        assert!(!judged.verdict.valid && judged.verdict.partial && judged.phases[0].invalid);
+        assert_eq!(dir.read_info().unwrap(), judged);
+    }
+
+    #[test]
+    fn a_warning_is_said_once() {
+        let mut tally = Tally::default();
+        tally.warn("x");
+        tally.warn("x");
+        assert_eq!(tally.warnings, ["x"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Did the run come near what this machine can offer at all?
+
+use assay_record::doubt::Reason;
+
+use super::Case;
+use super::finding::{Finding, percent};
+use super::limits::NEAR_LIMIT_SHARE;
+
+/// A finding, where the machine was calibrated.
+pub fn look(case: &Case<'_>) -> Vec<Finding> {
+    let Some(limit) = case.info.calibration.as_ref().map(|found| found.requests_per_s) else {
+        return Vec::new();
+    };
+    if limit <= 0.0 {
+        return Vec::new();
+    }
+    let near = case.phases().filter_map(|(index, phase)| {
+        // A phase of less than a second has no rate worth the name.
+        let length_s = phase.length_ms() as f64 / 1e3;
+        let rate = if length_s >= 1.0 { phase.robots.completed as f64 / length_s } else { 0.0 };
+        let weight = rate / limit;
+        (weight > NEAR_LIMIT_SHARE).then(|| Finding {
+            reason: Reason::NearLimit,
+            invalidates: false,
+            role: "",
+            phase: Some(index),
+            weight,
+            at_ms: None,
+            seen: format!(
+                "{rate:.0} requests were answered per second, {} of the {limit:.0} that this machine can offer",
+                percent(weight)
+            ),
+        })
+    });
+    near.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::health::Calibration;
+
+    use super::*;
+    use crate::verdict::testing::Run;
+
+    #[test]
+    fn a_run_near_the_limit_of_the_machine_is_told() {
+        let judge = |completed| {
+            let mut run = Run::of(&["a"]);
+            run.counts(0, |counts| counts.completed = completed);
+            assert_eq!(run.judge(), [], "nobody knows the limit");
+            run.info.calibration = Some(Calibration { requests_per_s: 1000.0, ..Calibration::default() });
+            run.judge()
+        };
+        assert_eq!(judge(7_900), []);
+        let told = judge(8_100);
+        assert_eq!((told[0].reason, told[0].invalidates), (Reason::NearLimit, false));
+        assert_eq!(
+            told[0].seen,
+            "in phase a, 810 requests were answered per second, 81 % of the 1000 that this machine can offer"
+        );
+    }
+}

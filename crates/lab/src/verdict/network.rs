@@ -1,0 +1,125 @@
+//! Did the origins' listeners, the sockets' memory or the network itself hold anything up?
+
+use assay_record::doubt::Reason;
+
+use super::Case;
+use super::evidence::{PhaseEvidence, Side, share};
+use super::finding::{Finding, percent};
+use super::limits::{
+    ACCEPT_QUEUE_SHARE, DROPPED_KNOWN, RETRANSMITTED_INVALID, RETRANSMITTED_KNOWN, SEGMENTS_COUNT,
+};
+
+/// Findings of every phase.
+pub fn look(case: &Case<'_>) -> Vec<Finding> {
+    let looks = [accept_backlog, memory_pressure, dropped, retransmitted];
+    let phases = case.phases().flat_map(|(index, phase)| looks.map(|look| look(index, phase)));
+    phases.flatten().collect()
+}
+
+fn of_the_machine(reason: Reason, index: u16, invalidates: bool, weight: f64, seen: String) -> Finding {
+    Finding { reason, invalidates, role: "", phase: Some(index), weight, at_ms: None, seen }
+}
+
+/// A full queue of the target is the target's own affair, and is not looked at.
+fn accept_backlog(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
+    let origins = phase.threads.iter().filter(|((side, _), _)| *side == Side::Origins);
+    let fullness = |(waiting, limit): (u32, u32)| share(waiting.into(), limit.into());
+    let (_, thread) =
+        origins.max_by(|(_, a), (_, b)| fullness(a.accept_queue).total_cmp(&fullness(b.accept_queue)))?;
+    let (waiting, limit) = thread.accept_queue;
+    let overflows = phase.network.listen_overflows;
+    let was_full = fullness(thread.accept_queue);
+    if was_full < 1.0 && !(was_full >= ACCEPT_QUEUE_SHARE && overflows > 0) {
+        return None;
+    }
+    let mut seen = format!("{waiting} connections waited to be accepted by origins, and {limit} may");
+    if overflows > 0 {
+        seen = format!("{seen}; {overflows} on this machine found a full queue");
+    }
+    Some(Finding {
+        reason: Reason::AcceptBacklog,
+        invalidates: true,
+        role: Side::Origins.name(),
+        phase: Some(index),
+        weight: was_full + overflows as f64,
+        at_ms: Some(thread.accept_queue_at_ms),
+        seen,
+    })
+}
+
+fn memory_pressure(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
+    let times = phase.network.memory_pressures;
+    let seen = format!("TCP came under memory pressure {times} times");
+    (times > 0).then(|| of_the_machine(Reason::SocketMemory, index, true, times as f64, seen))
+}
+
+fn dropped(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
+    let dropped = phase.network.backlog_drops + phase.network.receive_drops;
+    let weight = share(dropped, phase.network.segments_out);
+    let seen = format!("sockets dropped {dropped} segments that had arrived, {} of all", percent(weight));
+    (dropped >= SEGMENTS_COUNT && weight >= DROPPED_KNOWN)
+        .then(|| of_the_machine(Reason::SocketMemory, index, false, weight, seen))
+}
+
+/// What listeners dropped is sent again too, and that is theirs: a target with a full queue makes it happen.
+fn retransmitted(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
+    let again = phase.network.retransmitted.saturating_sub(phase.network.listen_drops);
+    let weight = share(again, phase.network.segments_out);
+    let seen = format!("{again} TCP segments were sent again on this machine, {} of all", percent(weight));
+    (again >= SEGMENTS_COUNT && weight >= RETRANSMITTED_KNOWN).then(|| {
+        of_the_machine(Reason::Retransmissions, index, weight >= RETRANSMITTED_INVALID, weight, seen)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::health::{NetworkInterval, ThreadInterval};
+
+    use super::*;
+    use crate::verdict::testing::{Run, used};
+
+    fn told(network: NetworkInterval, queue: u32) -> Vec<(Reason, bool)> {
+        let mut run = Run::of(&["a"]);
+        run.thread(
+            "origins",
+            ThreadInterval { accept_queue: queue, accept_queue_limit: 100, ..used(1000, 0, 10) },
+        );
+        run.network(network);
+        run.judge().iter().map(|doubt| (doubt.reason, doubt.invalidates)).collect()
+    }
+
+    fn counted(change: impl FnOnce(&mut NetworkInterval)) -> NetworkInterval {
+        let mut network = NetworkInterval { segments_out: 100_000, ..NetworkInterval::default() };
+        change(&mut network);
+        network
+    }
+
+    #[test]
+    fn a_full_accept_queue_is_the_origins_only_if_it_is_theirs() {
+        let overflows = || counted(|network| network.listen_overflows = 50);
+        assert_eq!(told(counted(|_| ()), 99), []);
+        assert_eq!(told(counted(|_| ()), 100), [(Reason::AcceptBacklog, true)]);
+        assert_eq!(told(overflows(), 90), [(Reason::AcceptBacklog, true)]);
+        assert_eq!(told(overflows(), 89), [], "the proxy's own affair");
+    }
+
+    #[test]
+    fn memory_pressure_makes_invalid_and_drops_are_worth_knowing() {
+        assert_eq!(told(counted(|network| network.memory_pressures = 1), 0), [(Reason::SocketMemory, true)]);
+        assert_eq!(told(counted(|network| network.receive_drops = 99), 0), []);
+        assert_eq!(told(counted(|network| network.backlog_drops = 100), 0), [(Reason::SocketMemory, false)]);
+    }
+
+    #[test]
+    fn retransmissions_count_where_they_matter() {
+        let again = |count, drops| {
+            told(counted(|network| (network.retransmitted, network.listen_drops) = (count, drops)), 0)
+        };
+        assert_eq!(again(99, 0), []);
+        assert_eq!(again(100, 0), [(Reason::Retransmissions, false)]);
+        assert_eq!(again(1000, 0), [(Reason::Retransmissions, true)]);
+        assert_eq!(again(1000, 950), [], "connection attempts that a busy target dropped");
+        let few = NetworkInterval { segments_out: 100, retransmitted: 9, ..NetworkInterval::default() };
+        assert_eq!(told(few, 0), [], "an accident");
+    }
+}

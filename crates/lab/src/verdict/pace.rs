@@ -1,0 +1,175 @@
+//! Was everything sent, and were think times ended, when they should have been?
+
+use assay_record::doubt::Reason;
+use assay_record::histogram::Histogram;
+
+use super::Case;
+use super::evidence::{PhaseEvidence, Side, share};
+use super::finding::{Finding, percent, time};
+use super::limits::{
+    LATE_CEILING_US, LATE_COUNT, LATE_FLOOR_US, LATE_QUANTILE, LATE_SHARE, UNQUIET_US, UNSENT_LATE_SHARE,
+};
+
+/// What lateness may be in a phase, in microseconds.
+pub fn late_limit_us(phase: &PhaseEvidence) -> u64 {
+    // Nobody was answered and nobody waited: there is no time that lateness could be held against.
+    let median_us = phase.response.quantile_us(0.5).unwrap_or(0);
+    ((median_us as f64 * LATE_SHARE) as u64).clamp(LATE_FLOOR_US, LATE_CEILING_US)
+}
+
+/// The lateness that is judged: the 99th percentile, but at least so many must be that late.
+fn judged_us(lateness: &Histogram) -> Option<u64> {
+    let count = lateness.count();
+    if count < LATE_COUNT {
+        return None;
+    }
+    // The rank of the value that has as many at or above it, half a rank down against rounding.
+    let few = (count as f64 - LATE_COUNT as f64 + 0.5) / count as f64;
+    lateness.quantile_us(LATE_QUANTILE.min(few))
+}
+
+/// Findings of both roles, and of what was not sent at all.
+pub fn look(case: &Case<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (index, phase) in case.phases() {
+        for side in Side::ALL {
+            found.extend(late(case, index, phase, side));
+        }
+        found.extend(unsent_late(index, phase));
+    }
+    found
+}
+
+fn late(case: &Case<'_>, index: u16, phase: &PhaseEvidence, side: Side) -> Option<Finding> {
+    let (lateness, what) = match side {
+        Side::Robots => (&phase.lateness, "requests were sent"),
+        Side::Origins => (&phase.origin_lateness, "think times ended"),
+    };
+    let late_us = judged_us(lateness)?;
+    let limit_us = late_limit_us(phase);
+    if late_us <= LATE_FLOOR_US {
+        return None;
+    }
+    let of_all = percent(1.0 - LATE_QUANTILE);
+    let mut seen = format!(
+        "{of_all} of {what} more than {} later than they could be; here, {} is too much",
+        time(late_us),
+        time(limit_us)
+    );
+    if let Some(bare_us) = case.baseline_us(side).filter(|bare_us| *bare_us > UNQUIET_US) {
+        seen = format!("{seen} (a bare timer was late by {} before the run already)", time(bare_us));
+    }
+    Some(Finding {
+        reason: Reason::Late,
+        invalidates: late_us > limit_us,
+        role: side.name(),
+        phase: Some(index),
+        weight: late_us as f64 / limit_us as f64,
+        at_ms: None,
+        seen,
+    })
+}
+
+fn unsent_late(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
+    let (due, late) = (phase.robots.due, phase.robots.unsent_late);
+    let weight = share(late, due);
+    (weight > UNSENT_LATE_SHARE).then(|| Finding {
+        reason: Reason::UnsentLate,
+        invalidates: true,
+        role: Side::Robots.name(),
+        phase: Some(index),
+        weight,
+        at_ms: None,
+        seen: format!(
+            "{late} of {due} requests were not sent because Assay came to them after their phase had ended"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::testing::Run;
+
+    /// A phase of so many requests, some of them late, that were answered in `response_ms`.
+    fn phase(late: usize, of: usize, late_us: u64, response_ms: u64) -> Run {
+        let mut run = Run::of(&["top1"]);
+        let lateness: Vec<u64> = (0..of).map(|i| if i < late { late_us } else { 20 }).collect();
+        run.times(0, &[response_ms * 1000], &lateness);
+        run
+    }
+
+    fn judged(run: &Run) -> Vec<(Reason, bool)> {
+        run.judge().iter().map(|doubt| (doubt.reason, doubt.invalidates)).collect()
+    }
+
+    #[test]
+    fn a_hundredth_of_all_requests_may_not_be_late() {
+        assert_eq!(judged(&phase(9, 1000, 50_000, 1)), []);
+        let run = phase(11, 1000, 50_000, 1);
+        let doubts = run.judge();
+        assert_eq!(
+            (doubts[0].reason, doubts[0].invalidates, doubts[0].role.as_str()),
+            (Reason::Late, true, "robots")
+        );
+        assert!(
+            doubts[0].seen.starts_with("in phase top1, 1 % of requests were sent more than 50.0 ms later")
+        );
+        assert_eq!(judged(&phase(1000, 1000, 900, 1)), []);
+    }
+
+    #[test]
+    fn a_slow_target_is_not_shaped_by_a_little_lateness() {
+        assert_eq!(judged(&phase(50, 1000, 2_000, 5)), [(Reason::Late, true)]);
+        assert_eq!(judged(&phase(50, 1000, 2_000, 50)), [(Reason::Late, false)]);
+        assert_eq!(judged(&phase(50, 1000, 99_000, 60_000)), [(Reason::Late, false)]);
+        assert_eq!(judged(&phase(50, 1000, 101_000, 60_000)), [(Reason::Late, true)]);
+    }
+
+    #[test]
+    fn what_waited_and_was_never_sent_counts_as_slow_too() {
+        let mut run = phase(50, 1000, 2_000, 1);
+        run.unsent_wait(0, &[10_000_000; 2]);
+        assert_eq!(judged(&run), [(Reason::Late, false)]);
+    }
+
+    #[test]
+    fn few_accidents_are_no_pattern() {
+        assert_eq!(judged(&phase(4, 50, 50_000, 1)), []);
+        assert_eq!(judged(&phase(5, 50, 50_000, 1)), [(Reason::Late, true)]);
+        assert_eq!(judged(&phase(4, 4, 50_000, 1)), []);
+        assert_eq!(judged(&phase(5, 5, 50_000, 1)), [(Reason::Late, true)]);
+    }
+
+    #[test]
+    fn think_times_that_end_late_are_the_origins_lateness() {
+        let mut run = Run::of(&["a"]);
+        run.origin_lateness(0, &[20_000; 100]);
+        let doubts = run.judge();
+        assert_eq!((doubts[0].reason, doubts[0].role.as_str()), (Reason::Late, "origins"));
+        assert!(doubts[0].seen.contains("think times ended"), "{}", doubts[0].seen);
+    }
+
+    #[test]
+    fn a_machine_that_was_not_quiet_before_is_named_beside_the_lateness() {
+        let mut run = phase(100, 100, 5_000, 1);
+        run.baseline("robots", 0, 3_000);
+        let doubts = run.judge();
+        assert_eq!(doubts[0].reason, Reason::Late);
+        assert!(doubts[0].seen.contains("a bare timer was late by 3.0 ms"), "{}", doubts[0].seen);
+        assert_eq!((doubts[1].reason, doubts[1].invalidates), (Reason::Unquiet, false));
+    }
+
+    #[test]
+    fn what_assay_itself_was_too_late_for_is_its_own_fault() {
+        let judge = |unsent_late| {
+            let mut run = Run::of(&["a"]);
+            run.counts(0, |counts| {
+                (counts.due, counts.unsent, counts.unsent_late) = (10_000, 100, unsent_late);
+            });
+            judged(&run)
+        };
+        assert_eq!(judge(10), []);
+        assert_eq!(judge(11), [(Reason::UnsentLate, true)]);
+    }
+}

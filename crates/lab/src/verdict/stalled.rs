@@ -1,0 +1,115 @@
+//! Did a thread of robots or origins stand still?
+
+use assay_record::doubt::Reason;
+use assay_record::health::Stall;
+
+use super::Case;
+use super::evidence::{PhaseEvidence, Side, StallSum, share};
+use super::finding::{Finding, percent, time};
+use super::limits::{STALL_INVALID_US, STALLS_SHARE};
+
+/// A finding per phase and role.
+pub fn look(case: &Case<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (index, phase) in case.phases() {
+        for (side, stalls) in &phase.stalls {
+            found.extend(judge(index, phase, *side, stalls));
+        }
+    }
+    found
+}
+
+fn judge(index: u16, phase: &PhaseEvidence, side: Side, stalls: &StallSum) -> Option<Finding> {
+    let longest = &stalls.longest;
+    let invalidates = longest.length_us >= STALL_INVALID_US;
+    // Of one thread's time; a phase with more threads has more time that can be lost.
+    let threads = phase.threads.keys().filter(|(of, _)| *of == side).count().max(1) as u64;
+    let lost = share(stalls.total_us, phase.length_ms() * 1000 * threads);
+    if !invalidates && lost < STALLS_SHARE {
+        return None;
+    }
+    let mut seen = format!(
+        "thread {} of {} stood still for {} at {:.3} s: {}",
+        longest.thread,
+        side.name(),
+        time(longest.length_us),
+        longest.at_ms as f64 / 1e3,
+        what_it_did(longest)
+    );
+    if stalls.count > 1 {
+        seen = format!("{seen}; with {} others, that is {} of the time", stalls.count - 1, percent(lost));
+    }
+    Some(Finding {
+        reason: Reason::Stalled,
+        invalidates,
+        role: side.name(),
+        phase: Some(index),
+        weight: longest.length_us as f64,
+        at_ms: Some(longest.at_ms),
+        seen,
+    })
+}
+
+/// What the thread did meanwhile, as far as it is known.
+fn what_it_did(stall: &Stall) -> String {
+    let (busy_us, waited_us) = (stall.cpu_us, stall.run_delay_us);
+    let half = stall.length_us / 2;
+    if busy_us >= half && busy_us >= waited_us {
+        format!("it was busy for {} of it", time(busy_us))
+    } else if waited_us >= half {
+        format!("it was ready to run and had no processor for {} of it", time(waited_us))
+    } else {
+        "it, or the machine, was stopped".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::testing::Run;
+
+    fn stall(at_ms: u64, length_ms: u64, cpu_ms: u64, waited_ms: u64) -> Stall {
+        Stall {
+            role: "robots".into(),
+            thread: 1,
+            at_ms,
+            length_us: length_ms * 1000,
+            cpu_us: cpu_ms * 1000,
+            run_delay_us: waited_ms * 1000,
+        }
+    }
+
+    #[test]
+    fn a_long_stall_makes_its_phase_invalid_and_says_when_and_why() {
+        for (cpu_ms, waited_ms, words) in [
+            (0, 0, "it, or the machine, was stopped"),
+            (290, 5, "it was busy for 290.0 ms of it"),
+            (5, 250, "it was ready to run and had no processor for 250.0 ms of it"),
+        ] {
+            let mut run = Run::of(&["a", "b"]);
+            run.stall(stall(12_345, 300, cpu_ms, waited_ms));
+            let doubts = run.judge();
+            assert_eq!(doubts.len(), 1);
+            let doubt = &doubts[0];
+            assert_eq!((doubt.reason, doubt.invalidates, doubt.at_ms), (Reason::Stalled, true, Some(12_345)));
+            assert_eq!((doubt.phases.as_slice(), doubt.role.as_str()), (&[1][..], "robots"));
+            assert_eq!(
+                doubt.seen,
+                format!("in phase b, thread 1 of robots stood still for 300.0 ms at 12.345 s: {words}")
+            );
+        }
+    }
+
+    #[test]
+    fn short_stalls_are_worth_knowing_when_they_add_up() {
+        let judge = |count: u64| {
+            let mut run = Run::of(&["a"]);
+            (0..count).for_each(|i| run.stall(stall(i * 100, 20, 20, 0)));
+            run.judge()
+        };
+        assert_eq!(judge(4), [], "80 ms of ten seconds");
+        let told = judge(6);
+        assert_eq!((told[0].reason, told[0].invalidates), (Reason::Stalled, false));
+        assert!(told[0].seen.ends_with("with 5 others, that is 1 % of the time"), "{}", told[0].seen);
+    }
+}

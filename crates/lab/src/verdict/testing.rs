@@ -1,0 +1,133 @@
+//! Runs that never were, for the tests of each reason.
+
+use std::borrow::Cow;
+
+use assay_record::counts::RobotCounts;
+use assay_record::doubt::Doubt;
+use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_record::run::{PhaseInfo, RunInfo};
+use assay_record::series::Entry;
+
+use super::{Evidence, judge};
+
+/// How long each phase is, in milliseconds.
+pub const PHASE_MS: u64 = 10_000;
+
+/// A run with phases of ten seconds each.
+pub struct Run {
+    /// Its head.
+    pub info: RunInfo,
+    evidence: Evidence,
+}
+
+/// A thread on processor 0 that used so much of the first second, scaled to the whole of the first phase.
+pub fn used(cpu_us: u64, run_delay_us: u64, slices: u64) -> ThreadInterval {
+    let scale = PHASE_MS / 1000;
+    ThreadInterval {
+        length_ms: PHASE_MS,
+        cpu: Some(0),
+        cpu_us: cpu_us * scale,
+        run_delay_us: run_delay_us * scale,
+        slices: slices * scale,
+        ..ThreadInterval::default()
+    }
+}
+
+fn histogram(values_us: &[u64]) -> SparseHistogram {
+    let mut histogram = Histogram::new();
+    values_us.iter().for_each(|us| histogram.record(*us));
+    histogram.to_sparse()
+}
+
+impl Run {
+    /// Phases of these names.
+    pub fn of(names: &[&str]) -> Self {
+        let phases = names.iter().zip(0..).map(|(name, index)| PhaseInfo {
+            name: (*name).into(),
+            start_ms: Some(index * PHASE_MS),
+            end_ms: Some((index + 1) * PHASE_MS),
+            ..PhaseInfo::default()
+        });
+        let info = RunInfo { phases: phases.collect(), ..RunInfo::default() };
+        Self { evidence: Evidence::new(&info.phases), info }
+    }
+
+    /// The judgement.
+    pub fn judge(&self) -> Vec<Doubt> {
+        judge(&self.info, &self.evidence)
+    }
+
+    fn robots(&mut self, interval: RobotInterval) {
+        self.evidence.take(&Entry::Robots(Cow::Owned(interval)));
+    }
+
+    /// Robots counted this in a phase.
+    pub fn counts(&mut self, phase: u16, change: impl FnOnce(&mut RobotCounts)) {
+        let mut interval = RobotInterval { phase, ..RobotInterval::default() };
+        change(&mut interval.counts);
+        self.robots(interval);
+    }
+
+    /// Response times and lateness in a phase.
+    pub fn times(&mut self, phase: u16, response_us: &[u64], lateness_us: &[u64]) {
+        let mut interval =
+            RobotInterval { phase, lateness: histogram(lateness_us), ..RobotInterval::default() };
+        interval.miss.response = histogram(response_us);
+        self.robots(interval);
+    }
+
+    /// How long those waited that were never sent.
+    pub fn unsent_wait(&mut self, phase: u16, waited_us: &[u64]) {
+        self.robots(RobotInterval { phase, unsent_wait: histogram(waited_us), ..RobotInterval::default() });
+    }
+
+    /// How late think times ended.
+    pub fn origin_lateness(&mut self, phase: u16, lateness_us: &[u64]) {
+        let interval =
+            OriginInterval { phase, lateness: histogram(lateness_us), ..OriginInterval::default() };
+        self.evidence.take(&Entry::Origins(Cow::Owned(interval)));
+    }
+
+    /// What a thread did.
+    pub fn thread(&mut self, role: &str, interval: ThreadInterval) {
+        let interval = ThreadInterval { role: role.into(), ..interval };
+        self.evidence.take(&Entry::Thread(Cow::Owned(interval)));
+    }
+
+    /// A thread stood still.
+    pub fn stall(&mut self, stall: Stall) {
+        self.evidence.take(&Entry::Stall(Cow::Owned(stall)));
+    }
+
+    /// How late a bare timer was, all the time.
+    pub fn baseline(&mut self, role: &str, thread: u32, lag_us: u64) {
+        let lag = histogram(&[lag_us; 200]);
+        let baseline = Baseline { role: role.into(), thread, lag, ..Baseline::default() };
+        self.evidence.take(&Entry::Baseline(Cow::Owned(baseline)));
+    }
+
+    /// How busy a processor was in each second of the first phase.
+    pub fn processor(&mut self, cpu: u32, busy_us: u64) {
+        let busy_us = busy_us * PHASE_MS / 1000;
+        let interval = ProcessorInterval { start_ms: 0, length_ms: PHASE_MS, cpu, busy_us, steal_us: 0 };
+        self.evidence.take(&Entry::Processors(Cow::Owned(vec![interval])));
+    }
+
+    /// What the hypervisor took from two processors in each second of the first phase.
+    pub fn machine(&mut self, steal_us: u64) {
+        self.processor(0, 0);
+        self.processor(1, 0);
+        let steal_us = steal_us * PHASE_MS / 1000;
+        let interval =
+            HostInterval { role: "host".into(), length_ms: PHASE_MS, steal_us, ..HostInterval::default() };
+        self.evidence.take(&Entry::Host(Cow::Owned(interval)));
+    }
+
+    /// What the network stack counted in the first phase.
+    pub fn network(&mut self, interval: NetworkInterval) {
+        let interval = NetworkInterval { length_ms: PHASE_MS, ..interval };
+        self.evidence.take(&Entry::Network(Cow::Owned(interval)));
+    }
+}
