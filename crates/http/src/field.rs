@@ -67,7 +67,7 @@ impl<'b> Iterator for List<'b> {
 
     fn next(&mut self) -> Option<&'b [u8]> {
         while !self.rest.is_empty() {
-            let end = member_end(self.rest);
+            let end = end_of(self.rest, b',');
             let member = trim(&self.rest[..end]);
             self.rest = &self.rest[(end + 1).min(self.rest.len())..];
             if !member.is_empty() {
@@ -78,15 +78,15 @@ impl<'b> Iterator for List<'b> {
     }
 }
 
-/// Where the first member ends: at a comma outside quotes, or at the end.
-fn member_end(bytes: &[u8]) -> usize {
+/// Where the first member ends: at a separator outside quotes, or at the end.
+fn end_of(bytes: &[u8], separator: u8) -> usize {
     let (mut quoted, mut escaped) = (false, false);
     for (at, &byte) in bytes.iter().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
             b'"' => quoted = !quoted,
-            b',' if !quoted => return at,
+            _ if byte == separator && !quoted => return at,
             _ => {}
         }
     }
@@ -96,6 +96,26 @@ fn member_end(bytes: &[u8]) -> usize {
 /// True when a comma-separated list has this member, whatever the case.
 pub fn list_has(value: &[u8], member: &str) -> bool {
     list(value).any(|m| m.eq_ignore_ascii_case(member.as_bytes()))
+}
+
+/// The parameter of this name (whatever the case) in a value such as `type/sub; name=value; other="quoted"`, without the
+/// quotes around it.
+pub fn parameter<'v>(value: &'v [u8], name: &str) -> Option<&'v [u8]> {
+    let mut rest = value;
+    loop {
+        let end = end_of(rest, b';');
+        rest = rest.get(end + 1..)?;
+        let one = &rest[..end_of(rest, b';')];
+        let Some(equals) = memchr(b'=', one) else { continue };
+        if trim(&one[..equals]).eq_ignore_ascii_case(name.as_bytes()) {
+            return Some(unquoted(trim(&one[equals + 1..])));
+        }
+    }
+}
+
+/// Without the quotes around it, if there are any. What is escaped within them is left as it is.
+pub fn unquoted(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(value)
 }
 
 /// Appends a number in decimal digits.
@@ -144,6 +164,15 @@ mod tests {
         assert_eq!(all, [&b"a"[..], b"b=\"x,\\\"y\"", b"c"]);
         assert!(list_has(b"Keep-Alive, CLOSE", "close"));
         assert!(!list_has(b"closed", "close"));
+    }
+
+    #[test]
+    fn a_parameter_is_found_outside_quotes() {
+        let value = b"a/b; x=\"c; name=no\" ; NAME = \"yes\"; last=1";
+        assert_eq!(parameter(value, "name"), Some(&b"yes"[..]));
+        assert_eq!(parameter(value, "last"), Some(&b"1"[..]));
+        assert_eq!(parameter(value, "c"), None);
+        assert_eq!(parameter(b"a/b;;", "a"), None);
     }
 
     #[test]

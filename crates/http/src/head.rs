@@ -157,6 +157,11 @@ impl<'b> RequestHead<'b> {
 }
 
 impl<'b> ResponseHead<'b> {
+    /// True for a word on the way (1xx): the reply itself comes after it. Switching protocols (101) is none.
+    pub fn is_interim(&self) -> bool {
+        matches!(self.status, 100 | 102..=199)
+    }
+
     /// Parses the head that `buf` begins with: it and its length, or none while it is not complete.
     pub fn parse(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
@@ -324,6 +329,12 @@ mod tests {
         assert_eq!((head.status, head.reason, length), (304, "Not Modified", text.len()));
         assert_eq!(head.facts.content_length, Some(5));
         assert!(matches!(ResponseHead::parse(b"HTTP/1.1 099 No\r\n\r\n"), Err(HeadError::Syntax(_))));
+        let interim = |text: &str| ResponseHead::parse(text.as_bytes()).unwrap().unwrap().0.is_interim();
+        assert!(
+            interim("HTTP/1.1 100 Continue\r\n\r\n")
+                && interim("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n")
+        );
+        assert!(!interim("HTTP/1.1 200 OK\r\n\r\n") && !interim("HTTP/1.1 101 Switch\r\n\r\n"));
         let bare = ResponseHead::parse(b"HTTP/1.0 200\r\n\r\n").unwrap().unwrap().0;
         assert_eq!((bare.status, bare.facts.version), (200, Version::Http10));
     }

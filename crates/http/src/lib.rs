@@ -1,14 +1,23 @@
-//! HTTP on the wire: heads, bodies, dates, cache directives.
+//! HTTP on the wire: heads, bodies, dates, ranges, codings, cookies, authentication.
 //!
 //! Bytes go in, facts come out, and the other way round. A head is parsed in place ([`head`]), says how its body is
 //! delimited ([`framing`]), and a chunked body is taken apart incrementally ([`chunked`]). Dates ([`date`]) and
-//! `Cache-Control` ([`cache_control`]) are parsed as RFC 9110 and RFC 9111 ask.
+//! `Cache-Control` ([`cache_control`]) are parsed as RFC 9110 and RFC 9111 ask. Parts of a body are asked for and told
+//! apart ([`range`]), codings agreed on, made and undone ([`coding`]), digests written ([`digest`]), users asked for and
+//! named ([`authentication`]), and cookies set and kept ([`cookie`]).
 //!
-//! *Does not:* read or write a socket, know a clock, allocate, or speak anything but HTTP/1.0 and HTTP/1.1.
+//! *Does not:* read or write a socket, know a clock, make a choice at random, or speak anything but HTTP/1.0 and
+//! HTTP/1.1. What is needed for every request (heads, framing, chunks, dates) does not allocate.
 
+pub mod authentication;
+pub mod base64;
 pub mod cache_control;
 pub mod chunked;
+pub mod coding;
+pub mod cookie;
 pub mod date;
+pub mod digest;
 pub mod field;
 pub mod framing;
 pub mod head;
+pub mod range;
