@@ -60,7 +60,7 @@ fn write_tree(spec: &str, count: &str, dir: &Path) -> Result<(), Box<dyn Error>>
 /// Made at the start of the run, for nobody.
 fn mark(object: &Object) -> String {
     let mark =
-        ReplyMark { xact: XactId::NOBODY, key: object.key, version: 0, made_us: 0, not_modified: false };
+        ReplyMark { xact: XactId::NOBODY, key: object.key, version: 0, made_us: 0, status: 200, note: None };
     let mut text = Vec::new();
     mark.write(&mut text);
     String::from_utf8_lossy(&text).into_owned()

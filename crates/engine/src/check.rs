@@ -240,7 +240,7 @@ fn second(us: u64) -> i64 {
 /// How the answer came about, by the ids (see docs/architecture.md).
 fn outcome(asked: &Asked, mark: &ReplyMark) -> Outcome {
     if mark.xact == asked.id {
-        match mark.not_modified && asked.since_s.is_none() {
+        match mark.not_modified() && asked.since_s.is_none() {
             true => Outcome::Revalidated,
             false => Outcome::Miss,
         }

@@ -23,7 +23,7 @@ const ASKED: Asked = Asked {
 
 /// The origin's own answer to it.
 const MINE: ReplyMark =
-    ReplyMark { xact: ME, key: 0xABCD, version: 2, made_us: 20 * SECOND + 500, not_modified: false };
+    ReplyMark { xact: ME, key: 0xABCD, version: 2, made_us: 20 * SECOND + 500, status: 200, note: None };
 
 /// One from the store, a second old.
 const STORED: ReplyMark = ReplyMark { xact: OTHER, version: 1, made_us: 19 * SECOND, ..MINE };
@@ -93,7 +93,7 @@ fn an_answer_made_for_nobody_is_a_hit_before_and_a_miss_after_sending() {
 
 #[test]
 fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_asked_for_it() {
-    let confirmed = reply(ReplyMark { not_modified: true, ..MINE });
+    let confirmed = reply(ReplyMark { status: 304, ..MINE });
     assert_eq!(outcome_of(&ASKED, &confirmed), Some(Outcome::Revalidated));
     assert_eq!(outcome_of(&conditional(0), &confirmed), Some(Outcome::Miss));
 }
@@ -144,7 +144,7 @@ fn a_304_that_nobody_asked_for_is_wrong() {
 #[test]
 fn a_304_is_right_only_if_the_version_is_as_old_as_the_date_asked_for() {
     // The version of second 20 was modified then.
-    let confirmed = not_modified(Some(ReplyMark { not_modified: true, ..MINE }));
+    let confirmed = not_modified(Some(ReplyMark { status: 304, ..MINE }));
     assert_eq!(kind(&conditional(19), &confirmed), Some(ErrorKind::WrongNotModified));
     for since_s in [20, 21] {
         let verdict = judge(&conditional(since_s), &confirmed).expect("is right");
@@ -232,7 +232,7 @@ fn a_reload_may_not_be_answered_with_what_was_made_before() {
 #[test]
 fn what_may_not_be_stored_may_not_be_shared_either() {
     let private = Asked { cachable: false, ..ASKED };
-    for mark in [STORED, ReplyMark { xact: OTHER, ..MINE }, ReplyMark { not_modified: true, ..MINE }] {
+    for mark in [STORED, ReplyMark { xact: OTHER, ..MINE }, ReplyMark { status: 304, ..MINE }] {
         assert_eq!(kind(&private, &reply(mark)), Some(ErrorKind::HitOnUncachable), "{mark:?}");
     }
     assert_eq!(kind(&private, &reply(MINE)), None);

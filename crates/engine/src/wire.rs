@@ -36,7 +36,7 @@ pub enum Kind {
     Conditional,
     /// A reload.
     Reload,
-    /// HEAD, POST.
+    /// HEAD, POST, PUT, ranges.
     Other,
 }
 
@@ -51,7 +51,7 @@ pub struct RequestMark {
     pub kind: Kind,
 }
 
-/// What a reply carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`.
+/// What a reply carries: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-<note>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyMark {
     /// The xact that made the origin answer; [`XactId::NOBODY`] when it was told of none.
@@ -62,8 +62,19 @@ pub struct ReplyMark {
     pub version: u64,
     /// When the origin made the reply: microseconds since the start of the run, `CLOCK_MONOTONIC`.
     pub made_us: u64,
-    /// The origin answered 304, not 200.
-    pub not_modified: bool,
+    /// The status that the origin gave.
+    pub status: u16,
+    /// What is wrong with the reply on purpose.
+    pub note: Option<Note>,
+}
+
+/// What an origin says beforehand about a reply that is not as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Note {
+    /// `a<bytes>`: it will break off after so many bytes of the body.
+    BreaksOff(u64),
+    /// `f`: this is a fault on purpose.
+    Fault,
 }
 
 impl RequestMark {
@@ -97,6 +108,12 @@ impl RequestMark {
 }
 
 impl ReplyMark {
+    /// True when the origin answered that nothing has changed.
+    #[inline]
+    pub fn not_modified(&self) -> bool {
+        self.status == 304
+    }
+
     /// Appends the field's value.
     pub fn write(&self, out: &mut Vec<u8>) {
         write_xact(out, self.xact);
@@ -108,7 +125,22 @@ impl ReplyMark {
         write_decimal(out, self.version);
         out.push(b'-');
         write_decimal(out, self.made_us);
-        out.extend_from_slice(if self.not_modified { b"-304" } else { b"-200" });
+        match self.status {
+            200 => out.extend_from_slice(b"-200"),
+            304 => out.extend_from_slice(b"-304"),
+            other => {
+                out.push(b'-');
+                write_decimal(out, u64::from(other));
+            }
+        }
+        match self.note {
+            None => {}
+            Some(Note::Fault) => out.extend_from_slice(b"-f"),
+            Some(Note::BreaksOff(bytes)) => {
+                out.extend_from_slice(b"-a");
+                write_decimal(out, bytes);
+            }
+        }
     }
 
     /// Reads the field's value; none when it is not ours.
@@ -118,12 +150,20 @@ impl ReplyMark {
         let key = hexadecimal(parts.next()?)?;
         let version = parts.decimal()?;
         let made_us = parts.decimal()?;
-        let not_modified = match parts.last()? {
-            b"200" => false,
-            b"304" => true,
-            _ => return None,
-        };
-        Some(Self { xact, key, version, made_us, not_modified })
+        let status = parts.next().filter(|digits| digits.len() == 3)?;
+        let status = assay_http::field::decimal(status).filter(|status| *status >= 100)? as u16;
+        let note = if parts.rest.is_some() { Some(Note::parse(parts.last()?)?) } else { None };
+        Some(Self { xact, key, version, made_us, status, note })
+    }
+}
+
+impl Note {
+    fn parse(text: &[u8]) -> Option<Self> {
+        match text {
+            b"f" => Some(Note::Fault),
+            [b'a', bytes @ ..] => assay_http::field::decimal(bytes).map(Note::BreaksOff),
+            _ => None,
+        }
     }
 }
 
@@ -195,6 +235,14 @@ mod tests {
         prop::sample::select(vec![Kind::Basic, Kind::Conditional, Kind::Reload, Kind::Other])
     }
 
+    fn note() -> impl Strategy<Value = Option<Note>> {
+        prop_oneof![
+            Just(None),
+            Just(Some(Note::Fault)),
+            any::<u64>().prop_map(|bytes| Some(Note::BreaksOff(bytes)))
+        ]
+    }
+
     #[test]
     fn marks_look_as_the_architecture_says() {
         let xact = XactId { robot: 7, number: 12, place: 3 };
@@ -202,8 +250,14 @@ mod tests {
         RequestMark { xact, phase: 1, kind: Kind::Basic }.write(&mut out);
         assert_eq!(out, b"7-12-3-1-b");
         out.clear();
-        ReplyMark { xact, key: 0xab, version: 0, made_us: 1_500_000, not_modified: true }.write(&mut out);
+        let mark = ReplyMark { xact, key: 0xab, version: 0, made_us: 1_500_000, status: 304, note: None };
+        mark.write(&mut out);
         assert_eq!(out, b"7-12-3-00000000000000ab-0-1500000-304");
+        for (status, note, end) in [(503, Note::Fault, "-503-f"), (206, Note::BreaksOff(17), "-206-a17")] {
+            out.clear();
+            ReplyMark { status, note: Some(note), ..mark }.write(&mut out);
+            assert_eq!(String::from_utf8_lossy(&out), format!("7-12-3-00000000000000ab-0-1500000{end}"));
+        }
     }
 
     #[test]
@@ -227,7 +281,13 @@ mod tests {
             "",
             "1-2-3-ab-0-1-200",
             "1-2-3-00000000000000AB-0-1-200",
-            "1-2-3-00000000000000ab-0-1-404",
+            "1-2-3-00000000000000ab-0-1-99",
+            "1-2-3-00000000000000ab-0-1-099",
+            "1-2-3-00000000000000ab-0-1-1200",
+            "1-2-3-00000000000000ab-0-1-200-g",
+            "1-2-3-00000000000000ab-0-1-200-a",
+            "1-2-3-00000000000000ab-0-1-200-f-",
+            "1-2-3-00000000000000ab-0-1-200-a1-f",
             "1-2-3-00000000000000ab-0-1-200-",
             "1-2-3-00000000000000ab-0--200",
         ] {
@@ -246,16 +306,16 @@ mod tests {
 
         #[test]
         fn a_reply_mark_is_read_back_as_written(
-            xact in xact(), key: u64, version: u64, made_us: u64, not_modified: bool,
+            xact in xact(), key: u64, version: u64, made_us: u64, status in 100u16..1000, note in note(),
         ) {
-            let mark = ReplyMark { xact, key, version, made_us, not_modified };
+            let mark = ReplyMark { xact, key, version, made_us, status, note };
             let mut out = Vec::new();
             mark.write(&mut out);
             prop_assert_eq!(ReplyMark::parse(&out), Some(mark));
         }
 
         #[test]
-        fn any_bytes_give_an_answer(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcr\xff"[..]), 0..50)) {
+        fn any_bytes_give_an_answer(bytes in prop::collection::vec(prop::sample::select(&b"0123456789-abcfr\xff"[..]), 0..50)) {
             let _ = RequestMark::parse(&bytes);
             let _ = ReplyMark::parse(&bytes);
         }

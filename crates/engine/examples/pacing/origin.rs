@@ -168,7 +168,7 @@ fn write_object(universe: &Universe, xact: XactId, path: &[u8], reply: &mut Vec<
         .extend_from_slice(b"HTTP/1.1 200 OK\r\nCache-Control: public, max-age=31536000\r\nContent-Length: ");
     write_decimal(reply, object.size_bytes);
     reply.extend_from_slice(b"\r\nX-Assay: ");
-    ReplyMark { xact, key: object.key, version: 0, made_us: 0, not_modified: false }.write(reply);
+    ReplyMark { xact, key: object.key, version: 0, made_us: 0, status: 200, note: None }.write(reply);
     reply.extend_from_slice(b"\r\n\r\n");
     let mut from = 0;
     while from < object.size_bytes {

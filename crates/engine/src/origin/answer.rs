@@ -94,7 +94,8 @@ impl Answer {
             key: object.key,
             version: life.version,
             made_us,
-            not_modified: self.not_modified,
+            status: if self.not_modified { 304 } else { 200 },
+            note: None,
         };
         let head = ObjectHead {
             version,

@@ -69,7 +69,7 @@ pub struct DateWriters {
 impl ObjectHead<'_> {
     /// Appends the head.
     pub fn write(&self, out: &mut Vec<u8>, dates: &mut DateWriters) {
-        let status: &[u8] = if self.mark.not_modified { b"304 Not Modified" } else { b"200 OK" };
+        let status: &[u8] = if self.mark.not_modified() { b"304 Not Modified" } else { b"200 OK" };
         start(out, self.version, status, self.connection);
         date(out, b"Date: ", dates.now.at(self.now_s));
         if self.cachable {
@@ -88,7 +88,7 @@ impl ObjectHead<'_> {
         } else {
             out.extend_from_slice(b"Cache-Control: private, no-cache, no-store\r\n");
         }
-        if !self.mark.not_modified {
+        if !self.mark.not_modified() {
             if let Some(mime_type) = self.mime_type {
                 out.extend_from_slice(b"Content-Type: ");
                 out.extend_from_slice(mime_type.as_bytes());
@@ -221,7 +221,14 @@ mod tests {
             },
             mime_type: Some("image/gif"),
             size_bytes: 4321,
-            mark: ReplyMark { xact, key: 3, version: 4, made_us: 5, not_modified },
+            mark: ReplyMark {
+                xact,
+                key: 3,
+                version: 4,
+                made_us: 5,
+                status: if not_modified { 304 } else { 200 },
+                note: None,
+            },
         }
     }
 

@@ -287,7 +287,7 @@ fn conditions_are_judged_by_the_life_of_the_object_and_validations_counted() {
     };
     for (kind, offset, status) in [('b', 0, 304), ('b', -1, 200), ('c', 1, 304), ('r', 1, 304)] {
         let reply = with(kind, offset);
-        assert_eq!((reply.status, reply.mark().not_modified), (status, status == 304), "{kind} {offset}");
+        assert_eq!((reply.status, reply.mark().not_modified()), (status, status == 304), "{kind} {offset}");
     }
     let counts = &origins.stop()[0];
     assert_eq!((counts.not_modified, counts.validations, counts.validated_basic), (3, 3, 1));

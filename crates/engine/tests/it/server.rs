@@ -223,8 +223,14 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
     let not_modified = since_s
         .is_some_and(|since_s| life.last_modified_s.is_some_and(|at_s| at_s <= since_s))
         || *manner == Manner::NeverModified;
-    let mut mark =
-        ReplyMark { xact: mark.xact, key: object.key, version: life.version, made_us: now_us, not_modified };
+    let mut mark = ReplyMark {
+        xact: mark.xact,
+        key: object.key,
+        version: life.version,
+        made_us: now_us,
+        status: if not_modified { 304 } else { 200 },
+        note: None,
+    };
     match manner {
         Manner::Swapped => {
             object = universe.object(assay_workload::object::ObjectId { serial: id.serial ^ 1, ..id });
@@ -258,7 +264,7 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
 
 /// The status line and the fields that do not depend on the body.
 fn start(manner: Manner, mark: &ReplyMark, modified_s: Option<i64>, clock: &RunClock) -> Vec<u8> {
-    let mut out = match mark.not_modified {
+    let mut out = match mark.not_modified() {
         true => b"HTTP/1.1 304 Not Modified\r\n".to_vec(),
         false => b"HTTP/1.1 200 OK\r\n".to_vec(),
     };
