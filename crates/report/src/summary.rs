@@ -45,7 +45,11 @@ impl Summary {
         let spans = tally::spans(info, series);
         let parts = Tally::of_phases(series, &spans);
         let total = Tally::of_run(&parts, tally::whole(&spans), &series.host);
-        let doubts = if unfinished { own_limits(&parts) } else { info.verdict.doubts.clone() };
+        let mut doubts = info.verdict.doubts.clone();
+        if unfinished {
+            let known = |found: &Doubt| info.verdict.doubts.iter().any(|doubt| doubt.reason == found.reason);
+            doubts.extend(own_limits(&parts).into_iter().filter(|found| !known(found)));
+        }
         let phases = phases(info, &doubts, &spans, &parts);
         let mut summary = Self {
             schema: SUMMARY_SCHEMA.to_owned(),
@@ -97,12 +101,11 @@ fn phases(
     let together = info.phases.iter().zip(spans).zip(parts).enumerate();
     together
         .map(|(index, ((phase, span), tally))| {
-            let named = |doubt: &Doubt| doubt.phases.iter().any(|named| usize::from(*named) == index);
-            let mut reasons: Vec<Reason> = doubts
-                .iter()
-                .filter(|doubt| doubt.phases.is_empty() || named(doubt))
-                .map(|doubt| doubt.reason)
-                .collect();
+            let touches = |doubt: &Doubt| {
+                doubt.phases.is_empty() || doubt.phases.iter().any(|named| usize::from(*named) == index)
+            };
+            let mut reasons: Vec<Reason> =
+                doubts.iter().filter(|doubt| touches(doubt)).map(|doubt| doubt.reason).collect();
             reasons.dedup();
             PhaseFigures {
                 name: phase.name.clone(),
@@ -111,7 +114,7 @@ fn phases(
                 goal: phase.goal.clone(),
                 load: phase.load,
                 recurrence: phase.recurrence,
-                invalid: phase.invalid || doubts.iter().any(|doubt| doubt.invalidates && named(doubt)),
+                invalid: phase.invalid || doubts.iter().any(|doubt| doubt.invalidates && touches(doubt)),
                 doubts: reasons,
                 figures: figures(tally),
             }
@@ -156,7 +159,8 @@ fn baseline<'a>(planned: &'a [PhaseInfo], ran: &[PhaseFigures]) -> Option<&'a st
     (planned.len() > 1).then_some(last.name.as_str())
 }
 
-/// Limits of Assay that a run ran into which was killed before it could judge itself, from what each phase shows.
+/// Limits of Assay that a run ran into which was killed before it could judge itself: what is plain from the counts of
+/// each phase. The rest is for the lab to judge.
 fn own_limits(parts: &[Tally]) -> Vec<Doubt> {
     type Count = fn(&Tally) -> u64;
     let looked_for: [(Reason, Count, &str); 3] = [

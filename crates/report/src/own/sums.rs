@@ -157,7 +157,7 @@ pub(crate) fn stall_health(stall: &Stall, phases: &[PhaseFigures]) -> StallHealt
 /// What took most of the time; what neither the processor nor the wait for one explains, took the process away.
 fn cause(stall: &Stall) -> StallCause {
     let most = |us: u64| us.saturating_mul(2) >= stall.length_us;
-    if most(stall.cpu_us) {
+    if most(stall.cpu_us) && stall.cpu_us >= stall.run_delay_us {
         StallCause::Busy
     } else if most(stall.run_delay_us) {
         StallCause::NoProcessor

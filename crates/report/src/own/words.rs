@@ -110,8 +110,7 @@ pub(crate) fn phases(names: &[&str]) -> String {
 pub(crate) fn invalid(summary: &Summary) -> String {
     let ran = || summary.phases.iter().filter(|phase| phase.start_ms.is_some());
     let spoilt: Vec<&PhaseFigures> = ran().filter(|phase| phase.invalid).collect();
-    let as_a_whole = summary.doubts.iter().any(|doubt| doubt.invalidates && doubt.phases.is_empty());
-    if as_a_whole || spoilt.is_empty() || spoilt.len() == ran().count() {
+    if spoilt.is_empty() || spoilt.len() == ran().count() {
         return "Assay or the lab could have shaped these numbers; they are not the target's.".to_owned();
     }
     let names: Vec<&str> = spoilt.iter().map(|phase| phase.name.as_str()).collect();
@@ -136,7 +135,7 @@ pub(crate) fn trust(summary: &Summary) -> Finding {
     }
     let grounds = format!("{grounds}{}", calibrated(summary));
     if summary.unfinished {
-        let text = "The run was killed before it could judge itself, but nothing that it left speaks against its numbers";
+        let text = "The run was killed, but nothing that it left speaks against its numbers";
         return say(Mood::Doubtful, format!("{text}: {grounds}"));
     }
     if summary.doubts.is_empty() {

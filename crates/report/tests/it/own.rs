@@ -185,6 +185,12 @@ pub fn doubts(story: Story) -> Vec<Doubt> {
     }
 }
 
+/// Whether a reason touches that phase that makes it invalid.
+pub fn spoilt(story: Story, phase: u16) -> bool {
+    let touches = |doubt: &Doubt| doubt.phases.is_empty() || doubt.phases.contains(&phase);
+    doubts(story).iter().any(|doubt| doubt.invalidates && touches(doubt))
+}
+
 /// What the machine was found to offer.
 pub fn calibration() -> Calibration {
     Calibration {

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use assay_report::summary::{Mood, Summary, Topic};
+use assay_record::doubt::{Doubt, Reason};
+use assay_record::histogram::Histogram;
+use assay_record::series::Series;
+use assay_report::summary::{Mood, StallCause, Summary, Topic};
 use serde_json::Value;
 
 use crate::synthetic::{self, Story};
@@ -133,6 +136,76 @@ fn running_into_a_limit_of_our_own_makes_a_run_invalid() {
     assert!(summary.doubts.iter().any(|doubt| doubt.seen.contains("source port")), "{:?}", summary.doubts);
     let trust = summary.verdict.iter().find(|finding| finding.about == Topic::Trust).unwrap();
     assert_eq!(trust.mood, Mood::Bad);
+}
+
+#[test]
+fn invalid_phases_are_named_with_their_reasons_and_the_others_stand() {
+    let summary = of(Story::Stalled);
+    let spoilt: Vec<(&str, &[Reason])> = summary
+        .phases
+        .iter()
+        .filter(|phase| phase.invalid)
+        .map(|phase| (phase.name.as_str(), phase.doubts.as_slice()))
+        .collect();
+    let expected: [(&str, &[Reason]); 2] =
+        [("top1", &[Reason::Stalled, Reason::Stolen]), ("top2", &[Reason::Starved, Reason::Stolen])];
+    assert_eq!(spoilt, expected);
+    assert_eq!(
+        summary.phases[0].doubts,
+        [Reason::Stolen],
+        "what is worth knowing of the whole run is, of each phase"
+    );
+    assert!(
+        of(Story::Invalid).phases.iter().all(|phase| phase.invalid),
+        "one doubt is of the run as a whole"
+    );
+}
+
+#[test]
+fn how_well_assay_did_can_be_found_from_the_tables() {
+    let run = synthetic::run(Story::Stalled);
+    let (summary, series) = (Summary::from_run(&run.dir).unwrap(), Series::read(&run.dir).unwrap());
+    let robots = &summary.health.roles["robots"];
+    let mut lag = Histogram::new();
+    let threads = || series.threads.iter().filter(|thread| thread.role == "robots");
+    threads().for_each(|thread| lag.merge_sparse(&thread.timer_lag));
+    assert_eq!(robots.timer_lag_us.p99, lag.quantile_us(0.99));
+    assert_eq!(robots.timer_lag_us.max, threads().map(|thread| thread.longest_lag_us).max());
+    let waited: u64 = threads().map(|thread| thread.run_delay_us).sum();
+    let watched: u64 = threads().map(|thread| thread.length_ms * 1000).sum();
+    assert!((robots.run_delay_share.unwrap() - waited as f64 / watched as f64).abs() < 1e-4);
+    assert_eq!(robots.run_delay_share_peak, Some(0.41));
+    assert_eq!(robots.lateness_us.p99, summary.total.lateness_us.p99);
+    assert_eq!((robots.stalls, robots.stalled_ms), (3, 353.532));
+    let longest = summary.health.longest_stall.as_ref().unwrap();
+    assert_eq!((longest.at_ms, longest.phase.as_deref()), (24_350, Some("top1")));
+    assert_eq!(longest.cause, StallCause::Stopped);
+    let network = summary.health.network.as_ref().unwrap();
+    assert_eq!(network.listen_drops, series.network.iter().map(|second| second.listen_drops).sum::<u64>());
+    assert_eq!(network.time_wait_peak, 1200);
+}
+
+#[test]
+fn the_calibrated_rate_is_used_by_the_busiest_phase() {
+    let used = of(Story::Calibrated).calibration.unwrap();
+    assert_eq!(used.phase.as_deref(), Some("top1"));
+    assert_eq!(used.share, Some(((used.rate.unwrap() / 10_400.0) * 1e4).round() / 1e4));
+    assert_eq!(of(Story::Good).calibration, None);
+    assert_eq!(of(Story::Nothing).calibration, None);
+}
+
+#[test]
+fn a_killed_run_keeps_the_doubts_that_were_known_and_finds_its_own_limits() {
+    let run = synthetic::run(Story::Killed);
+    let mut info = run.dir.read_info().unwrap();
+    info.verdict.doubts = vec![Doubt::invalid(Reason::RoleFailed, "origins ended early")];
+    run.dir.write_info(&info).unwrap();
+    let summary = Summary::from_run(&run.dir).unwrap();
+    assert!(!summary.valid && summary.unfinished);
+    assert_eq!(summary.doubts[0].reason, Reason::RoleFailed);
+    let trust = |summary: &Summary| summary.verdict.iter().find(|f| f.about == Topic::Trust).unwrap().clone();
+    assert_eq!(trust(&summary).mood, Mood::Bad);
+    assert_eq!(trust(&of(Story::Killed)).mood, Mood::Doubtful, "nobody judged it");
 }
 
 #[test]

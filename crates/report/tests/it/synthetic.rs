@@ -462,9 +462,7 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
                 recurrence: (1.0, 1.0),
                 log_stats: true,
                 primary: false,
-                invalid: own::doubts(story)
-                    .iter()
-                    .any(|d| d.invalidates && d.phases.contains(&(index as u16))),
+                invalid: own::spoilt(story, index as u16),
                 ..PhaseInfo::default()
             }
         })
