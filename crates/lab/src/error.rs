@@ -20,6 +20,9 @@ pub enum LabError {
     /// A part of Assay ended or fell silent; everything is stopped again.
     #[error("{0}")]
     Assay(String),
+    /// Everything ran to its end, and nothing of it can be trusted.
+    #[error("{0}")]
+    Unsound(String),
     /// Stopped by the user before the first request was sent; nothing was measured.
     #[error("interrupted before the first request; nothing was measured")]
     Interrupted,

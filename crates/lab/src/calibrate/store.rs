@@ -1,0 +1,174 @@
+//! Where is a calibration kept, and for which runs is it good? A file for each combination of what robots and origins
+//! do, where they run, and the machine.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use assay_record::health::Calibration;
+use assay_workload::model::{Schedule, WorkingSet, Workload};
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::host;
+use crate::placement;
+use crate::plan::RunPlan;
+use crate::prepare;
+
+/// Everything on which it depends what robots and origins can do together.
+#[derive(Debug, Serialize)]
+struct Circumstances {
+    assay_version: String,
+    kernel: String,
+    cpu_model: String,
+    cpus: u32,
+    /// Without its name and its schedule.
+    workload: Workload,
+    private_as_public: bool,
+    robot_cpus: Vec<u32>,
+    robot_threads: u32,
+    origin_cpus: Vec<u32>,
+    origin_threads: u32,
+    spin_us: u128,
+    realtime: bool,
+}
+
+/// Names the circumstances of a plan: runs of equal keys can do equally much. How the schedule goes does not matter (a
+/// rehearsal has the key of the whole), and neither does the target, but for the processors that it leaves.
+pub fn key(plan: &RunPlan) -> Result<String, LabError> {
+    let cpus = placement::available();
+    let placed = prepare::place(plan, &cpus)?;
+    let facts = host::facts(0);
+    let circumstances = Circumstances {
+        assay_version: plan.assay_version.clone(),
+        kernel: facts.kernel,
+        cpu_model: facts.cpu_model,
+        cpus: facts.cpus,
+        workload: Workload {
+            name: String::new(),
+            schedule: Schedule { phases: Vec::new(), working_set: WorkingSet::Grows },
+            ..plan.workload.clone()
+        },
+        private_as_public: plan.private_as_public,
+        robot_threads: placement::threads(plan.threads, &placed.robots, &cpus),
+        origin_threads: placement::threads(0, &placed.origins, &cpus),
+        robot_cpus: placed.robots,
+        origin_cpus: placed.origins,
+        spin_us: plan.spin.as_micros(),
+        realtime: plan.realtime,
+    };
+    let text = serde_json::to_vec(&circumstances)
+        .map_err(|e| LabError::plan(format!("cannot name the circumstances of the run: {e}")))?;
+    Ok(format!("{:016x}", fnv(&text)))
+}
+
+/// FNV-1a: tells circumstances apart, no more.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The file of a key: beside the run directory, in `calibrations/`.
+pub fn path(run_dir: &Path, key: &str) -> PathBuf {
+    run_dir.parent().unwrap_or(Path::new(".")).join("calibrations").join(format!("{key}.json"))
+}
+
+/// The calibration that is good for a plan, if there is one. An error says what is wrong with it: then there is none.
+pub fn find(plan: &RunPlan) -> Result<Option<Calibration>, LabError> {
+    let key = key(plan)?;
+    let path = path(&plan.run_dir, &key);
+    let damaged = |why: String| {
+        let path = path.display();
+        LabError::plan(format!(
+            "the calibration {path} is not used: {why}; remove it, or make it anew with --calibrate"
+        ))
+    };
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(damaged(e.to_string())),
+    };
+    let found: Calibration = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+    if found.schema != Calibration::SCHEMA || found.key != key {
+        return Err(damaged(format!("it is a {:?} of the key {:?}", found.schema, found.key)));
+    }
+    Ok(Some(found))
+}
+
+/// Keeps a calibration; says where. A reader sees all of it or nothing.
+pub fn keep(run_dir: &Path, calibration: &Calibration) -> Result<PathBuf, LabError> {
+    let path = path(run_dir, &calibration.key);
+    let cannot = |e: &dyn std::fmt::Display| {
+        LabError::run(format!(
+            "cannot keep the calibration in {}: {e}; name a directory that can be written to with --run-dir",
+            path.display()
+        ))
+    };
+    let mut text = serde_json::to_vec_pretty(calibration).map_err(|e| cannot(&e))?;
+    text.push(b'\n');
+    let dir = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir).map_err(|e| cannot(&e))?;
+    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(|e| cannot(&e))?;
+    file.write_all(&text).map_err(|e| cannot(&e))?;
+    file.persist(&path).map_err(|e| cannot(&e))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::TargetChoice;
+    use crate::testing;
+
+    fn key_of(change: impl FnOnce(&mut RunPlan)) -> String {
+        let mut plan = testing::plan();
+        change(&mut plan);
+        key(&plan).unwrap()
+    }
+
+    #[test]
+    fn equal_circumstances_have_one_key_whatever_the_schedule_and_the_name() {
+        let usual = key_of(|_| ());
+        assert_eq!(usual, key_of(|plan| plan.workload.name = "other".into()));
+        assert_eq!(usual, key_of(|plan| plan.workload.schedule.phases.push(testing::phase("more", 9))));
+        assert_eq!(usual, key_of(|plan| (plan.seed, plan.memory_bytes, plan.scale) = (7, 1, Some(0.1))));
+    }
+
+    #[test]
+    fn other_circumstances_have_another_key() {
+        let usual = key_of(|_| ());
+        assert_ne!(usual, key_of(|plan| plan.workload.contents[0].cachable = 0.5));
+        assert_ne!(usual, key_of(|plan| plan.spin = Duration::from_micros(50)));
+        assert_ne!(usual, key_of(|plan| plan.threads = 17));
+        assert_ne!(usual, key_of(|plan| plan.assay_version = "another".into()));
+        if placement::available().len() > 1 {
+            assert_ne!(usual, key_of(|plan| plan.target = TargetChoice::Direct), "other processors");
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_found_and_what_is_damaged_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = RunPlan { run_dir: dir.path().join("run"), ..testing::plan() };
+        assert_eq!(find(&plan).unwrap(), None);
+        let key = key(&plan).unwrap();
+        let calibration = Calibration {
+            schema: Calibration::SCHEMA.into(),
+            key,
+            requests_per_s: 5.0,
+            ..Default::default()
+        };
+        let path = keep(&plan.run_dir, &calibration).unwrap();
+        assert_eq!(path.parent().unwrap(), dir.path().join("calibrations"));
+        assert_eq!(find(&plan).unwrap(), Some(calibration.clone()));
+        let files = std::fs::read_dir(dir.path().join("calibrations")).unwrap().count();
+        assert_eq!(files, 1, "something half-written is left");
+        std::fs::write(&path, "{").unwrap();
+        assert!(find(&plan).unwrap_err().to_string().contains("--calibrate"));
+        let other = Calibration { key: "0".into(), ..calibration };
+        std::fs::write(&path, serde_json::to_vec(&other).unwrap()).unwrap();
+        assert!(find(&plan).unwrap_err().to_string().contains("is not used"));
+    }
+}
