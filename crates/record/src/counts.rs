@@ -127,6 +127,46 @@ pub struct OriginCounts {
     pub refused: u64,
     /// Connections that ended in the middle of a request or a reply.
     pub broken: u64,
+
+    // What a workload asks for beyond plain objects.
+    /// Answered with 206: a part, or several.
+    pub ranges: u64,
+    /// Of those, with several parts in one body.
+    pub multiparts: u64,
+    /// Answered with 416: the object has none of the bytes asked for.
+    pub unsatisfied: u64,
+    /// Answered with 302, on purpose.
+    pub redirects: u64,
+    /// Answered with 401: who asks was not said, or not proven.
+    pub challenges: u64,
+    /// Of those, requests that named a user and did not prove it.
+    pub wrong_credentials: u64,
+    /// Requests whose user was proven.
+    pub authenticated: u64,
+    /// Cookies in replies.
+    pub cookies_set: u64,
+    /// Replies in a content coding.
+    pub coded: u64,
+    /// Answered with 406: no coding that the client accepts.
+    pub unacceptable: u64,
+    /// Bodies broken off on purpose, as the reply had said.
+    pub broken_off: u64,
+    /// Faults on purpose: an error status.
+    pub fault_statuses: u64,
+    /// Faults on purpose: the connection was reset.
+    pub fault_resets: u64,
+    /// Faults on purpose: the first byte was late.
+    pub fault_slow_starts: u64,
+    /// Faults on purpose: the body was sent slowly.
+    pub fault_slow_bodies: u64,
+    /// Requests that met a fault and were made again within ten seconds.
+    pub retried: u64,
+    /// Request bodies that were asked for with 100.
+    pub continued: u64,
+    /// Answered with 417, on purpose: the request body was not wanted.
+    pub expectations_refused: u64,
+    /// Request bodies that were not what the robot sends.
+    pub wrong_uploads: u64,
 }
 
 /// Status codes as texts: inside a tagged document (an event), JSON's keys are not turned into numbers.
@@ -233,6 +273,25 @@ impl OriginCounts {
             connections_closed,
             refused,
             broken,
+            ranges,
+            multiparts,
+            unsatisfied,
+            redirects,
+            challenges,
+            wrong_credentials,
+            authenticated,
+            cookies_set,
+            coded,
+            unacceptable,
+            broken_off,
+            fault_statuses,
+            fault_resets,
+            fault_slow_starts,
+            fault_slow_bodies,
+            retried,
+            continued,
+            expectations_refused,
+            wrong_uploads,
         );
     }
 }
