@@ -10,16 +10,17 @@ use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Why a role and its parent no longer understand each other.
+/// Why a role and its parent no longer understand each other. Causes are part of the message, and so no `source` of the
+/// error.
 #[derive(Debug, Error)]
 pub enum StdioError {
     /// Input that is no command.
-    #[error("standard input holds {line:?}, which is no command: {source}")]
+    #[error("standard input holds {line:?}, which is no command: {cause}")]
     NotACommand {
         /// The line.
         line: String,
         /// What is wrong with it.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// Input cannot be read.
     #[error("cannot read commands from standard input: {0}")]
@@ -54,7 +55,7 @@ impl Commands {
                 let command = match line {
                     Ok(line) if line.trim().is_empty() => continue,
                     Ok(line) => {
-                        serde_json::from_str(&line).map_err(|source| StdioError::NotACommand { line, source })
+                        serde_json::from_str(&line).map_err(|cause| StdioError::NotACommand { line, cause })
                     }
                     Err(error) => Err(StdioError::Read(error)),
                 };

@@ -6,13 +6,13 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
-/// Connections that may wait to be accepted; the system's own limit (`net.core.somaxconn`) may be lower.
-const BACKLOG: i32 = 8192;
+/// Connections that may wait to be accepted: as many as the system allows (`net.core.somaxconn`), which cuts it down.
+const BACKLOG: i32 = i32::MAX;
 
-/// An address that cannot be listened on.
+/// An address that cannot be listened on. The cause is part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 #[error(
-    "origin {origin} cannot listen on {address}: {source}; is the address one of this machine, and the port free?"
+    "origin {origin} cannot listen on {address}: {cause}; is the address one of this machine, and the port free?"
 )]
 pub struct ListenError {
     /// Which origin of the workload.
@@ -20,12 +20,12 @@ pub struct ListenError {
     /// Its address.
     pub address: SocketAddr,
     /// What the system said.
-    pub source: io::Error,
+    pub cause: io::Error,
 }
 
 /// Listening sockets of one origin, one for each of `threads` workers: the system spreads connections over them.
 pub fn listen(origin: usize, address: SocketAddr, threads: usize) -> Result<Vec<TcpListener>, ListenError> {
-    bind_all(address, threads.max(1)).map_err(|source| ListenError { origin, address, source })
+    bind_all(address, threads.max(1)).map_err(|cause| ListenError { origin, address, cause })
 }
 
 fn bind_all(address: SocketAddr, threads: usize) -> io::Result<Vec<TcpListener>> {
@@ -81,8 +81,9 @@ mod tests {
             let taken = listen(0, loopback(0), theirs).expect("a free port");
             let address = taken[0].local_addr().expect("is bound");
             let error = listen(4, address, ours).expect_err("in use");
-            assert_eq!(error.source.kind(), io::ErrorKind::AddrInUse, "{theirs} {ours}");
+            assert_eq!(error.cause.kind(), io::ErrorKind::AddrInUse, "{theirs} {ours}");
             assert!(error.to_string().contains(&format!("origin 4 cannot listen on {address}")), "{error}");
+            assert!(std::error::Error::source(&error).is_none(), "or it would be said twice");
         }
     }
 }

@@ -19,7 +19,7 @@ mod server;
 mod site;
 mod tally;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -43,28 +43,28 @@ use crate::stdio::{Commands, StdioError, emit};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
 use crate::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
 
-/// Why the origins cannot start, or cannot go on.
+/// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum OriginError {
     /// The workload cannot be read.
-    #[error("cannot read the workload {path}: {source}")]
+    #[error("cannot read the workload {path}: {cause}")]
     Read {
         /// Its file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The workload is not one.
-    #[error("{path} is not a compiled workload: {source}")]
+    #[error("{path} is not a compiled workload: {cause}")]
     Parse {
         /// Its file.
         path: PathBuf,
         /// What is wrong with it.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// The workload cannot be run.
     #[error("the workload cannot be run: {0}")]
-    Universe(#[from] UniverseError),
+    Universe(UniverseError),
     /// Addresses and origins differ in number.
     #[error("the workload has {origins} origins, but there are {addresses} addresses to listen on")]
     Addresses {
@@ -131,10 +131,10 @@ impl Origins {
         let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::with_capacity(origins)).collect();
         for (index, address) in addresses.iter().enumerate() {
             let listeners = listen::listen(index, *address, threads)?;
-            listening.push(listeners[0].local_addr().map_err(|source| ListenError {
+            listening.push(listeners[0].local_addr().map_err(|cause| ListenError {
                 origin: index,
                 address: *address,
-                source,
+                cause,
             })?);
             // Origins are numbered in 16 bits; the universe has checked it.
             for (share, listener) in shares.iter_mut().zip(listeners) {
@@ -232,9 +232,9 @@ impl Origins {
 
 fn load(spec: &UniverseSpec) -> Result<Universe, OriginError> {
     let path = || spec.workload.clone();
-    let text = std::fs::read(&spec.workload).map_err(|source| OriginError::Read { path: path(), source })?;
+    let text = std::fs::read(&spec.workload).map_err(|cause| OriginError::Read { path: path(), cause })?;
     let workload: Workload =
-        serde_json::from_slice(&text).map_err(|source| OriginError::Parse { path: path(), source })?;
+        serde_json::from_slice(&text).map_err(|cause| OriginError::Parse { path: path(), cause })?;
     let options = UniverseOptions { private_as_public: spec.private_as_public };
-    Ok(Universe::new(Arc::new(workload), spec.seed, spec.world, options)?)
+    Universe::new(Arc::new(workload), spec.seed, spec.world, options).map_err(OriginError::Universe)
 }

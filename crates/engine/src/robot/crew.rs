@@ -14,11 +14,12 @@ use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::health::{Stall, ThreadInterval};
 use assay_record::interval::RobotLevels;
 use assay_workload::model::{HttpVersion, RobotIndex};
-use assay_workload::{Child, ClosedRobot, Launch, Slice, Stream};
+use assay_workload::{Child, ClosedRobot, Slice, Stream};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
+use super::agenda::{Agenda, Step};
 use super::connection::Connection;
 use super::control::Control;
 use super::health::Health;
@@ -115,8 +116,6 @@ pub struct Closed {
 pub struct Clockwork {
     /// Number of the next cut.
     pub cut_number: u64,
-    /// When the last cut was made (the start, before the first).
-    pub last_cut_ns: u64,
     /// The phase that is on.
     pub phase: u16,
     /// When what is under way is given up; none: the schedule is not over.
@@ -174,7 +173,7 @@ pub struct Crew {
     pub timer: Rc<Timer<Alarm>>,
     /// What it knows of itself.
     pub health: Health,
-    stream: Peekable<Stream>,
+    agenda: Agenda<Stream>,
     reports: UnboundedSender<Report>,
     done: Option<oneshot::Sender<()>>,
 }
@@ -193,7 +192,6 @@ impl Crew {
         let phases = setup.timeline.phases().len();
         let clockwork = Clockwork {
             cut_number: 0,
-            last_cut_ns: control.clock.start_ns,
             phase: 0,
             drain_until_ns: None,
             finished: false,
@@ -203,7 +201,7 @@ impl Crew {
         };
         Rc::new_cyclic(|this| {
             RefCell::new(Self {
-                stream,
+                agenda: Agenda::new(stream, control.clock.start_ns),
                 this: this.clone(),
                 slice,
                 robots,
@@ -289,46 +287,24 @@ impl Crew {
         }
         let mut handled = 0;
         while !self.clockwork.finished {
-            let cut_ns = self.next_cut_ns();
-            let launch_ns = self.next_launch_ns();
-            let next_ns = cut_ns.min(launch_ns);
             let now_ns = monotonic_ns();
-            if next_ns > now_ns {
-                self.wake_at(next_ns);
-                return;
-            }
-            if cut_ns <= launch_ns {
-                self.cut(cut_ns);
-                continue;
-            }
-            if let Some(launch) = self.stream.next() {
-                self.launch(&launch, launch_ns);
-            }
-            handled += 1;
-            if handled == LAUNCHES_IN_A_ROW {
-                self.wake_at(now_ns + BREATH_NS);
-                return;
+            match self.agenda.step(now_ns, self.phase_end_ns()) {
+                Step::Wait(until_ns) => return self.wake_at(until_ns),
+                Step::Cut(at_ns) => self.cut(at_ns),
+                Step::Launch(launch, due_ns) => {
+                    self.launch(&launch, due_ns);
+                    handled += 1;
+                    if handled == LAUNCHES_IN_A_ROW {
+                        return self.wake_at(now_ns + BREATH_NS);
+                    }
+                }
             }
         }
     }
 
-    /// When the next scheduled launch is due; never, once nothing new is launched.
-    fn next_launch_ns(&mut self) -> u64 {
-        if self.is_draining() {
-            return u64::MAX;
-        }
-        let start_ns = self.control.clock.start_ns;
-        self.stream.peek().map_or(u64::MAX, |launch: &Launch| start_ns + launch.due.as_nanos() as u64)
-    }
-
-    /// The next full second, or the end of the phase.
-    fn next_cut_ns(&self) -> u64 {
-        let (start_ns, last_ns) = (self.control.clock.start_ns, self.clockwork.last_cut_ns);
-        let second_ns = start_ns + ((last_ns - start_ns) / SECOND_NS + 1) * SECOND_NS;
-        match self.clockwork.drain_until_ns {
-            Some(_) => second_ns,
-            None => second_ns.min(self.control.end_ns(self.phase()).max(last_ns)),
-        }
+    /// When the phase that is on ends; none, once nothing new is launched.
+    fn phase_end_ns(&self) -> Option<u64> {
+        (!self.is_draining()).then(|| self.control.end_ns(self.phase()))
     }
 
     /// Ends the interval, and the phase if it ends here.
@@ -359,7 +335,7 @@ impl Crew {
     fn hand_over(&mut self, at_ns: u64, ends_phase: bool, launched: Vec<(RobotIndex, u32)>, last: bool) {
         let clock = self.control.clock;
         let cut = Cut {
-            from_us: clock.since_start_us(self.clockwork.last_cut_ns),
+            from_us: clock.since_start_us(self.agenda.last_cut_ns()),
             to_us: clock.since_start_us(at_ns),
             phase: self.phase(),
             ends_phase,
@@ -382,7 +358,7 @@ impl Crew {
             last,
         };
         self.clockwork.cut_number += 1;
-        self.clockwork.last_cut_ns = at_ns;
+        self.agenda.cut_made(at_ns);
         // First: with the last handover, everything has been said.
         self.hand_over_health(monotonic_ns());
         self.report(Report::Handover(Box::new(handover)));
@@ -397,9 +373,9 @@ impl Crew {
         self.look_at_itself(now_ns);
         self.timer.schedule(watch::next_tick_ns(at_ns, now_ns), Alarm::Tick);
         // The end of a phase may have become known since the alarm for the next cut was set.
-        let next_ns = self.next_cut_ns();
-        if next_ns <= now_ns + 2 * TICK_NS {
-            let next_ns = next_ns.min(self.next_launch_ns());
+        let end_ns = self.phase_end_ns();
+        if self.agenda.next_cut_ns(end_ns) <= now_ns + 2 * TICK_NS {
+            let next_ns = self.agenda.next_ns(end_ns);
             self.wake_at(next_ns);
         }
         if self.control.is_frozen() {

@@ -18,20 +18,20 @@ const PARCELS: usize = 32;
 #[derive(Debug, Error)]
 pub enum LogError {
     /// It cannot be created.
-    #[error("cannot create the xact log {path}: {source}")]
+    #[error("cannot create the xact log {path}: {cause}")]
     Create {
         /// The file.
         path: PathBuf,
         /// What the record said.
-        source: RunDirError,
+        cause: RunDirError,
     },
     /// It cannot be written to its end.
-    #[error("cannot write the xact log {path}: {source}")]
+    #[error("cannot write the xact log {path}: {cause}")]
     Write {
         /// The file.
         path: PathBuf,
         /// What the record said.
-        source: RunDirError,
+        cause: RunDirError,
     },
     /// No thread for it.
     #[error("cannot start the thread that writes the xact log: {0}")]
@@ -57,13 +57,12 @@ pub struct LogQueue {
 impl LogWriter {
     /// Creates the log; gives a queue for each worker.
     pub fn start(path: &Path, workers: usize) -> Result<(Self, Vec<LogQueue>), LogError> {
-        let log =
-            XactLog::create(path).map_err(|source| LogError::Create { path: path.to_owned(), source })?;
+        let log = XactLog::create(path).map_err(|cause| LogError::Create { path: path.to_owned(), cause })?;
         let (sender, receiver) = sync_channel(PARCELS);
         let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("xact-log".to_owned())
-            .spawn(move || write(log, &receiver).map_err(|source| LogError::Write { path, source }))
+            .spawn(move || write(log, &receiver).map_err(|cause| LogError::Write { path, cause }))
             .map_err(LogError::Thread)?;
         let queue = || LogQueue { parcel: Vec::new(), parcels: sender.clone() };
         let queues = (0..workers).map(|_| queue()).collect();

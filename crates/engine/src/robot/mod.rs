@@ -2,7 +2,7 @@
 //!
 //! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
-//! stream ([`launching`]), each goes to a connection of its robot or waits for one ([`connection`], [`pool`],
+//! stream ([`agenda`], [`launching`]), each goes to a connection of its robot or waits for one ([`connection`], [`pool`],
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`]), and however it ends it is counted
 //! ([`ending`]). Meanwhile it watches itself ([`health`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
 //!
@@ -10,6 +10,7 @@
 //! requests that never got a connection (a full queue, no descriptor, no port), and sent = completed + errors of
 //! those that were sent, once nothing is under way.
 
+mod agenda;
 mod answer;
 mod conductor;
 mod connection;

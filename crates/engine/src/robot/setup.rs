@@ -18,31 +18,31 @@ use crate::spec::{RobotsSpec, Target};
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
 
-/// Why the robots' spec cannot be used.
+/// Why the robots' spec cannot be used. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The workload cannot be read.
-    #[error("cannot read the workload {path}: {source}")]
+    #[error("cannot read the workload {path}: {cause}")]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not a workload.
-    #[error("{path} is not a compiled workload: {source}")]
+    #[error("{path} is not a compiled workload: {cause}")]
     NotAWorkload {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// The workload describes no universe.
     #[error("the workload cannot be run: {0}")]
-    Universe(#[from] UniverseError),
+    Universe(UniverseError),
     /// The schedule cannot be run.
     #[error("the workload cannot be run: {0}")]
-    Schedule(#[from] ScheduleError),
+    Schedule(ScheduleError),
     /// Fewer addresses than origins.
     #[error("the workload has {origins} origins, but the spec has addresses for {given}; give one for each")]
     TooFewOrigins {
@@ -115,8 +115,9 @@ impl Setup {
     /// Makes everything from a workload.
     pub fn new(spec: &RobotsSpec, workload: Arc<Workload>) -> Result<Self, SetupError> {
         let options = UniverseOptions { private_as_public: spec.universe.private_as_public };
-        let universe = Universe::new(workload.clone(), spec.universe.seed, spec.universe.world, options)?;
-        let timeline = Timeline::new(&workload)?;
+        let universe = Universe::new(workload.clone(), spec.universe.seed, spec.universe.world, options)
+            .map_err(SetupError::Universe)?;
+        let timeline = Timeline::new(&workload).map_err(SetupError::Schedule)?;
         let (hosts, address_runs) =
             robot_addresses(workload.robots.iter().flat_map(|group| &group.addresses));
         let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
@@ -184,8 +185,8 @@ impl GroupRules {
 }
 
 fn read_workload(path: &Path) -> Result<Workload, SetupError> {
-    let text = fs::read(path).map_err(|source| SetupError::Read { path: path.to_owned(), source })?;
-    serde_json::from_slice(&text).map_err(|source| SetupError::NotAWorkload { path: path.to_owned(), source })
+    let text = fs::read(path).map_err(|cause| SetupError::Read { path: path.to_owned(), cause })?;
+    serde_json::from_slice(&text).map_err(|cause| SetupError::NotAWorkload { path: path.to_owned(), cause })
 }
 
 /// Number of distinct robot addresses, and where in the row of robots each begins.

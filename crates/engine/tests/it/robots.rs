@@ -132,6 +132,7 @@ pub struct Options {
     pub target: fn(SocketAddr) -> Target,
     pub xact_log: Option<std::path::PathBuf>,
     pub sources: Vec<IpAddr>,
+    pub timing: Timing,
 }
 
 impl Default for Options {
@@ -144,6 +145,7 @@ impl Default for Options {
             target: |proxy| Target::Reverse { proxy },
             xact_log: None,
             sources: Vec::new(),
+            timing: Timing::default(),
         }
     }
 }
@@ -189,7 +191,7 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         universe: UniverseSpec { workload: path, seed: SEED, world: 1, private_as_public: false },
         threads: options.threads,
         cpus: Vec::new(),
-        timing: Timing::default(),
+        timing: options.timing,
         target: (options.target)(server.address),
         sources: options.sources,
         behaviour: CacheBehaviour { validation_updates: true, ..CacheBehaviour::default() },

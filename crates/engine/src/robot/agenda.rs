@@ -1,0 +1,218 @@
+//! What does a worker have to do next, and when? Launches of the stream and cuts, in the order of their instants. Pure:
+//! time is an argument, and being late changes nothing but when a step is made.
+
+use std::iter::Peekable;
+
+use assay_workload::Launch;
+
+use crate::clock::SECOND_NS;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// This launch came due at this instant.
+    Launch(Launch, u64),
+    /// An interval ended at this instant.
+    Cut(u64),
+    /// Nothing, until this instant.
+    Wait(u64),
+}
+
+/// Where a worker is in its stream and among its cuts.
+#[derive(Debug)]
+pub struct Agenda<S: Iterator<Item = Launch>> {
+    stream: Peekable<S>,
+    start_ns: u64,
+    /// The last cut (the start, before the first).
+    last_cut_ns: u64,
+}
+
+impl<S: Iterator<Item = Launch>> Agenda<S> {
+    /// Of a run that starts at `start_ns`.
+    pub fn new(stream: Peekable<S>, start_ns: u64) -> Self {
+        Self { stream, start_ns, last_cut_ns: start_ns }
+    }
+
+    /// The last cut (the start, before the first).
+    pub fn last_cut_ns(&self) -> u64 {
+        self.last_cut_ns
+    }
+
+    /// A cut was made: the next interval begins there.
+    pub fn cut_made(&mut self, at_ns: u64) {
+        self.last_cut_ns = at_ns;
+    }
+
+    /// The next full second, or the end of the phase that is on; none: the schedule is over.
+    pub fn next_cut_ns(&self, phase_end_ns: Option<u64>) -> u64 {
+        let (start_ns, last_ns) = (self.start_ns, self.last_cut_ns);
+        let second_ns = start_ns + ((last_ns - start_ns) / SECOND_NS + 1) * SECOND_NS;
+        phase_end_ns.map_or(second_ns, |end_ns| second_ns.min(end_ns.max(last_ns)))
+    }
+
+    /// When there is something to do again. After the schedule nothing is launched.
+    pub fn next_ns(&mut self, phase_end_ns: Option<u64>) -> u64 {
+        self.next_cut_ns(phase_end_ns).min(self.next_launch_ns(phase_end_ns))
+    }
+
+    /// What is to be done at `now_ns`: of all that has come due, the earliest. A cut goes before a launch of the same
+    /// instant, which belongs to the next interval.
+    pub fn step(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> Step {
+        let (cut_ns, launch_ns) = (self.next_cut_ns(phase_end_ns), self.next_launch_ns(phase_end_ns));
+        let next_ns = cut_ns.min(launch_ns);
+        if next_ns > now_ns {
+            return Step::Wait(next_ns);
+        }
+        match self.stream.next_if(|_| launch_ns < cut_ns) {
+            Some(launch) => Step::Launch(launch, launch_ns),
+            None => Step::Cut(cut_ns),
+        }
+    }
+
+    fn next_launch_ns(&mut self, phase_end_ns: Option<u64>) -> u64 {
+        match (phase_end_ns, self.stream.peek()) {
+            (Some(_), Some(launch)) => self.start_ns + launch.due.as_nanos() as u64,
+            _ => u64::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use assay_workload::model::{Goal, Pace, RobotAddress, Workload};
+    use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
+
+    use super::*;
+    use crate::origin::testing;
+
+    const START_NS: u64 = 77_000_000_123;
+
+    /// Twenty robots that make 1,000 requests a second together, in two phases of so many seconds.
+    fn thousand_a_second(seconds: [u64; 2], recurrence: f64) -> Workload {
+        let mut workload = testing::workload();
+        workload.servers[0].direct_access = assay_workload::model::Weighted::one(0);
+        workload.origins.truncate(1);
+        let robots = &mut workload.robots[0];
+        robots.addresses = vec![RobotAddress { host: "127.0.0.1".into(), count: 20 }];
+        robots.origins = assay_workload::model::Weighted::one(0);
+        robots.pace = Pace::Rate { per_second: 50.0 };
+        robots.recurrence = recurrence;
+        for (phase, seconds) in workload.schedule.phases.iter_mut().zip(seconds) {
+            phase.goal = Goal { duration: Some(Duration::from_secs(seconds)), ..Goal::default() };
+        }
+        workload
+    }
+
+    struct Schedule {
+        universe: Arc<Universe>,
+        timeline: Arc<Timeline>,
+    }
+
+    impl Schedule {
+        fn new(workload: Workload) -> Self {
+            let timeline = Timeline::new(&workload).expect("is valid");
+            let universe = Universe::new(Arc::new(workload), 11, 1, UniverseOptions::default());
+            Self { universe: Arc::new(universe.expect("is valid")), timeline: Arc::new(timeline) }
+        }
+
+        fn ends_ns(&self) -> Vec<u64> {
+            let end = |end: Option<Duration>| START_NS + end.expect("is known").as_nanos() as u64;
+            self.timeline.phases().iter().map(|span| end(span.end)).collect()
+        }
+
+        fn stream(&self, slice: Slice) -> Stream {
+            Stream::new(self.universe.clone(), self.timeline.clone(), slice)
+        }
+
+        /// What one worker launches in each phase, and the sum of who that was, when its clock jumps about: mostly it is
+        /// a little late, now and then it stands still for a third of a second.
+        fn walk(&self, slice: Slice) -> (Vec<u64>, u64) {
+            let ends_ns = self.ends_ns();
+            let mut agenda = Agenda::new(self.stream(slice).peekable(), START_NS);
+            let (mut now_ns, mut phase, mut wakings) = (START_NS, 0, 0u64);
+            let (mut due, mut sum) = (vec![0; ends_ns.len()], 0u64);
+            while phase < ends_ns.len() {
+                match agenda.step(now_ns, Some(ends_ns[phase])) {
+                    Step::Wait(until_ns) => {
+                        assert!(until_ns > now_ns);
+                        wakings += 1;
+                        let late_ns =
+                            if wakings.is_multiple_of(5_003) { 333_000_000 } else { wakings % 180_000 };
+                        now_ns = until_ns + late_ns;
+                    }
+                    Step::Launch(launch, due_ns) => {
+                        assert_eq!(usize::from(launch.phase), phase, "no launch is made in another phase");
+                        assert!(due_ns <= now_ns, "never early");
+                        due[phase] += 1;
+                        sum = sum.wrapping_add(identity(&launch));
+                    }
+                    Step::Cut(at_ns) => {
+                        assert!(at_ns <= now_ns && at_ns > agenda.last_cut_ns());
+                        agenda.cut_made(at_ns);
+                        phase += usize::from(at_ns == ends_ns[phase]);
+                    }
+                }
+            }
+            (due, sum)
+        }
+
+        /// The same of so many workers together.
+        fn walk_all(&self, count: u32) -> (Vec<u64>, u64) {
+            let mut all = (vec![0; self.timeline.phases().len()], 0u64);
+            for index in 0..count {
+                let (due, sum) = self.walk(Slice { index, count });
+                all.0.iter_mut().zip(due).for_each(|(all, due)| *all += due);
+                all.1 = all.1.wrapping_add(sum);
+            }
+            all
+        }
+    }
+
+    fn identity(launch: &Launch) -> u64 {
+        let who = u64::from(launch.robot) << 40 | launch.number;
+        (who ^ launch.object.serial.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    #[test]
+    fn in_an_hour_at_a_thousand_a_second_the_requests_due_are_the_schedules_to_the_request() {
+        // Where nothing is asked for twice, the schedule knows the number: 1,000 x 3,600.
+        let schedule = Schedule::new(thousand_a_second([1_234, 2_366], 0.0));
+        let expected = vec![1_234_000, 2_366_000];
+        let one = schedule.walk_all(1);
+        assert_eq!(one.0, expected);
+        for workers in [2, 7] {
+            assert_eq!(schedule.walk_all(workers), one, "{workers} workers");
+        }
+    }
+
+    #[test]
+    fn revisits_come_due_as_the_stream_says_however_late_the_worker_is() {
+        let schedule = Schedule::new(thousand_a_second([100, 50], 0.7));
+        let mut expected = (vec![0; 2], 0u64);
+        for launch in schedule.stream(Slice::ALL) {
+            expected.0[usize::from(launch.phase)] += 1;
+            expected.1 = expected.1.wrapping_add(identity(&launch));
+        }
+        assert!((148_000..152_000).contains(&expected.0.iter().sum::<u64>()), "{expected:?}");
+        for workers in [1, 2, 7] {
+            assert_eq!(schedule.walk_all(workers), expected, "{workers} workers");
+        }
+    }
+
+    #[test]
+    fn after_the_schedule_there_are_cuts_only() {
+        let schedule = Schedule::new(thousand_a_second([1, 1], 0.0));
+        let mut agenda = Agenda::new(schedule.stream(Slice::ALL).peekable(), START_NS);
+        let now_ns = START_NS + SECOND_NS / 2;
+        assert_eq!(agenda.step(now_ns, None), Step::Wait(START_NS + SECOND_NS));
+        assert_eq!(
+            agenda.step(now_ns, Some(START_NS)),
+            Step::Cut(START_NS),
+            "a phase may end where it began"
+        );
+        assert!(matches!(agenda.step(now_ns, Some(now_ns)), Step::Launch(..)));
+    }
+}
