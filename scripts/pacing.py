@@ -7,7 +7,8 @@ each has enough runs during which the rest of the machine was quiet, or there ha
 bench/pacing/results.json, and from there to docs/explanation/pacing.md and docs/images/pacing.svg.
 
 Usage: pacing.py [--runs N] [--most-rounds M] [--seconds S] [--patience S] [--only NAME ...] [--scratch]
-       pacing.py page        draw the page again from the results that are there
+       pacing.py hour [--run-dir DIR]   does an hour bring what its schedule says? (DIR: it was played already)
+       pacing.py page                   make the page again from the results that are there
 """
 
 import argparse
@@ -22,9 +23,10 @@ import tempfile
 import time
 
 import pacing_page
-from pacing_runs import CONTESTANTS, HERE, Job, used_percent, version_of
+from pacing_runs import ASSAY, CONTESTANTS, HERE, PACING, Job, used_percent, version_of
 
 RESULTS = os.path.join(HERE, "bench/pacing/results.json")
+HOUR = os.path.join(HERE, "bench/pacing/hour.json")
 # Other use of the machine, in percent of one processor, and steal, in percent, beyond which a run is not kept.
 OTHER_GATE = 8.0
 STEAL_GATE = 0.5
@@ -112,19 +114,49 @@ def targets(runs, summaries):
     return checks
 
 
+def hour(run_dir):
+    """Compares what came due in an hour with the pure stream; plays the hour first, unless it was."""
+    with tempfile.TemporaryDirectory(prefix="pacing-") as directory:
+        if run_dir is None:
+            run_dir = os.path.join(directory, "run")
+            subprocess.run([ASSAY, "run", os.path.join(HERE, "bench/pacing/hour.pg"), "--direct", "--no-live",
+                            "--run-dir", run_dir], check=True)
+        with open(os.path.join(run_dir, "summary.json")) as file:
+            run = json.load(file)
+        spec = os.path.join(directory, "universe.json")
+        with open(spec, "w") as file:
+            json.dump({"workload": os.path.join(os.path.abspath(run_dir), "workload.json"), "seed": run["seed"],
+                       "world": 1, "private_as_public": False}, file)
+        counted = subprocess.run([PACING, "count", spec], check=True, capture_output=True, text=True).stdout.split()
+    total = run["total"]
+    result = {
+        "assay": run["assay_version"], "taken": time.strftime("%Y-%m-%d", time.gmtime(run["started_unix_ms"] / 1000)),
+        "duration_s": total["duration_s"], "stream": {"requests": int(counted[0]), "digest": counted[1]},
+        "run": {"requests": total["due"], "digest": total["due_digest"]}, "sent": total["due"] - total["unsent"],
+        "unsent": total["unsent"], "valid": run["valid"],
+    }
+    with open(HOUR, "w") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    print(f"{result['stream']['requests']:,} in the stream, {result['run']['requests']:,} due in the run, "
+          f"{'the same requests' if result['stream'] == result['run'] else 'NOT THE SAME'}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=["measure", "page"], default="measure")
+    parser.add_argument("what", nargs="?", choices=["measure", "hour", "page"], default="measure")
     parser.add_argument("--runs", type=int, default=5, help="quiet runs wanted of each")
     parser.add_argument("--most-rounds", type=int, default=12)
     parser.add_argument("--seconds", type=int, default=10, help="measured in each run, after two seconds of warm-up")
     parser.add_argument("--patience", type=int, default=60, help="seconds to wait for quiet before each run")
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS))
     parser.add_argument("--scratch", action="store_true", help="print only: leave results and page as they are")
+    parser.add_argument("--run-dir", help="with hour: the run directory of one that was played")
     args = parser.parse_args()
-    if args.what == "page":
-        with open(RESULTS) as file:
-            return pacing_page.write(json.load(file))
+    if args.what == "hour":
+        hour(args.run_dir)
+    if args.what != "measure":
+        return pacing_page.write(RESULTS, HOUR)
     # Ends by itself whatever happens.
     signal.signal(signal.SIGALRM, lambda *_: sys.exit("measuring took longer than two hours"))
     signal.alarm(7200)
@@ -149,7 +181,7 @@ def main():
         with open(RESULTS, "w") as file:
             json.dump(results, file, indent=1)
             file.write("\n")
-        pacing_page.write(results)
+        pacing_page.write(RESULTS, HOUR)
     return None
 
 

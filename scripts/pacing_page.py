@@ -1,5 +1,6 @@
 """How do the results look on the page? Writes the table of docs/explanation/pacing.md and draws docs/images/pacing.svg."""
 
+import json
 import math
 import os
 
@@ -7,6 +8,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(HERE, "docs/explanation/pacing.md")
 PICTURE = os.path.join(HERE, "docs/images/pacing.svg")
 BEGIN = "<!-- results: made by `make bench-pacing`, not by hand -->"
+HOUR_BEGIN = "<!-- hour: made by `scripts/pacing.sh hour`, not by hand -->"
 END = "<!-- end of results -->"
 
 WIDTH, HEIGHT = 800, 460
@@ -137,14 +139,41 @@ def picture(results):
     return "\n".join(parts) + "\n"
 
 
-def write(results):
-    """Replaces the results on the page, and the picture."""
+def hour_section(hour):
+    same = hour["stream"] == hour["run"]
+    rows = [("launches in the pure stream", hour["stream"]["requests"], hour["stream"]["digest"]),
+            ("due in the run", hour["run"]["requests"], hour["run"]["digest"])]
+    lines = [HOUR_BEGIN, "", "| | requests | digest of who asked for what |", "|---|--:|---|"]
+    lines += [f"| {what} | {count:,} | `{digest}` |" for what, count, digest in rows]
+    lines += [f"| sent in the run | {hour['sent']:,} | |", "",
+              f"Taken {hour['taken']}, {hour['duration_s']:,.0f} s: "
+              + ("the same requests, to the last one." if same else "**not the same.**"), "", END]
+    return "\n".join(lines)
+
+
+def replace(text, begin, section_text):
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(END)
+    return before + section_text + after
+
+
+def write(results_path, hour_path):
+    """Replaces the results on the page, and the picture, with what is in the files that are there."""
     with open(PAGE) as file:
         text = file.read()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    if os.path.exists(hour_path):
+        with open(hour_path) as file:
+            text = replace(text, HOUR_BEGIN, hour_section(json.load(file)))
+    if os.path.exists(results_path):
+        with open(results_path) as file:
+            results = json.load(file)
+        text = replace(text, BEGIN, section(results))
+        draw(results)
     with open(PAGE, "w") as file:
-        file.write(before + section(results) + after)
+        file.write(text)
+
+
+def draw(results):
     os.makedirs(os.path.dirname(PICTURE), exist_ok=True)
     with open(PICTURE, "w") as file:
         file.write(picture(results))

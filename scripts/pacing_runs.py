@@ -151,10 +151,10 @@ def universe(job, directory):
 
 
 def due_times(spec, directory):
-    """When the stream wants each request, since the start; gives the file too."""
+    """Writes when the stream wants each request, since the start; gives the file."""
     out = os.path.join(directory, "due")
-    subprocess.run([PACING, "due", spec, out], check=True, stdout=subprocess.DEVNULL)
-    return read_rows(out), out
+    subprocess.run([PACING, "due", spec, out], check=True)
+    return out
 
 
 def percentile(values, share):
@@ -235,7 +235,7 @@ class Timer(Scheduled):
     network = False
 
     def begin(self, _job, spec, start, directory):
-        _, due = due_times(spec, directory)
+        due = due_times(spec, directory)
         return self.popen([PACING, "timer", due, str(start), os.path.join(directory, "own")])
 
     def arrived(self, directory):
@@ -246,7 +246,7 @@ class Sender(Scheduled):
     title = "bare timer that writes"
 
     def begin(self, _job, spec, start, directory):
-        _, due = due_times(spec, directory)
+        due = due_times(spec, directory)
         return self.popen([PACING, "sender", due, str(start), ADDRESS, os.path.join(directory, "own")])
 
     def own(self, _job, due, begin, end, directory):

@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use assay_engine::spec::UniverseSpec;
+use assay_workload::digest::launch_digest;
 use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 
 use crate::sys::write_rows;

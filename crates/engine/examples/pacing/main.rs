@@ -1,6 +1,7 @@
 //! The programs that `scripts/pacing.sh` measures pacing with: `pacing COMMAND ...`.
 //!
-//! - `due UNIVERSE.json [OUT]` counts the launches of a workload's stream, and writes when each is due;
+//! - `count UNIVERSE.json` counts the launches of a workload's stream, without a run;
+//! - `due UNIVERSE.json OUT` writes when each of them is due;
 //! - `origin UNIVERSE.json ADDR OUT` answers everybody's requests with 1 KB and writes when each arrived;
 //! - `timer DUE START_NS OUT` is a bare timer: it sleeps until each deadline and writes when it woke, nothing else;
 //! - `sender DUE START_NS ADDR OUT` does the same and writes a request at each: the least that a generator must do;
@@ -19,8 +20,8 @@ mod timer;
 use std::error::Error;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: pacing due UNIVERSE.json [OUT] | origin UNIVERSE.json ADDR OUT | timer DUE START_NS OUT \
-                     | sender DUE START_NS ADDR OUT | ticks ADDR RATE CONNECTIONS START_NS SECONDS OUT";
+const USAGE: &str = "usage: pacing count UNIVERSE.json | due UNIVERSE.json OUT | origin UNIVERSE.json ADDR OUT \
+                     | timer DUE START_NS OUT | sender DUE START_NS ADDR OUT | ticks ADDR RATE CONNECTIONS START_NS SECONDS OUT";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -34,8 +35,8 @@ fn main() -> ExitCode {
 
 fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
     match args {
-        ["due", spec] => due::count(spec, None),
-        ["due", spec, out] => due::count(spec, Some(out)),
+        ["count", spec] => due::count(spec),
+        ["due", spec, out] => due::write(spec, out),
         ["origin", spec, address, out] => origin::serve(spec, address.parse()?, out),
         ["timer", due, start_ns, out] => timer::run(due, start_ns.parse()?, out),
         ["sender", due, start_ns, address, out] => sender::run(due, start_ns.parse()?, address.parse()?, out),
