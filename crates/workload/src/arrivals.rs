@@ -42,7 +42,7 @@ pub(crate) struct Arrival {
 impl Arrivals {
     pub(crate) fn new(universe: &Universe, timeline: &Timeline, slice: Slice) -> Self {
         let start = State { count: 0, at: Place { segment: 0, u: 0.0 } };
-        let robots = (universe.robot_count() / slice.count.max(1) + 1) as usize;
+        let robots = slice.robots(universe.robot_count()).count();
         let sum = |(group, table): (usize, &GroupTable)| {
             Curve::new(timeline.segments().iter().map(|s| (rate(universe, group, table, s), s.length_s())))
         };

@@ -261,6 +261,15 @@ impl ClosedRobot {
     }
 }
 
+/// An object that a robot introduced before its request with a serial, if the first look finds one.
+pub(crate) fn older(universe: &Universe, robot: RobotIndex, serial: u64, rng: &mut Rng) -> Option<ObjectId> {
+    let (phase, number) = (serial >> NUMBER_BITS, serial & ((1 << NUMBER_BITS) - 1));
+    let table = &universe.groups()[universe.group_of(robot)?];
+    let means = PhaseMeans::new(universe, table, phase as u16);
+    let serial = serial_of(phase as usize, if number > 0 { rng.below(number) } else { return None });
+    means.introduced_by(universe, table, robot, serial).map(|(object, _)| object)
+}
+
 fn serial_of(phase: usize, number: u64) -> u64 {
     (phase as u64) << NUMBER_BITS | number
 }
@@ -293,6 +302,23 @@ impl PhaseMeans {
         let chosen = pick_few(direct.iter().map(|d| d.share), of_type).unwrap_or(0);
         let recur = of_recurrence < revisit_share(direct[chosen].recurrence, self.recurrence);
         Plan { chosen, private: of_kind < table.private_share, recur, rng }
+    }
+
+    /// The public object that a request of a robot introduces, and which of the group's types it is of; none when it introduces
+    /// none.
+    fn introduced_by(
+        &self,
+        universe: &Universe,
+        table: &GroupTable,
+        robot: RobotIndex,
+        serial: u64,
+    ) -> Option<(ObjectId, usize)> {
+        let mut plan = self.plan(universe, table, robot, serial);
+        let was_new = !plan.private && !plan.recur;
+        was_new.then(|| {
+            let direct = &table.mix.direct[plan.chosen];
+            (new_object(direct, Space::BestEffort(robot), serial, &mut plan.rng), plan.chosen)
+        })
     }
 
     /// The share of a robot's requests that introduce a public object.

@@ -83,7 +83,7 @@ impl Densities {
                 (&self.contents[usize::from(direct.content)], group.mix.request(direct.content));
             let revisit = revisit_share(direct.recurrence, recurrence);
             let carries = request.carries_body(special);
-            let answered = direct.share * (carries + request.post(special)) * means.size;
+            let answered = direct.share * (carries + request.sends(special)) * means.size;
             sum.add(direct.share, direct.share * request.basic(special), revisit, means, answered);
             let children = group.fetched * direct.share * carries * means.embedded;
             for (content, share) in &means.embedded_types {

@@ -1,5 +1,6 @@
 //! Are two streams the same? Digests of identities, never of times.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::closed::ClosedRobot;
@@ -57,23 +58,37 @@ pub fn stream_digest(
     per_robot: u64,
     threads: u32,
 ) -> String {
+    format!("{:016x}", part_digest(universe, timeline, per_robot, 0..universe.robot_count(), threads))
+}
+
+/// What a range of robots adds to [`stream_digest`]: the digests of parts that make up all robots come to that of the whole by
+/// `wrapping_add`.
+pub fn part_digest(
+    universe: &Arc<Universe>,
+    timeline: &Arc<Timeline>,
+    per_robot: u64,
+    robots: Range<RobotIndex>,
+    threads: u32,
+) -> u64 {
     let count = threads.max(1);
-    let sum = std::thread::scope(|scope| {
-        let slice = |index| move || slice_digest(universe, timeline, per_robot, Slice { index, count });
+    std::thread::scope(|scope| {
+        let slice = |index| {
+            let slice = Slice::of(robots.clone(), index, count);
+            move || slice_digest(universe, timeline, per_robot, slice)
+        };
         let workers: Vec<_> = (0..count).map(|index| scope.spawn(slice(index))).collect();
         workers.into_iter().fold(0u64, |sum, worker| match worker.join() {
             Ok(digest) => sum.wrapping_add(digest),
             Err(panic) => std::panic::resume_unwind(panic),
         })
-    });
-    format!("{sum:016x}")
+    })
 }
 
 fn slice_digest(universe: &Arc<Universe>, timeline: &Arc<Timeline>, per_robot: u64, slice: Slice) -> u64 {
     let mut sum = 0u64;
     let mut add = |launch: &Launch| sum = sum.wrapping_add(launch_digest(launch, universe));
     let mut scheduled = 0u64;
-    for robot in (0..universe.robot_count()).filter(|robot| slice.has(*robot)) {
+    for robot in slice.robots(universe.robot_count()) {
         if is_closed(universe, robot) {
             let mut closed = ClosedRobot::new(universe, robot);
             (0..per_robot).for_each(|_| add(&closed.next(universe)));

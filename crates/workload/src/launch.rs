@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use crate::model::{Method, RequestType, RobotIndex};
+use crate::mix::DRAWS_BEFORE_BODY;
+use crate::model::{Method, OriginIndex, RequestType, RobotIndex};
 use crate::object::{ObjectId, Space};
-use crate::rng::{Purpose, Rng};
+use crate::rng::{Purpose, Rng, hash, unit_of};
 use crate::universe::{Object, Universe};
+use crate::xact::XactId;
 
 /// One request of a stream, before its embedded objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +29,7 @@ pub struct Launch {
     pub request_type: RequestType,
     /// Its method.
     pub method: Method,
-    /// The object whose body a POST carries; none for other methods, or when the robot has nothing to post.
+    /// The object whose body a POST or PUT carries; none for other methods, or when the robot has nothing to send.
     pub post_body: Option<ObjectId>,
     /// Probability that request types are consulted for the embedded objects (the phase's factor when it was due).
     pub special: f64,
@@ -86,17 +88,66 @@ impl Universe {
         let (mut request_type, mut method, mut post_body) = (RequestType::Basic, Method::Get, None);
         if let Some(mix) = self.group_of(robot).map(|group| &self.groups()[group].mix) {
             (request_type, method) = mix.request(object.content).draw(special, &mut rng);
-            if method == Method::Post {
-                let id = |content| ObjectId { content, space: Space::Once(robot), serial: number, ..object };
-                post_body = mix.post_contents.pick(rng.unit()).map(id);
+            if method.has_body() {
+                let (origin, unit) = (object.origin, rng.unit());
+                post_body = self.launch_body(&BodyDraw { robot, number, method, origin, unit });
             }
         }
         Launch { due, robot, number, phase, object, revisit, request_type, method, post_body, special }
     }
 }
 
+/// What decides which body a request carries.
+pub(crate) struct BodyDraw {
+    pub(crate) robot: RobotIndex,
+    pub(crate) number: u64,
+    pub(crate) method: Method,
+    pub(crate) origin: OriginIndex,
+    /// Chooses the type of a body that was not sent before.
+    pub(crate) unit: f64,
+}
+
+/// Set in the serials of bodies that a robot sends again and again.
+const FAVOURITE: u64 = 1 << 63;
+
+impl Universe {
+    pub(crate) fn launch_body(&self, draw: &BodyDraw) -> Option<ObjectId> {
+        let &BodyDraw { robot, number, method, origin, unit } = draw;
+        let group = self.group_of(robot)?;
+        let mix = &self.groups()[group].mix;
+        let contents = match method {
+            Method::Post => &mix.post_contents,
+            Method::Put => &mix.put_contents,
+            Method::Get | Method::Head => return None,
+        };
+        let id = |(content, serial)| ObjectId { origin, content, space: Space::Once(robot), serial };
+        let recurrence = self.workload().robots[group].body_recurrence;
+        if recurrence > 0.0 {
+            let words = [self.seed(), u64::from(robot), number];
+            let mut rng = Rng::of(Purpose::RequestBody, &words);
+            if rng.unit() < recurrence {
+                // One more each time the number has doubled.
+                let favourite = rng.below(u64::from((number + 1).ilog2()) + 1);
+                let method = u64::from(method == Method::Put);
+                let words = [self.seed(), u64::from(robot), favourite, method];
+                let unit = unit_of(hash(Purpose::RequestBody, &words));
+                return contents.pick(unit).map(|content| (content, FAVOURITE | favourite)).map(id);
+            }
+        }
+        contents.pick(unit).map(|content| (content, number)).map(id)
+    }
+
+    /// The draw that chooses the type of a launch's body: the one after those for its request type and method.
+    pub(crate) fn body_unit(&self, xact: XactId) -> f64 {
+        let mut rng = Rng::of(Purpose::Request, &[self.seed(), u64::from(xact.robot), xact.number]);
+        (0..DRAWS_BEFORE_BODY).for_each(|_| _ = rng.unit());
+        rng.unit()
+    }
+}
+
 pub(crate) fn carries_body(method: Method, request_type: RequestType) -> bool {
-    method == Method::Get && request_type != RequestType::Ims304
+    // Of a part of a page, the links are not read.
+    method == Method::Get && !matches!(request_type, RequestType::Ims304 | RequestType::Range)
 }
 
 /// What one request means for the offered hit ratios: known from the stream alone.

@@ -9,14 +9,18 @@
 //! (that is `assay-pgl`). Time is an argument; mathematics comes from `libm`, so that the same workload
 //! gives the same bits on every machine.
 
+pub mod adaptive;
 mod arrivals;
 pub mod body;
 pub mod closed;
+pub mod credentials;
 mod curve;
 mod density;
 pub mod digest;
 pub mod distribution;
 pub mod explain;
+mod foreign;
+mod headers;
 pub mod launch;
 mod life;
 mod mix;
@@ -27,20 +31,30 @@ mod path;
 mod picker;
 mod popularity;
 mod private;
+mod ranges;
 pub mod rehearse;
 pub mod rng;
 mod schedule;
+pub mod script;
+pub mod sessions;
 pub mod stream;
 pub mod timeline;
 pub mod universe;
 mod validate;
 mod worlds;
+mod xact;
 
+pub use adaptive::AdaptiveClock;
 pub use closed::ClosedRobot;
+pub use credentials::Login;
+pub use headers::Cookie;
 pub use launch::{Child, Launch, Offered};
 pub use life::Life;
 pub use page::{Children, MOST_EMBEDDED};
 pub use path::PathError;
+pub use ranges::{ByteRange, Ranges};
+pub use sessions::{SessionClock, SessionState};
 pub use stream::{Slice, Stream};
 pub use timeline::{Expected, Freeze, PhaseSpan, ScheduleError, Timeline};
 pub use universe::{Object, Universe, UniverseError, UniverseOptions};
+pub use xact::{Fault, XactId};

@@ -1,10 +1,12 @@
 //! What does a group of robots ask for, and how often? Its shares of content types, request types and methods,
 //! taken out of the workload once.
 
+use crate::launch::carries_body;
 use crate::model::{
     ContentIndex, Method, OriginIndex, Popularity, PopularityLaw, RequestType, RobotGroup, Workload,
 };
 use crate::picker::Picker;
+use crate::ranges::RangeTable;
 use crate::rng::Rng;
 
 /// What one group asks for.
@@ -16,6 +18,8 @@ pub(crate) struct GroupMix {
     pub(crate) requests: Vec<RequestMix>,
     /// Types of what it posts.
     pub(crate) post_contents: Picker<ContentIndex>,
+    /// Types of what it puts.
+    pub(crate) put_contents: Picker<ContentIndex>,
 }
 
 /// One content type as one group asks for it.
@@ -38,12 +42,21 @@ pub(crate) struct DirectMix {
 pub(crate) struct RequestMix {
     types: Picker<RequestType>,
     methods: Picker<Method>,
-    /// Share of types that are Basic, and of those whose answer carries a body.
+    /// Which parts a Range request asks for.
+    pub(crate) ranges: RangeTable,
+    /// Share of types that are Basic, and of those whose answer carries a whole body.
     basic_types: f64,
     body_types: f64,
+    /// Share of Range requests, and of uploads.
+    range_types: f64,
+    uploads: f64,
     gets: f64,
-    posts: f64,
+    /// Share of methods with a body.
+    sends: f64,
 }
+
+/// Numbers drawn for a launch before the one that chooses the type of its body.
+pub(crate) const DRAWS_BEFORE_BODY: u32 = 3;
 
 impl GroupMix {
     pub(crate) fn new(workload: &Workload, group: &RobotGroup) -> Self {
@@ -51,6 +64,7 @@ impl GroupMix {
             direct: direct(workload, group),
             requests: (0..workload.contents.len()).map(|c| RequestMix::new(workload, group, c)).collect(),
             post_contents: Picker::of(&group.post_contents),
+            put_contents: Picker::of(&group.put_contents),
         }
     }
 
@@ -121,16 +135,20 @@ impl RequestMix {
             }
         };
         Self {
+            ranges: RangeTable::new(behaviour.ranges.as_ref().unwrap_or(&group.ranges)),
             basic_types: type_share(&|t| t == RequestType::Basic),
-            body_types: type_share(&|t| t != RequestType::Ims304),
+            body_types: type_share(&|t| carries_body(Method::Get, t) && t != RequestType::Upload),
+            range_types: if types.sum() > 0.0 { type_share(&|t| t == RequestType::Range) } else { 0.0 },
+            uploads: if types.sum() > 0.0 { type_share(&|t| t == RequestType::Upload) } else { 0.0 },
             gets: method_share(Method::Get),
-            posts: method_share(Method::Post),
+            sends: method_share(Method::Post) + method_share(Method::Put),
             types,
             methods,
         }
     }
 
-    /// Type and method of a launch. One coin decides whether the mixes are consulted at all.
+    /// Type and method of a launch. One coin decides whether the mixes are consulted at all. An upload is a PUT, and parts are
+    /// asked for with GET, whatever the methods say.
     #[inline]
     pub(crate) fn draw(&self, special: f64, rng: &mut Rng) -> (RequestType, Method) {
         let (coin, of_type, of_method) = (rng.unit(), rng.unit(), rng.unit());
@@ -138,17 +156,21 @@ impl RequestMix {
             return (RequestType::Basic, Method::Get);
         }
         let request_type = self.types.pick(of_type).unwrap_or(RequestType::Basic);
-        (request_type, self.methods.pick(of_method).unwrap_or(Method::Get))
+        let method = match request_type {
+            RequestType::Upload => Method::Put,
+            RequestType::Range => Method::Get,
+            _ => self.methods.pick(of_method).unwrap_or(Method::Get),
+        };
+        (request_type, method)
     }
 
-    /// Type of a request for an embedded object.
+    /// Type of a request for an embedded object. Embedded objects are never uploaded.
     #[inline]
     pub(crate) fn draw_child(&self, special: f64, rng: &mut Rng) -> RequestType {
         let (coin, of_type) = (rng.unit(), rng.unit());
-        if coin >= special {
-            RequestType::Basic
-        } else {
-            self.types.pick(of_type).unwrap_or(RequestType::Basic)
+        match self.types.pick(of_type) {
+            Some(request_type) if coin < special && request_type != RequestType::Upload => request_type,
+            _ => RequestType::Basic,
         }
     }
 
@@ -157,24 +179,29 @@ impl RequestMix {
         1.0 - special + special * self.gets * self.basic_types
     }
 
-    /// Probability that a launch is a GET whose answer carries the body.
+    /// Probability that a launch is a GET whose answer carries the whole body.
     pub(crate) fn carries_body(&self, special: f64) -> f64 {
         1.0 - special + special * self.gets * self.body_types
     }
 
-    /// Probability that a launch is a POST.
-    pub(crate) fn post(&self, special: f64) -> f64 {
-        special * self.posts
+    /// Probability that a launch sends a body of its own.
+    pub(crate) fn sends(&self, special: f64) -> f64 {
+        special * (self.uploads + (1.0 - self.uploads - self.range_types) * self.sends)
+    }
+
+    /// Probability that a request asks for parts.
+    pub(crate) fn range(&self, special: f64) -> f64 {
+        special * self.range_types
     }
 
     /// Probability that the request for an embedded object is Basic.
     pub(crate) fn child_basic(&self, special: f64) -> f64 {
-        1.0 - special + special * self.basic_types
+        1.0 - special + special * (self.basic_types + self.uploads)
     }
 
-    /// Probability that the answer for an embedded object carries its body.
+    /// Probability that the answer for an embedded object carries its whole body.
     pub(crate) fn child_carries_body(&self, special: f64) -> f64 {
-        1.0 - special + special * self.body_types
+        1.0 - special + special * (self.body_types + self.uploads)
     }
 }
 

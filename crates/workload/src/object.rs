@@ -28,6 +28,8 @@ pub enum Space {
     Once(RobotIndex),
     /// Introduced by a best-effort robot; `serial` is phase × 2^40 + number within the phase.
     BestEffort(RobotIndex),
+    /// A URL of the workload's trace; `serial` is its line, that of the first if it stands there more than once.
+    Foreign,
     /// Part of a page of content type `page` that lives in the public world.
     InPublicPage {
         /// The page's content type.

@@ -7,6 +7,7 @@
 //! are fetched as plain objects.
 
 use crate::launch::{Child, Launch};
+use crate::model::ContentIndex;
 use crate::object::{ObjectId, Space};
 use crate::rng::{Purpose, Rng, fold, unit_of};
 use crate::universe::{GroupTable, Object, Universe};
@@ -17,8 +18,17 @@ pub const MOST_EMBEDDED: u16 = 255;
 impl Universe {
     /// Number of embedded objects in an object; zero when it is no page.
     pub fn embedded_count(&self, object: &Object) -> u16 {
-        let Some((count, _)) = &self.content(object.id.content).embedded else { return 0 };
-        let draw = count.count(&mut Rng::of(Purpose::EmbeddedCount, &[object.key]));
+        if !object.id.space.holds_pages() {
+            return 0;
+        }
+        self.link_count(object.id.content, object.key)
+    }
+
+    /// Number of embedded objects that a page with this key has.
+    #[inline]
+    pub(crate) fn link_count(&self, content: ContentIndex, key: u64) -> u16 {
+        let Some((count, _)) = &self.content(content).embedded else { return 0 };
+        let draw = count.count(&mut Rng::of(Purpose::EmbeddedCount, &[key]));
         draw.min(u64::from(MOST_EMBEDDED)) as u16
     }
 
@@ -57,11 +67,23 @@ impl Universe {
             Space::Private(robot) => in_robot_page(robot, 1),
             Space::Once(robot) => in_robot_page(robot, 2),
             Space::BestEffort(robot) => in_robot_page(robot, 3),
-            // Pages within pages are plain objects.
-            Space::InPublicPage { .. } | Space::InRobotPage { .. } => return None,
+            // Pages within pages are plain objects, and so is what a trace names.
+            Space::Foreign | Space::InPublicPage { .. } | Space::InRobotPage { .. } => return None,
         };
         let serial = page.id.serial.wrapping_mul(256).wrapping_add(u64::from(place));
         Some(ObjectId { origin: page.id.origin, content: contents.pick(choice)?, space, serial })
+    }
+}
+
+/// The place in a page behind its link number `place` (from 1) of `count`.
+pub(crate) fn link_end(page_bytes: u64, place: u16, count: u16) -> u64 {
+    (u128::from(page_bytes) * u128::from(place) / (u128::from(count) + 1)) as u64
+}
+
+impl Space {
+    /// True when a page in this space brings its embedded objects.
+    pub(crate) fn holds_pages(self) -> bool {
+        matches!(self, Space::Public | Space::Private(_) | Space::Once(_) | Space::BestEffort(_))
     }
 }
 
@@ -91,13 +113,11 @@ impl Iterator for Children<'_> {
             let object = self.universe.embedded_id(&self.page, self.place)?;
             let request_type =
                 self.group?.mix.request(object.content).draw_child(self.launch.special, &mut rng);
-            let link_end =
-                u128::from(self.page.size_bytes) * u128::from(self.place) / (u128::from(self.count) + 1);
             return Some(Child {
                 place: self.place,
                 object,
                 request_type,
-                link_end: link_end as u64,
+                link_end: link_end(self.page.size_bytes, self.place, self.count),
                 revisit: self.launch.revisit,
             });
         }

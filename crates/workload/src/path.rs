@@ -2,8 +2,9 @@
 //!
 //! The space is a letter, where needed with hexadecimal numbers: `p` public, `s<robot>` private (the robot's
 //! own self), `o<robot>` asked for once, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,
-//! `i<page type>s|o|u<robot>` in a page of a robot's space.
+//! `i<page type>s|o|u<robot>` in a page of a robot's space. Objects of a trace have the paths that the trace says.
 
+use crate::body::extension;
 use crate::model::OriginIndex;
 use crate::object::{ObjectId, Space};
 use crate::rng::{Purpose, fold, unit_of};
@@ -57,6 +58,9 @@ impl Universe {
                 return Ok(id);
             }
         }
+        if let Some(id) = self.foreign_at(origin, path) {
+            return Ok(id);
+        }
         Err(seen.map_or(PathError::Unknown, |seen| PathError::OtherWorld { seen, ours: self.world() }))
     }
 
@@ -67,6 +71,9 @@ impl Universe {
     }
 
     fn emit_path(&self, id: &ObjectId, key: u64, out: &mut impl Sink) {
+        if id.space == Space::Foreign {
+            return out.put(self.foreign_path(id).as_bytes());
+        }
         let (table, content) = (self.content(id.content), &self.workload().contents[usize::from(id.content)]);
         let choice = |purpose: Purpose| unit_of(fold(key, purpose as u64));
         if let Some(index) = table.prefixes.pick(choice(Purpose::Prefix)) {
@@ -80,7 +87,9 @@ impl Universe {
         emit_space(out, id.space);
         out.put(b"_");
         hex(out, id.serial, 16);
-        if let Some(index) = table.extensions.pick(choice(Purpose::Extension)) {
+        if let Some((set, file)) = self.file_of(id.content, key) {
+            out.put(extension(set, file).as_bytes());
+        } else if let Some(index) = table.extensions.pick(choice(Purpose::Extension)) {
             out.put(content.extensions.items()[index].0.as_bytes());
         }
     }
@@ -93,7 +102,7 @@ fn emit_space(out: &mut impl Sink, space: Space) {
         hex(out, u64::from(number), 1);
     };
     match space {
-        Space::Public => out.put(b"p"),
+        Space::Public | Space::Foreign => out.put(b"p"),
         Space::Private(robot) => letter(b"s", robot),
         Space::Once(robot) => letter(b"o", robot),
         Space::BestEffort(robot) => letter(b"u", robot),

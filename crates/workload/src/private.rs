@@ -43,8 +43,17 @@ impl PrivateWorld {
                 u64::from(self.introduced) - 1
             }
         };
+        Some((Self::object(identity, robot, direct, serial)?, window.is_some()))
+    }
+
+    /// An object of a robot's world by its serial.
+    pub(crate) fn object(
+        identity: u64,
+        robot: RobotIndex,
+        direct: &DirectMix,
+        serial: u64,
+    ) -> Option<ObjectId> {
         let origin = direct.origins.pick(unit_of(fold(identity, serial)))?;
-        let object = ObjectId { origin, content: direct.content, space: Space::Private(robot), serial };
-        Some((object, window.is_some()))
+        Some(ObjectId { origin, content: direct.content, space: Space::Private(robot), serial })
     }
 }

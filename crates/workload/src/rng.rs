@@ -90,6 +90,58 @@ pub enum Purpose {
     Digest = 0x6469_6718,
     /// Draws of other rooms that follow from a robot, an origin or a connection.
     Other = 0x6f74_6819,
+    /// The bytes of the pool of text.
+    TextPool = 0x7470_6f1a,
+    /// The bytes of the pool of words.
+    WordPool = 0x7770_6f1b,
+    /// Has an object a body of its own?
+    Unique = 0x756e_691c,
+    /// The body that objects of a content type share.
+    SharedBody = 0x7368_621d,
+    /// Which file a body is, or at which entry it starts.
+    File = 0x6669_6c1e,
+    /// Whether lines are put into a body, which, and where.
+    Injection = 0x696e_6a1f,
+    /// Which part of an object is asked for.
+    Range = 0x726e_6720,
+    /// Whether a request meets a fault on purpose, and which.
+    Fault = 0x666c_7421,
+    /// Whether and where a robot breaks off a body.
+    RobotAbort = 0x7261_6222,
+    /// Whether and where an origin breaks off a body.
+    OriginAbort = 0x6f61_6223,
+    /// Whether a robot asks before it sends a body.
+    Expect = 0x6578_7024,
+    /// Whether an origin lets a body come.
+    BodyAllowed = 0x6261_6c25,
+    /// Which body a request carries again.
+    RequestBody = 0x7262_6f26,
+    /// Fields that a request carries beside its own.
+    RequestHeader = 0x7268_6427,
+    /// Fields that a reply carries beside its own.
+    ReplyHeader = 0x7065_7028,
+    /// Cookies that a reply sets, and those that a robot keeps.
+    Cookie = 0x636f_6f29,
+    /// Whether and whereto a request is redirected.
+    Redirect = 0x7265_642a,
+    /// Is an object protected?
+    Auth = 0x6175_742b,
+    /// Names and passwords.
+    User = 0x7573_722c,
+    /// Is the password a wrong one?
+    WrongPassword = 0x7770_772d,
+    /// Busy and idle periods.
+    Session = 0x7365_732e,
+    /// How long a robot pauses between requests.
+    Pause = 0x7061_752f,
+    /// How long an xact may take.
+    Lifetime = 0x6c66_7430,
+    /// Which URL of a trace is asked for.
+    Foreign = 0x666f_7231,
+    /// Times between requests that are no Poisson arrivals.
+    Renewal = 0x726e_7732,
+    /// Which objects are wanted for their size.
+    SizePreference = 0x737a_7033,
 }
 
 /// A small fast generator; one for each decision that needs more than one draw.

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,29 +27,51 @@ use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
 use crate::worlds::{Place, Worlds};
 
-/// Which robots a stream is for: those whose number modulo `count` is `index`.
+/// Which robots a stream is for: of those from `first` until before `end`, every `count`-th, beginning with the `index`-th.
+///
+/// A process that runs robots 500 to 999 with two threads uses `Slice::of(500..1000, 0, 2)` and `Slice::of(500..1000, 1, 2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
+    /// First robot of the range.
+    pub first: RobotIndex,
+    /// The robot after its last. Robots that the workload does not have are in no stream.
+    pub end: RobotIndex,
     /// 0 .. count.
     pub index: u32,
-    /// Number of slices; at least 1.
+    /// Number of parts of the range; at least 1.
     pub count: u32,
 }
 
 impl Slice {
     /// All robots.
-    pub const ALL: Self = Self { index: 0, count: 1 };
+    pub const ALL: Self = Self { first: 0, end: RobotIndex::MAX, index: 0, count: 1 };
+
+    /// One of `count` parts of all robots.
+    pub fn new(index: u32, count: u32) -> Self {
+        Self { index, count: count.max(1), ..Self::ALL }
+    }
+
+    /// One of `count` parts of a range of robots.
+    pub fn of(robots: Range<RobotIndex>, index: u32, count: u32) -> Self {
+        Self { first: robots.start, end: robots.end, ..Self::new(index, count) }
+    }
 
     /// True for robots of this slice.
     #[inline]
     pub fn has(&self, robot: RobotIndex) -> bool {
-        robot % self.count.max(1) == self.index
+        robot >= self.first && robot < self.end && (robot - self.first) % self.count == self.index
     }
 
-    /// A robot's place among those of the slice.
+    /// A robot's place among those of the slice, counted from 0 in order of robots.
     #[inline]
-    pub(crate) fn place(&self, robot: RobotIndex) -> usize {
-        (robot / self.count.max(1)) as usize
+    pub fn place(&self, robot: RobotIndex) -> usize {
+        ((robot - self.first) / self.count) as usize
+    }
+
+    /// The robots of the slice, of so many that there are, in order.
+    pub fn robots(&self, robot_count: u32) -> impl Iterator<Item = RobotIndex> + use<> {
+        let Self { first, end, index, count } = *self;
+        (first.saturating_add(index)..end.min(robot_count)).step_by(count as usize)
     }
 }
 
@@ -85,7 +108,7 @@ impl Stream {
     pub fn new(universe: Arc<Universe>, timeline: Arc<Timeline>, slice: Slice) -> Self {
         let worlds = Worlds::new(&universe, &timeline);
         let arrivals = Arrivals::new(&universe, &timeline, slice);
-        let robots = (universe.robot_count() / slice.count.max(1) + 1) as usize;
+        let robots = slice.robots(universe.robot_count()).count();
         let groups = universe.groups();
         let private_stride = if groups.iter().any(|g| g.private_share > 0.0) {
             groups.iter().map(|g| g.mix.direct.len()).max().unwrap_or(0)

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::body::{Body, Pool};
+use crate::body::{BodyTable, FileBytes, Pool, needs};
+use crate::credentials::Users;
 use crate::distribution::Sampler;
+use crate::foreign::Trace;
 use crate::life::{Life, LifeLaw};
 use crate::mix::GroupMix;
-use crate::model::{ContentIndex, RobotGroup, RobotIndex, Workload};
+use crate::model::{BodySource, ContentIndex, Distribution, Pace, RobotGroup, RobotIndex, Workload};
 use crate::object::{ObjectId, Space};
 use crate::picker::Picker;
 use crate::rng::{Purpose, fold, hash, mix, unit_of};
+use crate::sessions::SessionTable;
 pub use crate::validate::UniverseError;
 use crate::validate::validate;
+use crate::xact::ServerTable;
 
 /// Choices about a universe that are not the workload's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,6 +36,9 @@ pub struct Universe {
     robot_count: u32,
     contents: Vec<ContentTable>,
     groups: Vec<GroupTable>,
+    servers: Vec<ServerTable>,
+    users: Users,
+    trace: Trace,
     pool: Pool,
 }
 
@@ -39,11 +46,14 @@ pub struct Universe {
 #[derive(Debug)]
 pub(crate) struct ContentTable {
     size: Sampler,
+    /// The drawn size is not the last word: a page has room for its links, and a file has its own.
+    shapes_size: bool,
     cachable: f64,
     checksum: f64,
     life: Option<LifeLaw>,
     pub(crate) prefixes: Picker<usize>,
     pub(crate) extensions: Picker<usize>,
+    pub(crate) body: BodyTable,
     pub(crate) embedded: Option<(Sampler, Picker<ContentIndex>)>,
 }
 
@@ -60,6 +70,13 @@ pub(crate) struct GroupTable {
     pub(crate) by_rank: Vec<RobotIndex>,
     /// Place of each robot of the group in that order.
     pub(crate) ranks: Vec<u32>,
+    /// Share of its launches that go to the trace.
+    pub(crate) foreign_share: f64,
+    pub(crate) cookie_limit: Sampler,
+    pub(crate) lifetime: Option<Sampler>,
+    /// Time between an answer and the next request.
+    pub(crate) pause: Option<Sampler>,
+    pub(crate) session: Option<SessionTable>,
 }
 
 /// Everything about an object that never changes.
@@ -79,11 +96,35 @@ pub struct Object {
 
 impl Universe {
     /// The universe of a workload and a seed. `world` is the tag in every path, `options` what else was chosen.
+    ///
+    /// Bodies that are made of files are not what they will be: who sends or checks bodies uses [`Universe::with_files`].
+    /// Sizes, paths and streams are right without.
     pub fn new(
         workload: Arc<Workload>,
         seed: u64,
         world: u32,
         options: UniverseOptions,
+    ) -> Result<Self, UniverseError> {
+        Self::build(workload, seed, world, options, None)
+    }
+
+    /// The same with the bytes of the files that the workload names, which must be those that it was compiled with.
+    pub fn with_files(
+        workload: Arc<Workload>,
+        seed: u64,
+        world: u32,
+        options: UniverseOptions,
+        files: &FileBytes,
+    ) -> Result<Self, UniverseError> {
+        Self::build(workload, seed, world, options, Some(files))
+    }
+
+    fn build(
+        workload: Arc<Workload>,
+        seed: u64,
+        world: u32,
+        options: UniverseOptions,
+        files: Option<&FileBytes>,
     ) -> Result<Self, UniverseError> {
         validate(&workload)?;
         let mut first = 0;
@@ -96,16 +137,19 @@ impl Universe {
                 table
             })
             .collect();
-        let contents = workload.contents.iter().map(ContentTable::new).collect();
+        let content = |index: usize| ContentTable::new(&workload, index as ContentIndex);
         Ok(Self {
             seed,
             world,
             options,
             object_seed: hash(Purpose::Object, &[seed]),
             robot_count: first,
-            contents,
+            contents: (0..workload.contents.len()).map(content).collect(),
             groups,
-            pool: Pool::new(seed),
+            servers: workload.servers.iter().map(ServerTable::new).collect(),
+            users: Users::new(&workload),
+            trace: Trace::new(&workload),
+            pool: Pool::of(seed, &needs(&workload), &workload, files)?,
             workload,
         })
     }
@@ -159,15 +203,27 @@ impl Universe {
     pub fn object(&self, id: ObjectId) -> Object {
         let key = self.key(&id);
         let content = &self.contents[usize::from(id.content)];
+        let mut size_bytes =
+            content.size.size(&mut crate::rng::Rng::new(key ^ const { mix(Purpose::Size as u64) }));
+        if content.shapes_size {
+            size_bytes = self.shaped_size(&id, key, size_bytes);
+        }
         Object {
             id,
             key,
-            size_bytes: content
-                .size
-                .size(&mut crate::rng::Rng::new(key ^ const { mix(Purpose::Size as u64) })),
+            size_bytes,
             cachable: chance(key, const { mix(Purpose::Cachable as u64) }, content.cachable),
             checksum: chance(key, const { mix(Purpose::Checksum as u64) }, content.checksum),
         }
+    }
+
+    /// The size of a page, which has room for its links, or of a file, which has its own.
+    fn shaped_size(&self, id: &ObjectId, key: u64, drawn_bytes: u64) -> u64 {
+        if let Some((set, file)) = self.file_of(id.content, key) {
+            return set.files.get(file).map_or(0, |file| file.bytes);
+        }
+        let links = if id.space.holds_pages() { self.link_count(id.content, key) } else { 0 };
+        drawn_bytes.max(self.contents[usize::from(id.content)].body.least_bytes(links))
     }
 
     #[inline]
@@ -177,6 +233,8 @@ impl Universe {
             Space::Private(robot) => (1, robot),
             Space::Once(robot) => (2, robot),
             Space::BestEffort(robot) => (3, robot),
+            // The kinds of pages in robots' spaces end at 8.
+            Space::Foreign => (9, 0),
             Space::InPublicPage { page } => (4 | (u64::from(page) << 8), 0),
             Space::InRobotPage { page, robot, kind } => {
                 ((5 + u64::from(kind)) | (u64::from(page) << 8), robot)
@@ -196,12 +254,6 @@ impl Universe {
         content.life.as_ref().map_or_else(Life::default, |life| life.at(object.key, now_s))
     }
 
-    /// The bytes of a version of an object.
-    #[inline]
-    pub fn body(&self, object: &Object, version: u64) -> Body {
-        Body::new(object.key, version, object.size_bytes)
-    }
-
     /// True when a robot of this group is alive while `population` (0 to 1) of its group is. At least one is.
     pub fn is_alive(&self, robot: RobotIndex, population: f64) -> bool {
         let Some(group) = self.group_of(robot) else { return false };
@@ -216,6 +268,18 @@ impl Universe {
     pub(crate) fn groups(&self) -> &[GroupTable] {
         &self.groups
     }
+
+    pub(crate) fn servers(&self) -> &[ServerTable] {
+        &self.servers
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
+    }
 }
 
 /// Robots of a group that are alive at a population factor.
@@ -229,12 +293,15 @@ fn chance(key: u64, purpose: u64, probability: f64) -> bool {
 }
 
 impl ContentTable {
-    fn new(content: &crate::model::Content) -> Self {
+    fn new(workload: &Workload, index: ContentIndex) -> Self {
+        let content = &workload.contents[usize::from(index)];
         let indexed = |weighted: &crate::model::Weighted<String>| {
             Picker::new(weighted.items().iter().map(|i| i.1).enumerate())
         };
         Self {
             size: content.size_bytes.sampler(),
+            shapes_size: content.embedded.is_some() || matches!(content.body.source, BodySource::Files(_)),
+            body: BodyTable::new(workload, index),
             cachable: content.cachable,
             checksum: content.checksum,
             life: content.life_cycle.as_ref().map(LifeLaw::new),
@@ -267,6 +334,14 @@ impl GroupTable {
             private_share: if options.private_as_public { 0.0 } else { group.private_share },
             by_rank,
             ranks,
+            foreign_share: if workload.foreign.is_empty() { 0.0 } else { group.foreign_share },
+            cookie_limit: group.cookies.limit.sampler(),
+            lifetime: group.lifetime_s.as_ref().map(Distribution::sampler),
+            pause: match &group.pace {
+                Pace::Think(pause_s) => Some(pause_s.sampler()),
+                Pace::BestEffort | Pace::Renewal(_) | Pace::Rate { .. } => None,
+            },
+            session: group.session.as_ref().map(|session| SessionTable::new(session, group)),
         }
     }
 }

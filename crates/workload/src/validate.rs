@@ -47,6 +47,22 @@ pub enum UniverseError {
         /// How many there are.
         count: usize,
     },
+    /// Files were given that are not the workload's.
+    #[error("the workload has {wanted} {what}, but {seen} were given; read them as the workload lists them")]
+    Files {
+        /// What kind of thing.
+        what: String,
+        /// How many were given.
+        seen: usize,
+        /// How many there are.
+        wanted: usize,
+    },
+    /// A file is not what it was when the workload was compiled.
+    #[error("{} has changed since the workload was compiled; compile it again", path.display())]
+    FileChanged {
+        /// Where it is.
+        path: std::path::PathBuf,
+    },
     /// More of something than ids have room for.
     #[error("the workload has {count} {what}; at most {most} are possible")]
     TooMany {
@@ -159,6 +175,8 @@ pub(crate) fn id_exists(workload: &Workload, robots: u32, id: &crate::object::Ob
     };
     let space_exists = match id.space {
         Space::Public => true,
+        // Its path is the trace's own: see the module on paths.
+        Space::Foreign => false,
         Space::Private(robot) | Space::Once(robot) | Space::BestEffort(robot) => robot < robots,
         Space::InPublicPage { page } => page_exists(page),
         Space::InRobotPage { page, robot, kind } => {

@@ -150,7 +150,7 @@ impl Answer {
         let phase = ask.phase(&tally);
         let recorder = tally.of(phase);
         let counts = &mut recorder.counts;
-        let body_bytes = self.body.map_or(0, |body| body.size());
+        let body_bytes = self.body.as_ref().map_or(0, Body::size);
         counts.wire_bytes_out += head_bytes as u64 + body_bytes - self.copied;
         if let What::Object { object, .. } = ask.what {
             counts.responses += 1;

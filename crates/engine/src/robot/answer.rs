@@ -60,7 +60,7 @@ enum Stage {
 }
 
 /// What is known once the head was judged.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Opening {
     /// Status code.
     pub status: u16,
@@ -180,7 +180,7 @@ impl Answer {
     }
 
     fn feed_body(&mut self, bytes: &[u8], pool: &Pool) -> Result<usize, Flaw> {
-        let Some(Opening { body, .. }) = self.opening else { return Ok(0) };
+        let Some(Opening { body, .. }) = &self.opening else { return Ok(0) };
         let compare = |from: u64, slice: &[u8]| body.matches(pool, from, slice);
         match &mut self.stage {
             Stage::Head | Stage::Complete => Ok(0),

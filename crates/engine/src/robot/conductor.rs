@@ -89,7 +89,7 @@ impl Ensemble {
                 timing: spec.timing,
                 baseline_ns,
                 setup: setup.clone(),
-                slice: Slice { index, count },
+                slice: Slice::new(index, count),
                 log: queues.pop(),
                 ready: ready.clone(),
                 started,

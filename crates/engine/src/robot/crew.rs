@@ -247,7 +247,7 @@ impl Crew {
 
     /// Place of a robot among this worker's.
     pub fn place_of(&self, robot: RobotIndex) -> u32 {
-        robot / self.slice.count
+        self.slice.place(robot) as u32
     }
 
     /// Tells the conductor; if it is gone, so will this process be.

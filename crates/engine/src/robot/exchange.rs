@@ -187,7 +187,7 @@ impl Crew {
     fn finish(&mut self, slot: u32, now_ns: u64) {
         let connection = &self.connections[slot as usize];
         let (place, body_bytes) = (connection.xact, connection.answer.body_bytes());
-        let Some(&opening) = connection.answer.opening() else { return };
+        let Some(opening) = connection.answer.opening().cloned() else { return };
         // Whoever comes next should find the connection free: it is let go before anything follows.
         self.let_go(slot, opening.persists);
         let xact = &self.xacts[place as usize];

@@ -30,7 +30,7 @@ pub struct BodySpec {
 }
 
 /// Where the bytes of bodies come from.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodySource {
     /// Any byte (PGL `random_data`).

@@ -110,7 +110,7 @@ fn the_slices_of_a_stream_make_the_whole() {
             robots
         };
         let slice = |index, count| {
-            let slice = Slice { index, count };
+            let slice = Slice::new(index, count);
             let launches: Vec<_> = Stream::new(Arc::clone(&universe), Arc::clone(&timeline), slice).collect();
             assert!(launches.iter().all(|l| l.robot % count == index));
             launches
@@ -336,7 +336,7 @@ proptest! {
         let whole: Vec<_> = Stream::new(Arc::clone(&universe), Arc::clone(&timeline), Slice::ALL).collect();
         let expected: f64 = timeline.phases().iter().map(|p| p.expected.unwrap().launches).sum();
         prop_assert!((whole.len() as f64 - expected).abs() <= 6.0 * expected.sqrt() + 6.0, "{} of {}", whole.len(), expected);
-        let odd: Vec<_> = Stream::new(universe, timeline, Slice { index: 1, count: 2 }).collect();
+        let odd: Vec<_> = Stream::new(universe, timeline, Slice::new(1, 2)).collect();
         prop_assert_eq!(odd, whole.into_iter().filter(|l| l.robot % 2 == 1).collect::<Vec<_>>());
     }
 }

@@ -1,60 +1,45 @@
-//! What bytes does an object consist of? A stamp that names it, then slices of one static pool: nothing is
-//! generated per response, and checking one is a `memcmp`.
+//! What bytes does an object consist of? A stamp that names it, then slices of static bytes, and on top of them what must
+//! stand at its place: the links of a page, injected lines. Nothing is generated for plain bodies, and checking one is a
+//! `memcmp`.
 
-use std::fmt;
+mod make;
+mod overlay;
+mod pool;
 
+use std::sync::Arc;
+
+pub(crate) use self::make::{BodyTable, extension, needs};
+use self::overlay::{At, Overlay};
+use self::pool::{CircleIndex, DATA};
+pub use self::pool::{FileBytes, LONGEST_CHUNK, POOL_BYTES, Pool};
 use crate::rng::{Purpose, Rng, hash};
 
-/// Length of the circle that bodies are read from.
-pub const POOL_BYTES: usize = 256 * 1024;
-/// Any slice up to this length is contiguous, wherever in the circle it starts.
-pub const LONGEST_CHUNK: usize = 64 * 1024;
-/// Length of the stamp at the start of every body.
+/// Length of the stamp at the start of every body that is not made of files.
 pub const STAMP_BYTES: usize = 16;
 
-/// The bytes that all bodies share; a pure function of the seed.
-#[derive(Clone)]
-pub struct Pool {
-    /// The circle, then its beginning once more, so that a chunk need not wrap.
-    bytes: Box<[u8]>,
-}
-
-/// The bytes of one version of one object: cheap to make, cheap to copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The bytes of one version of one object: cheap to make, cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     stamp: [u8; STAMP_BYTES],
-    offset: u32,
+    /// How much of the stamp it has: all or nothing.
+    stamp_bytes: u32,
+    circle: CircleIndex,
+    /// Where in the circle it begins.
+    offset: u64,
     size: u64,
-}
-
-impl Pool {
-    /// The pool of a seed.
-    pub fn new(seed: u64) -> Self {
-        let mut rng = Rng::of(Purpose::Pool, &[seed]);
-        let mut bytes = Vec::with_capacity(POOL_BYTES + LONGEST_CHUNK);
-        while bytes.len() < POOL_BYTES {
-            bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
-        }
-        bytes.extend_from_within(..LONGEST_CHUNK);
-        Self { bytes: bytes.into_boxed_slice() }
-    }
-}
-
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("bytes", &self.bytes.len()).finish()
-    }
+    overlay: Option<Arc<Overlay>>,
 }
 
 impl Body {
-    /// The body of a version of the object with this key.
+    /// The body of a version of the object with this key, of a type without anything special.
+    #[inline]
     pub fn new(key: u64, version: u64, size: u64) -> Self {
         let mut stamp = [0; STAMP_BYTES];
         let mut rng = Rng::of(Purpose::Stamp, &[key, version]);
         stamp[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
         stamp[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
-        let offset = (hash(Purpose::BodyOffset, &[key, version]) % POOL_BYTES as u64) as u32;
-        Self { stamp, offset, size }
+        let offset = hash(Purpose::BodyOffset, &[key, version]) % POOL_BYTES as u64;
+        Self { stamp, stamp_bytes: STAMP_BYTES as u32, circle: DATA, offset, size, overlay: None }
     }
 
     /// Its length in bytes.
@@ -63,17 +48,34 @@ impl Body {
     }
 
     /// The bytes from position `from` on, as many as can be had without copying: at most `max` and at most
-    /// [`LONGEST_CHUNK`], less at the end of the stamp. Empty only at the end of the body (or when `max` is 0).
+    /// [`LONGEST_CHUNK`], less at the end of the stamp and around what is put into the body. Empty only at the end of the body
+    /// (or when `max` is 0).
     #[inline]
     pub fn chunk<'a>(&'a self, pool: &'a Pool, from: u64, max: usize) -> &'a [u8] {
         let left = self.size.saturating_sub(from);
         let max = max.min(LONGEST_CHUNK).min(usize::try_from(left).unwrap_or(LONGEST_CHUNK));
-        if from < STAMP_BYTES as u64 {
-            let from = from as usize;
-            return &self.stamp[from..STAMP_BYTES.min(from + max)];
+        match &self.overlay {
+            None => self.base(pool, from, max),
+            Some(overlay) => self.overlaid(overlay, pool, from, max),
         }
-        let at = ((u64::from(self.offset) + from - STAMP_BYTES as u64) % POOL_BYTES as u64) as usize;
-        &pool.bytes[at..at + max]
+    }
+
+    #[inline]
+    fn base<'a>(&'a self, pool: &'a Pool, from: u64, max: usize) -> &'a [u8] {
+        let stamp_bytes = u64::from(self.stamp_bytes);
+        if from < stamp_bytes {
+            let (from, to) = (from as usize, STAMP_BYTES.min(from as usize + max));
+            return &self.stamp[from..to];
+        }
+        pool.slice(self.circle, self.offset + (from - stamp_bytes), max)
+    }
+
+    #[cold]
+    fn overlaid<'a>(&'a self, overlay: &'a Overlay, pool: &'a Pool, from: u64, max: usize) -> &'a [u8] {
+        match overlay.at(pool, from, max) {
+            At::Piece(bytes) => bytes,
+            At::Body(room) => self.base(pool, from, max.min(usize::try_from(room).unwrap_or(max))),
+        }
     }
 
     /// Compares bytes that were received at position `from`; gives the position of the first byte that is

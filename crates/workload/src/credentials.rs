@@ -1,0 +1,97 @@
+//! Who does a robot say it is, and is that the right password? Users are made from their number, never listed.
+
+use std::collections::HashMap;
+
+use crate::model::{RobotIndex, UserRun, Workload};
+use crate::rng::{Purpose, hash, unit_of};
+use crate::universe::Universe;
+
+/// What a robot shows when it is asked who it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// The password it shows.
+    pub password: String,
+    /// It is not the user's: on purpose.
+    pub wrong: bool,
+}
+
+/// All users of a workload: those written out by name, and runs of made ones by realm.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    named: HashMap<String, String>,
+    /// Realms with their numbers of users.
+    made: HashMap<String, u32>,
+}
+
+impl Users {
+    pub(crate) fn new(workload: &Workload) -> Self {
+        let mut this = Self::default();
+        for run in workload.robots.iter().flat_map(|group| &group.credentials.users) {
+            match run {
+                UserRun::One { user, password } => {
+                    this.named.insert(user.clone(), password.clone());
+                }
+                UserRun::Made { count, realm } => {
+                    let known = this.made.entry(realm.clone()).or_default();
+                    *known = (*known).max(*count);
+                }
+            }
+        }
+        this
+    }
+}
+
+/// Name and password of the n-th made user (from 0) of a realm: `user<n>_<8 hex>@<realm>` and `pw<8 hex>x`.
+pub fn made_user(seed: u64, realm: &str, n: u32) -> (String, String) {
+    let of_realm = realm.bytes().fold(seed, |h, byte| hash(Purpose::User, &[h, u64::from(byte)]));
+    let code = hash(Purpose::User, &[of_realm, u64::from(n)]);
+    let (name, password) = ((code >> 32) as u32, code as u32);
+    (format!("user{n}_{name:08x}@{realm}"), format!("pw{password:08x}x"))
+}
+
+impl Universe {
+    /// Who a robot is in one of its sessions (robots without sessions are always in session 0); none: it is anonymous. Users are
+    /// taken in turn: robot i of a group of n is user (i + n × session), counted through the group's list and round again.
+    pub fn login(&self, robot: RobotIndex, session: u64) -> Option<Login> {
+        let group = self.group_of(robot)?;
+        let (table, credentials) = (&self.groups()[group], &self.workload().robots[group].credentials);
+        let size = |run: &UserRun| match run {
+            UserRun::One { .. } => 1,
+            UserRun::Made { count, .. } => u64::from(*count),
+        };
+        let total: u64 = credentials.users.iter().map(size).sum();
+        if total == 0 {
+            return None;
+        }
+        let turn = session.wrapping_mul(u64::from(table.count)).wrapping_add(u64::from(robot - table.first));
+        let mut left = turn % total;
+        let run = credentials.users.iter().find(|run| {
+            let here = left < size(run);
+            if !here {
+                left -= size(run);
+            }
+            here
+        })?;
+        let (user, password) = match run {
+            UserRun::One { user, password } => (user.clone(), password.clone()),
+            UserRun::Made { realm, .. } => made_user(self.seed(), realm, left as u32),
+        };
+        let coin = unit_of(hash(Purpose::WrongPassword, &[self.seed(), u64::from(robot), session]));
+        let wrong = coin < credentials.wrong_share;
+        let password = if wrong { format!("{password}-wrong") } else { password };
+        Some(Login { user, password, wrong })
+    }
+
+    /// The password of a user; none: there is no such user. For origins and proxies that check.
+    pub fn password_of(&self, user: &str) -> Option<String> {
+        if let Some(password) = self.users().named.get(user) {
+            return Some(password.clone());
+        }
+        let (name, realm) = user.split_once('@')?;
+        let n: u32 = name.strip_prefix("user")?.split_once('_')?.0.parse().ok()?;
+        let (made, password) = made_user(self.seed(), realm, n);
+        (n < *self.users().made.get(realm)? && made == user).then_some(password)
+    }
+}

@@ -1,0 +1,115 @@
+//! What do messages carry beside what HTTP needs? Added fields, cookies, content codings, and who keeps cookies.
+
+use crate::model::{AuthDemand, Coding, ContentIndex, HeaderRule, RobotIndex};
+use crate::rng::{Purpose, Rng, fold, hash, unit_of};
+use crate::universe::{Object, Universe};
+use crate::xact::XactId;
+
+/// Cookies longer than this are cut: clients need not take longer ones (RFC 6265).
+const LONGEST_COOKIE_BYTES: u64 = 4000;
+/// No reply sets more.
+const MOST_COOKIES: u64 = 50;
+
+/// One cookie that a reply sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cookie {
+    /// Its name, unique for the object and the cookie's place.
+    pub name: String,
+    /// Its value: letters and digits.
+    pub value: String,
+}
+
+impl Universe {
+    /// Fields that a robot adds to a request, as its kind says.
+    pub fn request_headers(&self, xact: XactId) -> impl Iterator<Item = (&str, &str)> {
+        let rules =
+            self.group_of(xact.robot).map_or(&[][..], |g| self.workload().robots[g].headers.as_slice());
+        let seed = if rules.is_empty() { 0 } else { self.draws(Purpose::RequestHeader, xact).next_u64() };
+        fields(rules, seed)
+    }
+
+    /// Fields that an origin adds to every reply about an object, whatever its status.
+    pub fn server_headers(&self, object: &Object) -> impl Iterator<Item = (&str, &str)> {
+        let rules = self.server_of(object.id.origin).map_or(&[][..], |(server, _)| server.headers.as_slice());
+        fields(rules, hash(Purpose::ReplyHeader, &[object.key, 1]))
+    }
+
+    /// Fields added to every message that carries this object's body: replies, and requests that send it.
+    pub fn content_headers(&self, object: &Object) -> impl Iterator<Item = (&str, &str)> {
+        let rules = &self.workload().contents[usize::from(object.id.content)].headers;
+        fields(rules, hash(Purpose::ReplyHeader, &[object.key, 2]))
+    }
+
+    /// Cookies that a 200 reply about an object sets.
+    pub fn cookies(&self, object: &Object) -> impl Iterator<Item = Cookie> + use<> {
+        let law = self.server_of(object.id.origin).and_then(|(server, table)| {
+            let share = server.cookies.as_ref()?.share;
+            let mut rng = Rng::of(Purpose::Cookie, &[object.key]);
+            if rng.unit() >= share {
+                return None;
+            }
+            let (count, length) = table.cookies.as_ref()?;
+            let count = count.count(&mut rng).min(MOST_COOKIES);
+            let lengths: Vec<u64> = (0..count).map(|_| length.size(&mut rng)).collect();
+            Some((lengths, rng))
+        });
+        let (lengths, mut rng) = law.unwrap_or_else(|| (Vec::new(), Rng::new(0)));
+        let name = (object.key >> 32) as u32;
+        lengths.into_iter().enumerate().map(move |(index, length)| {
+            const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+            let digit = |rng: &mut Rng| char::from(DIGITS[(rng.next_u64() >> 58) as usize]);
+            let value = (0..length.min(LONGEST_COOKIE_BYTES)).map(|_| digit(&mut rng)).collect();
+            Cookie { name: format!("c{name:08x}{index}"), value }
+        })
+    }
+
+    /// True when a robot sends cookies back.
+    pub fn keeps_cookies(&self, robot: RobotIndex) -> bool {
+        let Some(group) = self.group_of(robot) else { return false };
+        let share = self.workload().robots[group].cookies.share;
+        unit_of(hash(Purpose::Cookie, &[self.seed(), u64::from(robot), 0])) < share
+    }
+
+    /// How many cookies a robot keeps for each origin.
+    pub fn cookie_limit(&self, robot: RobotIndex) -> u64 {
+        let Some(group) = self.group_of(robot) else { return 0 };
+        let mut rng = Rng::of(Purpose::Cookie, &[self.seed(), u64::from(robot), 1]);
+        self.groups()[group].cookie_limit.count(&mut rng)
+    }
+
+    /// The codings that an origin can send bodies of a type in, in its order of preference; empty: identity only.
+    pub fn codings(&self, content: ContentIndex) -> &[Coding] {
+        &self.workload().contents[usize::from(content)].body.codings
+    }
+
+    /// The coding in which a body of a type goes to a client that accepts these (identity is always acceptable unless the
+    /// origin cannot send it): the origin's first that is no identity, else identity; none: there is no acceptable one (406).
+    pub fn coding(&self, content: ContentIndex, accepts: impl Fn(Coding) -> bool) -> Option<Coding> {
+        let offers = self.codings(content);
+        let coded = offers.iter().copied().find(|coding| *coding != Coding::Identity && accepts(*coding));
+        let identity = offers.is_empty() || offers.contains(&Coding::Identity);
+        coded.or(identity.then_some(Coding::Identity))
+    }
+
+    /// True when replies of a type say `Vary: Accept-Encoding`: the origin has more than one coding to choose from.
+    pub fn varies(&self, content: ContentIndex) -> bool {
+        self.codings(content).len() > 1
+    }
+
+    /// What an origin demands before it answers a request for this object; none: nothing.
+    pub fn auth_demand(&self, object: &Object) -> Option<&AuthDemand> {
+        let demand = self.server_of(object.id.origin)?.0.authentication.as_ref()?;
+        (self.unit(Purpose::Auth, object) < demand.share).then_some(demand)
+    }
+}
+
+/// The fields of the rules whose coin, one for each rule, falls right.
+fn fields(rules: &[HeaderRule], seed: u64) -> impl Iterator<Item = (&str, &str)> {
+    rules
+        .iter()
+        .enumerate()
+        .filter(move |(index, rule)| {
+            rule.probability >= 1.0 || unit_of(fold(seed, *index as u64)) < rule.probability
+        })
+        .flat_map(|(_, rule)| rule.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+}

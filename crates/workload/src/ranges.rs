@@ -1,0 +1,190 @@
+//! Which part of an object does a `Range` request ask for, and what must come back?
+
+use crate::distribution::Sampler;
+use crate::model::{ContentIndex, Extent, RandomExtent, RangeSpec, Weighted};
+use crate::picker::Picker;
+use crate::rng::{Purpose, Rng};
+use crate::universe::Universe;
+use crate::xact::XactId;
+
+/// A request never asks for more parts than this: a field line has its limits.
+pub const MOST_PARTS: u64 = 64;
+
+/// One part, as the request says it (RFC 9110, 14.1.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteRange {
+    /// `first-last`, both included.
+    Between(u64, u64),
+    /// `first-`.
+    From(u64),
+    /// `-length`: so many bytes at the end.
+    Last(u64),
+}
+
+impl ByteRange {
+    /// First and last byte of it in an object of this size; none: it has none of them.
+    pub fn resolve(&self, size_bytes: u64) -> Option<(u64, u64)> {
+        let end = size_bytes.checked_sub(1)?;
+        match *self {
+            Self::Between(first, last) => (first <= end && first <= last).then_some((first, last.min(end))),
+            Self::From(first) => (first <= end).then_some((first, end)),
+            Self::Last(length) => (length > 0).then_some((size_bytes.saturating_sub(length), end)),
+        }
+    }
+}
+
+/// What a `Range` request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranges {
+    parts: Vec<ByteRange>,
+}
+
+impl Ranges {
+    /// The parts in the order of the request; at least one.
+    pub fn parts(&self) -> &[ByteRange] {
+        &self.parts
+    }
+
+    /// Appends the value of the `Range` field.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"bytes=");
+        for (index, part) in self.parts.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            let text = match part {
+                ByteRange::Between(first, last) => format!("{first}-{last}"),
+                ByteRange::From(first) => format!("{first}-"),
+                ByteRange::Last(length) => format!("-{length}"),
+            };
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    /// First and last byte of each part that an object of this size has, in the order of the request. One: 206 with just these
+    /// bytes; several: 206 with `multipart/byteranges`; none at all: 416.
+    pub fn resolve(&self, size_bytes: u64) -> Vec<(u64, u64)> {
+        self.parts.iter().filter_map(|part| part.resolve(size_bytes)).collect()
+    }
+}
+
+/// Ways to ask for parts, ready for draws.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RangeTable {
+    specs: Vec<Spec>,
+    choice: Picker<usize>,
+}
+
+#[derive(Debug, Clone)]
+enum Spec {
+    Span { first: Extent, last: Option<Extent> },
+    Suffix(Extent),
+    Multiple { first: Option<Length>, length: Length, count: Sampler },
+}
+
+/// A random length: bytes or a share.
+#[derive(Debug, Clone)]
+enum Length {
+    Bytes(Sampler, f64),
+    Share(Sampler, f64),
+}
+
+impl Length {
+    fn new(extent: &RandomExtent) -> Self {
+        match extent {
+            RandomExtent::Bytes(bytes) => Self::Bytes(bytes.sampler(), bytes.mean()),
+            RandomExtent::Share(share) => Self::Share(share.sampler(), share.mean()),
+        }
+    }
+
+    fn draw(&self, size_bytes: u64, rng: &mut Rng) -> u64 {
+        match self {
+            Self::Bytes(bytes, _) => bytes.size(rng),
+            Self::Share(share, _) => share_of(share.sample(rng), size_bytes),
+        }
+    }
+
+    fn mean(&self, size_bytes: u64) -> f64 {
+        match self {
+            Self::Bytes(_, mean) => libm::fabs(*mean),
+            Self::Share(_, mean) => libm::fabs(*mean) * size_bytes as f64,
+        }
+    }
+}
+
+fn share_of(share: f64, size_bytes: u64) -> u64 {
+    (libm::fabs(share) * size_bytes as f64) as u64
+}
+
+fn place(extent: Extent, size_bytes: u64) -> u64 {
+    match extent {
+        Extent::Bytes(bytes) => bytes,
+        Extent::Share(share) => share_of(share, size_bytes),
+    }
+}
+
+impl RangeTable {
+    pub(crate) fn new(specs: &Weighted<RangeSpec>) -> Self {
+        let spec = |spec: &RangeSpec| match spec {
+            RangeSpec::Span { first, last } => Spec::Span { first: *first, last: *last },
+            RangeSpec::Suffix(length) => Spec::Suffix(*length),
+            RangeSpec::Multiple { first, length, count } => Spec::Multiple {
+                first: first.as_ref().map(Length::new),
+                length: Length::new(length),
+                count: count.sampler(),
+            },
+        };
+        Self {
+            specs: specs.items().iter().map(|(s, _)| spec(s)).collect(),
+            choice: Picker::new(specs.items().iter().map(|i| i.1).enumerate()),
+        }
+    }
+
+    /// What one request asks for of an object of this size; none when there is nothing to choose from.
+    pub(crate) fn draw(&self, size_bytes: u64, rng: &mut Rng) -> Option<Ranges> {
+        let spec = &self.specs[self.choice.pick(rng.unit())?];
+        let parts = match spec {
+            Spec::Span { first, last } => {
+                let first = place(*first, size_bytes);
+                vec![match last {
+                    Some(last) => ByteRange::Between(first, place(*last, size_bytes).max(first)),
+                    None => ByteRange::From(first),
+                }]
+            }
+            Spec::Suffix(length) => vec![ByteRange::Last(place(*length, size_bytes).max(1))],
+            Spec::Multiple { first, length, count } => {
+                let first = match first {
+                    Some(first) => first.draw(size_bytes, rng),
+                    None => rng.below(size_bytes),
+                };
+                several(first, length, count.count(rng).clamp(1, MOST_PARTS), size_bytes, rng)
+            }
+        };
+        Some(Ranges { parts })
+    }
+}
+
+/// Parts from a place on, with gaps between them; those that the object has not are left out, but for the first.
+fn several(first: u64, length: &Length, count: u64, size_bytes: u64, rng: &mut Rng) -> Vec<ByteRange> {
+    let (mut parts, mut at) = (Vec::with_capacity(count as usize), first);
+    for index in 0..count {
+        if index > 0 && at >= size_bytes {
+            break;
+        }
+        let last = at.saturating_add(length.draw(size_bytes, rng).max(1) - 1);
+        parts.push(ByteRange::Between(at, last));
+        let gap = (rng.exponential() * length.mean(size_bytes)) as u64;
+        // Parts that touch would be one part to most servers.
+        at = last.saturating_add(gap).saturating_add(2);
+    }
+    parts
+}
+
+impl Universe {
+    /// What a request of type [`crate::model::RequestType::Range`] asks for of an object of this type and size; none when its
+    /// robot has no ranges to choose from (a workload that passed validation has).
+    pub fn ranges(&self, xact: XactId, content: ContentIndex, size_bytes: u64) -> Option<Ranges> {
+        let group = &self.groups()[self.group_of(xact.robot)?];
+        group.mix.request(content).ranges.draw(size_bytes, &mut self.draws(Purpose::Range, xact))
+    }
+}

@@ -1,0 +1,152 @@
+//! When is a robot busy, and when idle? A walk through its busy and idle periods, a pure function of the robot and time.
+//!
+//! Times are those of the schedule. A busy period that ends at a count of transactions lasts as long as the robot takes for
+//! them at its own rate and load factor 1; a robot without a rate counts them itself and says when it is done
+//! ([`SessionClock::finish`]). The walk is stationary: at every moment of the run the expected share of busy robots is the
+//! same, so robots are somewhere in the middle of a period when the run begins.
+
+use crate::distribution::Sampler;
+use crate::model::{RobotGroup, RobotIndex, Session};
+use crate::rng::{Purpose, Rng};
+use crate::universe::Universe;
+
+/// What a robot does at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionState {
+    /// Number of its session, from 0; an idle robot is at the end of this one.
+    pub session: u64,
+    /// Busy: it asks for things.
+    pub busy: bool,
+    /// When that changes, in nanoseconds of the schedule; `u64::MAX`: at a count, or never.
+    pub until_ns: u64,
+}
+
+impl SessionState {
+    /// Of a robot that is always busy.
+    pub const ALWAYS: Self = Self { session: 0, busy: true, until_ns: u64::MAX };
+}
+
+/// Session lengths of a group, ready for draws.
+#[derive(Debug)]
+pub(crate) struct SessionTable {
+    /// Length of a busy period; none: the robot counts.
+    busy_s: Option<f64>,
+    idle: Sampler,
+    /// The mean share of time in which a robot is busy; 1 when that depends on counts.
+    pub(crate) busy_share: f64,
+    transactions: Option<u64>,
+}
+
+/// Candidates among which the idle period of the start is drawn by length.
+const CANDIDATES: usize = 16;
+
+impl SessionTable {
+    pub(crate) fn new(session: &Session, group: &RobotGroup) -> Self {
+        let goal = &session.busy;
+        let positive = |count: Option<u64>| count.filter(|count| *count > 0);
+        let counted_s =
+            positive(goal.transactions).zip(group.pace.per_second()).map(|(n, rate)| n as f64 / rate);
+        let timed_s = goal.duration.map(|duration| duration.as_secs_f64()).filter(|s| *s > 0.0);
+        let busy_s = match (counted_s, timed_s) {
+            (Some(counted_s), Some(timed_s)) => Some(counted_s.min(timed_s)),
+            (either, other) => either.or(other),
+        };
+        let idle_s = mean_of(&session.idle_s);
+        Self {
+            busy_share: busy_s.map_or(1.0, |busy_s| busy_s / (busy_s + idle_s)),
+            busy_s,
+            idle: session.idle_s.sampler(),
+            transactions: positive(goal.transactions).filter(|_| group.pace.is_closed()),
+        }
+    }
+
+    fn idle_s(&self, rng: &mut Rng) -> f64 {
+        libm::fabs(self.idle.sample(rng))
+    }
+}
+
+/// The mean of draws that lose their sign, by many of them where no formula says it.
+fn mean_of(idle_s: &crate::model::Distribution) -> f64 {
+    const DRAWS: u32 = 4096;
+    let mean = idle_s.mean();
+    if mean >= 4.0 * idle_s.deviation() || !matches!(idle_s, crate::model::Distribution::Normal { .. }) {
+        return libm::fabs(mean);
+    }
+    let (sampler, mut rng) = (idle_s.sampler(), Rng::of(Purpose::Session, &[]));
+    (0..DRAWS).map(|_| libm::fabs(sampler.sample(&mut rng))).sum::<f64>() / f64::from(DRAWS)
+}
+
+/// Where one robot is in its sessions. Ask for moments in order.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionClock {
+    robot: RobotIndex,
+    group: u32,
+    state: SessionState,
+}
+
+impl SessionClock {
+    /// A robot's sessions; none: it has none and is always busy.
+    pub fn new(universe: &Universe, robot: RobotIndex) -> Option<Self> {
+        let group = universe.group_of(robot)?;
+        let table = universe.groups()[group].session.as_ref()?;
+        let mut rng = Rng::of(Purpose::Session, &[universe.seed(), u64::from(robot)]);
+        let state = match table.busy_s {
+            None => SessionState::ALWAYS,
+            Some(busy_s) => {
+                let (coin, part) = (rng.unit(), rng.unit());
+                let busy = coin < table.busy_share;
+                let length_s = if busy { busy_s } else { by_length(table, &mut rng) };
+                SessionState { session: 0, busy, until_ns: nanoseconds(part * length_s) }
+            }
+        };
+        Some(Self { robot, group: group as u32, state })
+    }
+
+    /// What the robot does at a moment of the schedule, not earlier than the last one asked for.
+    #[inline]
+    pub fn at(&mut self, universe: &Universe, now_ns: u64) -> SessionState {
+        while self.state.until_ns <= now_ns {
+            self.turn(universe, self.state.until_ns);
+        }
+        self.state
+    }
+
+    /// How many transactions a robot without a rate makes before a busy period ends; none: it need not count.
+    pub fn transactions(&self, universe: &Universe) -> Option<u64> {
+        universe.groups()[self.group as usize].session.as_ref()?.transactions
+    }
+
+    /// The robot has made its transactions: its busy period ends now.
+    pub fn finish(&mut self, universe: &Universe, now_ns: u64) {
+        if self.state.busy {
+            self.turn(universe, now_ns);
+        }
+    }
+
+    fn turn(&mut self, universe: &Universe, from_ns: u64) {
+        let Some(table) = &universe.groups()[self.group as usize].session else { return };
+        let SessionState { session, busy, .. } = self.state;
+        let length_ns = if busy {
+            let words = [universe.seed(), u64::from(self.robot), session + 1];
+            nanoseconds(table.idle_s(&mut Rng::of(Purpose::Session, &words)))
+        } else {
+            table.busy_s.map_or(u64::MAX, nanoseconds)
+        };
+        self.state = SessionState {
+            session: session + u64::from(!busy),
+            busy: !busy,
+            until_ns: from_ns.saturating_add(length_ns.max(1)),
+        };
+    }
+}
+
+/// The idle period that a moment chosen at random falls into: long ones are more likely.
+fn by_length(table: &SessionTable, rng: &mut Rng) -> f64 {
+    let lengths: [f64; CANDIDATES] = std::array::from_fn(|_| table.idle_s(rng));
+    let chosen = crate::picker::pick_few(lengths.into_iter(), rng.unit());
+    chosen.map_or(0.0, |index| lengths[index])
+}
+
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}

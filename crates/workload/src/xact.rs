@@ -1,0 +1,267 @@
+//! What is decided for one xact, by robots and origins alike? Faults on purpose, broken-off bodies, redirections, request
+//! bodies, patience: hashed from the seed and the xact's identity, and from what it asks for.
+
+use std::time::Duration;
+
+use crate::closed;
+use crate::distribution::Sampler;
+use crate::launch::BodyDraw;
+use crate::model::{Expectation, Method, OriginIndex, Popularity, RobotIndex, Server};
+use crate::object::{ObjectId, Space};
+use crate::picker::Picker;
+use crate::popularity::{HotSet, Window};
+use crate::private::PrivateWorld;
+use crate::rng::{Purpose, Rng, hash, unit_of};
+use crate::universe::{Object, Universe};
+
+/// Which xact: unique in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct XactId {
+    /// The robot.
+    pub robot: RobotIndex,
+    /// Its request number ([`crate::Launch::number`]).
+    pub number: u64,
+    /// 0: launched by the stream; else the place in its page.
+    pub place: u16,
+}
+
+impl XactId {
+    /// A request that names no xact: one that a proxy makes on its own, or whose name it dropped. Nothing is ever in store
+    /// for it.
+    pub const NOBODY: Self = Self { robot: RobotIndex::MAX, number: 0, place: 0 };
+}
+
+/// How an origin misbehaves on purpose towards one request; one way at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fault {
+    /// Answers with this status, and no object.
+    Status(u16),
+    /// Resets the connection once the request has been read.
+    Reset,
+    /// Lets the first byte wait for so long (beside its think time).
+    SlowStart(Duration),
+    /// Sends the body no faster than this.
+    SlowBody {
+        /// Bytes per second, positive.
+        bytes_per_s: f64,
+    },
+}
+
+/// A kind of server, ready for draws.
+#[derive(Debug)]
+pub(crate) struct ServerTable {
+    /// Sum of the shares of all faults.
+    faults: f64,
+    statuses: Picker<u16>,
+    slow_start: Sampler,
+    redirect_share: f64,
+    popularity: Popularity,
+    /// Number and length of cookies.
+    pub(crate) cookies: Option<(Sampler, Sampler)>,
+}
+
+impl ServerTable {
+    pub(crate) fn new(server: &Server) -> Self {
+        let faults = &server.faults;
+        Self {
+            faults: faults.error_share
+                + faults.reset_share
+                + faults.slow_start_share
+                + faults.slow_body_share,
+            statuses: Picker::of(&faults.statuses),
+            slow_start: faults.slow_start_s.sampler(),
+            redirect_share: server.redirect_share,
+            popularity: server.popularity.clone().unwrap_or_default(),
+            cookies: server.cookies.as_ref().map(|c| (c.count.sampler(), c.value_bytes.sampler())),
+        }
+    }
+}
+
+impl Universe {
+    /// The fault that a request meets if it reaches this origin. A second attempt at the same request within ten seconds is to
+    /// be answered as it should be: that is the origin's to remember.
+    #[inline]
+    pub fn fault(&self, xact: XactId, origin: OriginIndex) -> Option<Fault> {
+        let (server, table) = self.server_of(origin)?;
+        if table.faults <= 0.0 || xact == XactId::NOBODY {
+            return None;
+        }
+        let mut rng = self.draws(Purpose::Fault, xact);
+        let mut left = rng.unit();
+        let mut falls = |share: f64| {
+            let falls = left < share;
+            left -= share;
+            falls
+        };
+        let faults = &server.faults;
+        if falls(faults.error_share) {
+            Some(Fault::Status(table.statuses.pick(rng.unit()).unwrap_or(500)))
+        } else if falls(faults.reset_share) {
+            Some(Fault::Reset)
+        } else if falls(faults.slow_start_share) {
+            Some(Fault::SlowStart(seconds(table.slow_start.sample(&mut rng))))
+        } else if falls(faults.slow_body_share) {
+            Some(Fault::SlowBody { bytes_per_s: faults.slow_body_bytes_per_s })
+        } else {
+            None
+        }
+    }
+
+    /// After how many bytes of a body of this size the robot breaks off; none: it takes all of it. Less than the size.
+    #[inline]
+    pub fn robot_abort(&self, xact: XactId, size_bytes: u64) -> Option<u64> {
+        let share = self.workload().robots[self.group_of(xact.robot)?].abort_share;
+        self.abort(Purpose::RobotAbort, share, xact, size_bytes)
+    }
+
+    /// After how many bytes of a body of this size the origin breaks off; none: it sends all of it. Less than the size.
+    #[inline]
+    pub fn origin_abort(&self, xact: XactId, origin: OriginIndex, size_bytes: u64) -> Option<u64> {
+        let share = self.server_of(origin)?.0.abort_share;
+        self.abort(Purpose::OriginAbort, share, xact, size_bytes)
+    }
+
+    #[inline]
+    fn abort(&self, purpose: Purpose, share: f64, xact: XactId, size_bytes: u64) -> Option<u64> {
+        if share <= 0.0 || size_bytes == 0 || xact == XactId::NOBODY {
+            return None;
+        }
+        let mut rng = self.draws(purpose, xact);
+        (rng.unit() < share).then(|| rng.below(size_bytes))
+    }
+
+    /// The older object that a request for an object is redirected to, if it reaches the origin; none: it is answered. Of the
+    /// same origin, content type and space; only objects that were asked for in their own right (not embedded ones) have any.
+    /// The next step is asked about anew and may be redirected as well, to a still older object. For GET and HEAD.
+    pub fn redirect(&self, xact: XactId, phase: u16, object: &Object) -> Option<ObjectId> {
+        let (_, table) = self.server_of(object.id.origin)?;
+        if table.redirect_share <= 0.0 || xact == XactId::NOBODY {
+            return None;
+        }
+        let words = [self.seed(), u64::from(xact.robot), xact.number, u64::from(xact.place), object.key];
+        let mut rng = Rng::of(Purpose::Redirect, &words);
+        let share = table.redirect_share * self.special_of(phase);
+        (rng.unit() < share).then(|| self.older(&object.id, &table.popularity, &mut rng)).flatten()
+    }
+
+    /// How likely request types, methods and redirections are consulted in a phase, on average: what an origin knows of a
+    /// request is its phase.
+    fn special_of(&self, phase: u16) -> f64 {
+        let phase = self.workload().schedule.phases.get(usize::from(phase));
+        phase.map_or(1.0, |phase| (phase.special.begin + phase.special.end) / 2.0)
+    }
+
+    fn older(&self, id: &ObjectId, popularity: &Popularity, rng: &mut Rng) -> Option<ObjectId> {
+        match id.space {
+            Space::Public => {
+                let window = Window::new(id.serial, None)?;
+                let world =
+                    hash(Purpose::Redirect, &[self.seed(), u64::from(id.origin), u64::from(id.content)]);
+                let serial = window.pick(popularity, &mut HotSet::default(), world, rng);
+                Some(ObjectId { serial, ..*id })
+            }
+            Space::Private(robot) => {
+                let group = &self.groups()[self.group_of(robot)?];
+                let direct = group.mix.direct.iter().find(|direct| direct.content == id.content)?;
+                let identity = PrivateWorld::identity(self.seed(), robot, direct);
+                let window = Window::new(id.serial, None)?;
+                (0..TRIES).find_map(|_| {
+                    let serial = window.pick(popularity, &mut HotSet::default(), identity, rng);
+                    let older = PrivateWorld::object(identity, robot, direct, serial)?;
+                    (older.origin == id.origin).then_some(older)
+                })
+            }
+            Space::BestEffort(robot) => (0..TRIES).find_map(|_| {
+                let older = closed::older(self, robot, id.serial, rng)?;
+                (older.origin == id.origin && older.content == id.content).then_some(older)
+            }),
+            Space::Once(_) | Space::Foreign | Space::InPublicPage { .. } | Space::InRobotPage { .. } => None,
+        }
+    }
+
+    /// True when nothing is in store for an xact that would keep it from being basic: no fault, nothing broken off, no
+    /// redirection. `phase` is the one it is due in.
+    #[inline]
+    pub fn is_plain(&self, xact: XactId, phase: u16, object: &Object) -> bool {
+        let origin = object.id.origin;
+        self.fault(xact, origin).is_none()
+            && self.robot_abort(xact, object.size_bytes).is_none()
+            && self.origin_abort(xact, origin, object.size_bytes).is_none()
+            && self.redirect(xact, phase, object).is_none()
+    }
+
+    /// The object whose body a POST or PUT of this xact carries to an origin ([`crate::Launch::post_body`] is the same); none
+    /// for other methods, or when the robot has nothing to send. Its bytes are those of version 0.
+    ///
+    /// A share of bodies (`body_recurrence`) is taken from the robot's favourites, which become one more each time its number
+    /// of requests has doubled: so all but a handful of them were sent before, and nobody needs to remember.
+    pub fn request_body(&self, xact: XactId, method: Method, origin: OriginIndex) -> Option<ObjectId> {
+        if !method.has_body() || xact.place != 0 {
+            return None;
+        }
+        self.launch_body(&BodyDraw {
+            robot: xact.robot,
+            number: xact.number,
+            method,
+            origin,
+            unit: self.body_unit(xact),
+        })
+    }
+
+    /// True when the robot asks (`Expect: 100-continue`) before it sends a body of this size.
+    pub fn expects(&self, xact: XactId, size_bytes: u64) -> bool {
+        let Some(group) = self.group_of(xact.robot) else { return false };
+        match self.workload().robots[group].expectation {
+            Expectation::Never => false,
+            Expectation::Sometimes(share) => self.draws(Purpose::Expect, xact).unit() < share,
+            Expectation::From(bytes) => size_bytes >= bytes,
+        }
+    }
+
+    /// True when an origin that is asked lets the body come (100); else it refuses (417).
+    pub fn body_allowed(&self, xact: XactId, origin: OriginIndex) -> bool {
+        let Some((server, _)) = self.server_of(origin) else { return true };
+        server.body_allowed >= 1.0 || self.draws(Purpose::BodyAllowed, xact).unit() < server.body_allowed
+    }
+
+    /// How long after it was due an xact is given up; none: never.
+    pub fn lifetime(&self, xact: XactId) -> Option<Duration> {
+        let lifetime = self.groups()[self.group_of(xact.robot)?].lifetime.as_ref()?;
+        Some(seconds(lifetime.sample(&mut self.draws(Purpose::Lifetime, xact))))
+    }
+
+    /// How long a robot that thinks ([`crate::model::Pace::Think`]) pauses after the launch with this number has been answered;
+    /// zero for all others.
+    pub fn pause(&self, robot: RobotIndex, number: u64) -> Duration {
+        let pause = self.group_of(robot).and_then(|group| self.groups()[group].pause.as_ref());
+        let xact = XactId { robot, number, place: 0 };
+        pause.map_or(Duration::ZERO, |pause| seconds(pause.sample(&mut self.draws(Purpose::Pause, xact))))
+    }
+
+    /// An origin's kind; none when there is no such origin.
+    #[inline]
+    pub(crate) fn server_of(&self, origin: OriginIndex) -> Option<(&Server, &ServerTable)> {
+        let server = usize::from(self.workload().origins.get(usize::from(origin))?.server);
+        Some((&self.workload().servers[server], &self.servers()[server]))
+    }
+
+    /// Draws for one purpose of one xact.
+    #[inline]
+    pub(crate) fn draws(&self, purpose: Purpose, xact: XactId) -> Rng {
+        Rng::of(purpose, &[self.seed(), u64::from(xact.robot), xact.number, u64::from(xact.place)])
+    }
+
+    /// A number for one purpose of one object.
+    #[inline]
+    pub(crate) fn unit(&self, purpose: Purpose, object: &Object) -> f64 {
+        unit_of(hash(purpose, &[object.key]))
+    }
+}
+
+/// A redirection that finds no older object of the same origin after so many looks is none.
+const TRIES: u32 = 16;
+
+/// A drawn length of time; draws lose their sign.
+pub(crate) fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(libm::fabs(value)).unwrap_or(Duration::MAX)
+}
