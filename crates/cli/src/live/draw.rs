@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Cell, Padding, Paragraph, Row, Sparkline, Table};
 
 use super::line::line;
+use super::own::Alarm;
 use super::state::{PhaseState, Ratios, Recent, Second, State};
 use super::words::{clock, count, percent, quantile, rate};
 
@@ -16,6 +17,9 @@ const GOOD: Color = Color::Green;
 const SLOW: Color = Color::Yellow;
 const BAD: Color = Color::Red;
 const QUIET: Color = Color::DarkGray;
+
+/// Lateness of requests (99th percentile) from which on it is coloured: more than Assay should ever add.
+const LATE_US: u64 = 1_000;
 
 /// Smallest screen the boxes fit on.
 const SMALLEST: (u16, u16) = (72, 22);
@@ -28,19 +32,24 @@ pub fn draw(frame: &mut Frame, state: &State) {
         frame.render_widget(Paragraph::new(text).wrap(ratatui::widgets::Wrap { trim: true }), area);
         return;
     }
-    let [title, _, names, bar, phase, rates, times, under_way, errors, footer] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(u16::from(area.height >= 24)),
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Min(5),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(1),
-        Constraint::Length(1),
-    ])
-    .areas(area);
+    let (alarm, own) = state.own.status(state.now_ms);
+    // Where there is no room for it, it takes its line from the curves when there is something to say.
+    let own_line = !own.is_empty() && (area.height >= 24 || alarm > Alarm::Quiet);
+    let [title, _, names, bar, phase, rates, times, under_way, own_area, errors, footer] =
+        Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(u16::from(area.height >= 24 + u16::from(own_line))),
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Min(5),
+            Constraint::Length(6),
+            Constraint::Length(6),
+            Constraint::Length(u16::from(own_line)),
+            Constraint::Length(1),
+            Constraint::Length(1),
+        ])
+        .areas(area);
     draw_title(frame, title, state);
     draw_phases(frame, names, bar, state);
     draw_phase(frame, phase, state);
@@ -52,6 +61,7 @@ pub fn draw(frame: &mut Frame, state: &State) {
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(under_way);
     draw_outcomes(frame, left, state);
     draw_levels(frame, right, state, &recent);
+    draw_own(frame, own_area, alarm, &own);
     draw_errors(frame, errors, state);
     draw_footer(frame, footer, state);
 }
@@ -289,13 +299,25 @@ fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
     let lateness = quantile(&recent.lateness, 0.99);
     let waiting = pair(("waiting", count(levels.waiting)), ("unsent", count(state.unsent())));
     let waits = levels.waiting > 0 || state.unsent() > 0;
+    let late = recent.lateness.quantile_us(0.99).is_some_and(|us| us >= LATE_US);
+    let late_line = pair(("late p99", lateness), ("origins", busy("origins")));
     let lines = vec![
         pair(("connections", count(levels.connections)), ("in flight", count(levels.in_flight))),
         if waits { waiting.style(Style::new().fg(SLOW)) } else { waiting },
         pair(("CPU: proxy", busy("proxy")), ("robots", busy("robots"))),
-        pair(("late p99", lateness), ("origins", busy("origins"))),
+        if late { late_line.style(Style::new().fg(SLOW)) } else { late_line },
     ];
     frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+/// Assay itself: dim while all is well, and not to be missed when not.
+fn draw_own(frame: &mut Frame, area: Rect, alarm: Alarm, words: &str) {
+    let style = match alarm {
+        Alarm::Quiet => Style::new().fg(QUIET),
+        Alarm::Look => Style::new().fg(SLOW),
+        Alarm::Loud => Style::new().fg(BAD).bold().reversed(),
+    };
+    frame.render_widget(Paragraph::new(Span::styled(format!(" {words} "), style)), area);
 }
 
 fn draw_errors(frame: &mut Frame, area: Rect, state: &State) {

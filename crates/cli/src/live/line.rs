@@ -28,5 +28,7 @@ pub fn line(state: &State) -> String {
     }
     let errors: u64 = state.errors().iter().map(|(_, n)| n).sum();
     parts.push(format!("errors {}", count(errors)));
+    parts.push(format!("late p99 {}", quantile(&recent.lateness, 0.99)));
+    parts.extend(state.own.alarms());
     parts.join("  ")
 }

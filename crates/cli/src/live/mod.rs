@@ -2,6 +2,7 @@
 
 mod draw;
 mod line;
+mod own;
 mod screen;
 mod state;
 mod words;
@@ -88,7 +89,14 @@ impl View {
                 output::eprint(&format!("run directory {}\n", run_dir.display()));
             }
             LabEvent::Stage(stage) => output::eprint(&format!("{}\n", state::stage_words(stage))),
-            LabEvent::Doubt(_) | LabEvent::Example(_) => {
+            LabEvent::Doubt(doubt) => {
+                let message = self.state.messages.back().cloned().unwrap_or_default();
+                output::eprint(&format!(
+                    "{message}\n  why it matters: {}\n  what to do: {}\n",
+                    doubt.why, doubt.advice
+                ));
+            }
+            LabEvent::Example(_) => {
                 let message = self.state.messages.back().cloned().unwrap_or_default();
                 output::eprint(&format!("{message}\n"));
             }
@@ -109,6 +117,7 @@ impl View {
         self.show();
         if self.screen.is_none() && !self.finished && !self.state.seconds.is_empty() {
             output::eprint(&format!("{}\n", line::line(&self.state)));
+            self.state.own.told();
         }
     }
 

@@ -10,6 +10,8 @@ use assay_record::histogram::Histogram;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_record::run::PhaseInfo;
 
+use super::own::Own;
+
 /// Seconds kept for the curves.
 const SECONDS_KEPT: usize = 400;
 /// Seconds that response times are taken from: long enough for a 99th percentile, short enough to be "now".
@@ -147,6 +149,8 @@ pub struct State {
     pub hosts: BTreeMap<String, HostInterval>,
     /// What a person should see: faults and first errors, oldest first.
     pub messages: VecDeque<String>,
+    /// How Assay itself does.
+    pub own: Own,
 }
 
 impl State {
@@ -182,10 +186,12 @@ impl State {
                 self.message(format!("{}: {} ({})", example.kind, example.detail, example.request));
             }
             LabEvent::Doubt(doubt) => {
-                self.message(format!("fault of {}: {}", doubt.blame.name(), doubt.seen))
+                let words = self.own.doubt(doubt);
+                self.message(words);
             }
-            LabEvent::Thread(_) | LabEvent::Stall(_) | LabEvent::Baseline(_) | LabEvent::Network(_) => {}
-            LabEvent::Proxy { .. } | LabEvent::Finished => {}
+            LabEvent::Thread(interval) => self.own.thread(interval),
+            LabEvent::Stall(stall) => self.own.stall(stall),
+            LabEvent::Baseline(_) | LabEvent::Network(_) | LabEvent::Proxy { .. } | LabEvent::Finished => {}
         }
     }
 

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use assay_record::counts::RobotCounts;
+use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::{ErrorExample, ErrorKind};
+use assay_record::health::{Stall, ThreadInterval};
 use assay_record::histogram::Histogram;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_record::run::{PhaseInfo, TargetInfo};
@@ -177,8 +179,56 @@ fn a_second_is_one_line_when_there_is_no_screen() {
     assert_eq!(
         line::line(&state(8)),
         "  0:08  fill 71 %  399/s of 400/s  response hit p50 0.20 ms p99 0.25 ms, \
-         miss p50 250 ms p99 299 ms  DHR 49.6 % of ideal 49.5 %  waiting 3 unsent 0  errors 0"
+         miss p50 250 ms p99 299 ms  DHR 49.6 % of ideal 49.5 %  waiting 3 unsent 0  errors 0  \
+         late p99 0.20 ms"
     );
+}
+
+/// How a thread of robots did in second `at`.
+fn thread(at: u64, run_delay_us: u64) -> LabEvent {
+    LabEvent::Thread(Box::new(ThreadInterval {
+        start_ms: at * 1000,
+        length_ms: 1000,
+        role: "robots".into(),
+        run_delay_us,
+        timer_lag: histogram((1..=100).map(|n| n * 4)),
+        ..ThreadInterval::default()
+    }))
+}
+
+#[test]
+fn a_second_in_which_assay_stood_still_says_so_at_its_end() {
+    let mut state = state(8);
+    state.take(&thread(7, 410_000));
+    let length_us = 304_112;
+    state.take(&LabEvent::Stall(Stall {
+        role: "robots".into(),
+        at_ms: 7_200,
+        length_us,
+        ..Stall::default()
+    }));
+    let line = line::line(&state);
+    let said = "  late p99 0.20 ms  STALLED: robots 0 stood still for 304 ms  STARVED: robots 0 waited for a \
+                processor 41 % of the time";
+    assert!(line.ends_with(said), "{line}");
+}
+
+#[test]
+fn trouble_of_assay_itself_is_on_every_screen() {
+    let mut state = state(8);
+    state.take(&thread(7, 1_000));
+    assert_golden("quiet-80x24.txt", &drawn(&state, 80, 24));
+    state.take(&LabEvent::Doubt(Box::new(Doubt::invalid(
+        Reason::Ports,
+        "75 requests found no free source port",
+    ))));
+    for (width, height) in [(72, 22), (80, 24), (120, 40)] {
+        let screen = drawn(&state, width, height);
+        assert!(
+            screen.contains("INVALID: 75 requests found no free source port"),
+            "{width}x{height}: {screen}"
+        );
+    }
 }
 
 #[test]

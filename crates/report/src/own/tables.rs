@@ -122,7 +122,8 @@ pub(crate) fn stalls(mut stalls: Vec<StallHealth>) -> Option<TableView> {
     let table = |rows| TableView {
         id: "stalls-table",
         title: "Stalls",
-        about: "A thread whose timer was served 10 ms late or more stood still. The longest ones, in the order of time.",
+        about: "A thread whose timer was served 10 ms late or more stood still. The longest ones, in the order of \
+                time.",
         first: "at",
         groups: vec![],
         heads: vec!["phase", "thread", "length", "meanwhile"],

@@ -1,0 +1,223 @@
+//! How does Assay itself do while the run goes on? Its timers, its stalls, its waits for a processor, its doubts.
+//!
+//! Pure, and no judge: what is shown here is to be seen at once; whether it matters is decided at the end.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use assay_record::doubt::Doubt;
+use assay_record::health::{Stall, ThreadInterval};
+use assay_record::histogram::{Histogram, SparseHistogram};
+
+use super::words::{quantile, time_us};
+
+/// Seconds that timer lags are taken from.
+const RECENT_MS: u64 = 5_000;
+/// How long a stall is the first thing to be seen.
+const FRESH_MS: u64 = 10_000;
+/// From this share of a second on, a thread that waited for a processor is named.
+const WAITED: f64 = 0.05;
+/// Intervals shorter than this say little about shares.
+const SHORTEST_MS: u64 = 200;
+
+/// How loud something is to be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Alarm {
+    /// All is well.
+    Quiet,
+    /// Worth a look.
+    Look,
+    /// It may make the run invalid.
+    Loud,
+}
+
+/// What is known of Assay itself.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// The last interval of each thread, without its histogram.
+    threads: BTreeMap<(String, u32), ThreadInterval>,
+    /// Timer lags of the last seconds, with the start of their interval.
+    lags: VecDeque<(u64, SparseHistogram)>,
+    /// The last time that a thread stood still.
+    last_stall: Option<Stall>,
+    /// The longest one that no line has told of yet.
+    untold: Option<Stall>,
+    /// How many there were.
+    pub stalls: u64,
+    /// What makes the run invalid, first told first.
+    pub doubts: Vec<Doubt>,
+}
+
+impl Own {
+    /// Takes in how a thread did.
+    pub fn thread(&mut self, interval: &ThreadInterval) {
+        self.lags.push_back((interval.start_ms, interval.timer_lag.clone()));
+        let newest_ms = self.lags.iter().map(|(start_ms, _)| *start_ms).max().unwrap_or_default();
+        self.lags.retain(|(start_ms, _)| start_ms + RECENT_MS > newest_ms);
+        if interval.length_ms >= SHORTEST_MS {
+            let known = ThreadInterval { timer_lag: SparseHistogram::default(), ..interval.clone() };
+            self.threads.insert((interval.role.clone(), interval.thread), known);
+        }
+    }
+
+    /// Takes in that a thread stood still.
+    pub fn stall(&mut self, stall: &Stall) {
+        self.stalls += 1;
+        self.last_stall = Some(stall.clone());
+        if self.untold.as_ref().is_none_or(|known| known.length_us < stall.length_us) {
+            self.untold = Some(stall.clone());
+        }
+    }
+
+    /// Takes in a doubt; gives it in words.
+    pub fn doubt(&mut self, doubt: &Doubt) -> String {
+        let weight = if doubt.invalidates { "INVALID" } else { "worth knowing" };
+        if doubt.invalidates {
+            self.doubts.push(doubt.clone());
+        }
+        format!("{weight}: {} ({}, {})", doubt.seen, doubt.blame.name(), doubt.reason.name())
+    }
+
+    /// Everything up to now has been told in a line.
+    pub fn told(&mut self) {
+        self.untold = None;
+    }
+
+    /// How late timers were served in the last seconds.
+    fn timer_lag(&self) -> Histogram {
+        let mut merged = Histogram::new();
+        self.lags.iter().for_each(|(_, lag)| merged.merge_sparse(lag));
+        merged
+    }
+
+    /// The thread that waited most for a processor in its last interval, and which share of it.
+    fn waited(&self) -> Option<(&ThreadInterval, f64)> {
+        let share =
+            |thread: &ThreadInterval| thread.run_delay_us as f64 / (thread.length_ms.max(1) as f64 * 1000.0);
+        let shares = self.threads.values().map(|thread| (thread, share(thread)));
+        shares.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    fn starved(&self) -> Option<String> {
+        let (thread, share) = self.waited().filter(|(_, share)| *share >= WAITED)?;
+        let name = format!("{} {}", thread.role, thread.thread);
+        Some(format!("STARVED: {name} waited for a processor {:.0} % of the time", share * 100.0))
+    }
+
+    /// What a line of the last second has to say: stalls and waits, and nothing when all is well.
+    pub fn alarms(&self) -> Vec<String> {
+        let stalled = self.untold.as_ref().map(|stall| stalled(stall, None));
+        stalled.into_iter().chain(self.starved()).collect()
+    }
+
+    /// Assay itself in one line of a screen, and how loud to say it.
+    pub fn status(&self, now_ms: u64) -> (Alarm, String) {
+        if let [first, others @ ..] = self.doubts.as_slice() {
+            let others =
+                if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+            return (Alarm::Loud, format!("INVALID{others}: {}", first.seen));
+        }
+        let fresh = self.last_stall.as_ref().filter(|stall| now_ms < stall.at_ms + FRESH_MS);
+        let stalled = fresh.map(|stall| stalled(stall, Some(now_ms)));
+        if let Some(alarms) = match (stalled, self.starved()) {
+            (Some(stalled), Some(starved)) => Some(format!("{stalled}; {starved}")),
+            (stalled, starved) => stalled.or(starved),
+        } {
+            return (Alarm::Loud, alarms);
+        }
+        let Some((_, share)) = self.waited() else { return (Alarm::Quiet, String::new()) };
+        let stalls = match self.stalls {
+            0 => "no stall".to_owned(),
+            1 => "1 stall".to_owned(),
+            stalls => format!("{stalls} stalls"),
+        };
+        let alarm = if self.stalls > 0 { Alarm::Look } else { Alarm::Quiet };
+        let lag = self.timer_lag();
+        let lag = format!("p99 {}, max {}", quantile(&lag, 0.99), quantile(&lag, 1.0));
+        (alarm, format!("Assay itself: timers late {lag}; waited {:.1} %; {stalls}", share * 100.0))
+    }
+}
+
+/// `STALLED: robots 0 stood still for 304 ms, 2 s ago`.
+fn stalled(stall: &Stall, now_ms: Option<u64>) -> String {
+    let ago = now_ms
+        .map_or_else(String::new, |now_ms| format!(", {} s ago", now_ms.saturating_sub(stall.at_ms) / 1000));
+    let length = time_us(Some(stall.length_us));
+    format!("STALLED: {} {} stood still for {length}{ago}", stall.role, stall.thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::doubt::Reason;
+
+    use super::*;
+
+    fn thread(start_ms: u64, run_delay_us: u64) -> ThreadInterval {
+        let mut lag = Histogram::new();
+        (1..=100).for_each(|n| lag.record(n * 3));
+        ThreadInterval {
+            start_ms,
+            length_ms: 1000,
+            role: "robots".into(),
+            run_delay_us,
+            timer_lag: lag.to_sparse(),
+            ..ThreadInterval::default()
+        }
+    }
+
+    fn stall(at_ms: u64, length_us: u64) -> Stall {
+        Stall { role: "robots".into(), at_ms, length_us, ..Stall::default() }
+    }
+
+    #[test]
+    fn a_quiet_second_is_said_quietly() {
+        let mut own = Own::default();
+        assert_eq!(own.status(0), (Alarm::Quiet, String::new()));
+        own.thread(&thread(0, 1000));
+        let (alarm, text) = own.status(1000);
+        assert_eq!(text, "Assay itself: timers late p99 0.30 ms, max 0.30 ms; waited 0.1 %; no stall");
+        assert_eq!((alarm, own.alarms().len()), (Alarm::Quiet, 0));
+    }
+
+    #[test]
+    fn a_stall_is_loud_at_once_and_told_once() {
+        let mut own = Own::default();
+        own.thread(&thread(0, 0));
+        own.stall(&stall(900, 304_112));
+        own.stall(&stall(1300, 11_000));
+        assert_eq!(own.alarms(), ["STALLED: robots 0 stood still for 304 ms"]);
+        own.told();
+        assert!(own.alarms().is_empty());
+        let loud = (Alarm::Loud, "STALLED: robots 0 stood still for 11.0 ms, 2 s ago".to_owned());
+        assert_eq!(own.status(3300), loud);
+        let (alarm, text) = own.status(60_000);
+        assert!(alarm == Alarm::Look && text.ends_with("2 stalls"), "{text}");
+    }
+
+    #[test]
+    fn a_starved_second_is_loud_and_the_next_one_is_not() {
+        let mut own = Own::default();
+        own.thread(&thread(0, 410_000));
+        assert_eq!(own.alarms(), ["STARVED: robots 0 waited for a processor 41 % of the time"]);
+        assert_eq!(own.status(1000).0, Alarm::Loud);
+        own.thread(&thread(1000, 1000));
+        assert!(own.alarms().is_empty());
+    }
+
+    #[test]
+    fn a_doubt_stays_on_the_screen() {
+        let mut own = Own::default();
+        let said = own.doubt(&Doubt::invalid(Reason::Ports, "75 requests found no free source port"));
+        assert_eq!(said, "INVALID: 75 requests found no free source port (assay, ports)");
+        assert_eq!(own.status(99_000).1, "INVALID: 75 requests found no free source port");
+        own.doubt(&Doubt::worth_knowing(Reason::Unquiet, "a bare timer was late"));
+        own.doubt(&Doubt::invalid(Reason::Late, "late"));
+        assert!(own.status(99_000).1.starts_with("INVALID (and 1 more): 75"));
+    }
+
+    #[test]
+    fn lags_of_long_ago_are_forgotten() {
+        let mut own = Own::default();
+        (0..100).for_each(|second| own.thread(&thread(second * 1000, 0)));
+        assert_eq!(own.lags.len(), 5);
+    }
+}
