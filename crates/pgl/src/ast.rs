@@ -60,7 +60,7 @@ pub(crate) enum StatementKind {
     /// `if condition then { } else { }`.
     If { condition: Expr, then: Block, otherwise: Option<Block> },
     /// `every goal do { }`; only scripts may have it.
-    Every,
+    Every { goal: Expr, body: Block },
     /// `{ }`.
     Block(Block),
     /// Reported already.

@@ -64,6 +64,7 @@ codes! {
     Probabilities = 40, "Probabilities that do not add up.";
     NotActedOn = 50, "Accepted, and not acted on.";
     Refused = 51, "Understood, and not done on purpose.";
+    LeftOut = 52, "Something that Assay leaves out on purpose: FTP, NTLM, SOCKS and the like.";
     Required = 60, "A field that must have a value.";
     OutOfRange = 61, "A value outside of what makes sense.";
     NoAddresses = 62, "Agents that have no addresses.";
@@ -74,6 +75,13 @@ codes! {
     Schedule = 67, "Phases and the working set.";
     Empty = 68, "Nothing to run.";
     NoEffect = 69, "A setting that cannot have an effect.";
+    Files = 70, "A file or directory that cannot be used.";
+    Stranger = 71, "A URL of a host that is no origin of the workload.";
+    NeverAsked = 80, "A content type that can never be asked for.";
+    Endless = 81, "A phase, or a fill, that can never end.";
+    TooFast = 82, "A rate that the connections of a robot cannot carry.";
+    Unused = 83, "Something that is declared and never used.";
+    FrozenEmpty = 84, "A working set that is frozen before anything is in it.";
     Print = 90, "Output of `print`.";
     TooManyErrors = 99, "More was wrong than is shown.";
 }

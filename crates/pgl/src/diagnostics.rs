@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::schema::Topic;
+use crate::source::Span;
 
 /// Errors shown before the rest is only counted.
 const MAX_ERRORS: usize = 100;
@@ -41,6 +43,21 @@ impl Diagnostics {
         if self.said.insert(key.into()) {
             self.add(diagnostic);
         }
+    }
+
+    /// Says, once for all that belongs to it, that something is left out.
+    pub fn left_out(&mut self, topic: Topic, span: Span) {
+        self.add_once(
+            format!("topic {}", topic.name()),
+            Diagnostic::warning(Code::LeftOut, span, format!("left out on purpose: {}", topic.name()))
+                .label(topic.instead())
+                .help("whatever else belongs to it is accepted too, without another warning"),
+        );
+    }
+
+    /// True once no more errors are shown, so that there is no use in finding words for them.
+    pub fn full(&self) -> bool {
+        self.errors > MAX_ERRORS
     }
 
     /// True once there is an error.

@@ -32,6 +32,7 @@ mod reference;
 mod schema;
 mod source;
 mod suggest;
+mod trace;
 mod units;
 mod value;
 
@@ -96,7 +97,7 @@ pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure>
     let tokens = lexer::lex(&mut sources, resolver, &mut diagnostics);
     let parsed = parser::parse(&tokens, &mut diagnostics);
     let registered = eval::run(&parsed.program, &parsed.skipped, &sources, resolver, &mut diagnostics);
-    let workload = build::build(&name, &registered, &mut diagnostics);
+    let workload = build::build(&name, &registered, &sources, resolver, &mut diagnostics);
     let failed = diagnostics.failed();
     let diagnostics = diagnostics.finish();
     if failed {

@@ -5,43 +5,69 @@
 
 use crate::Code;
 use crate::eval::{FUNCTIONS, PROCEDURES};
-use crate::schema::{Effect, RecordKind};
+use crate::schema::{Effect, REJECTED, RecordKind, Topic};
 use crate::units;
 
 fn page() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/pgl.md")
 }
 
+/// One of four words, and what is to be said about it.
 fn effect(effect: Effect) -> String {
     match effect {
-        Effect::Full => "yes".into(),
-        Effect::Part(except) => format!("partly: {except}"),
-        Effect::None(instead) => format!("no: {instead}"),
+        Effect::Full => "supported".into(),
+        Effect::Part(remark) => format!("partly: {remark}"),
+        Effect::None(instead) => format!("warned about: {instead}"),
+        Effect::LeftOut(topic) => {
+            format!("warned about: {} is left out; {}", topic.name(), topic.instead())
+        }
     }
+}
+
+/// How many fields there are of each kind, in one line.
+fn counts() -> String {
+    let fields = || RecordKind::ALL.into_iter().flat_map(RecordKind::fields);
+    let count = |test: fn(Effect) -> bool| fields().filter(|field| test(field.effect)).count();
+    format!(
+        "{} types and {} fields: {} supported, {} partly, {} warned about; {} of older versions are rejected.\n\n",
+        RecordKind::ALL.len(),
+        fields().count(),
+        count(|e| e == Effect::Full),
+        count(|e| matches!(e, Effect::Part(_))),
+        count(|e| matches!(e, Effect::None(_) | Effect::LeftOut(_))),
+        REJECTED.len(),
+    )
 }
 
 /// A section for each type, with a row for each field.
 fn fields() -> String {
-    let mut out = String::new();
+    let mut out = counts();
     for kind in RecordKind::ALL {
         let definition = kind.definition();
-        out.push_str(&format!("### {}\n\nActed on: {}.\n\n", kind.name(), effect(definition.effect)));
-        if kind.fields().next().is_none() {
+        out.push_str(&format!("### {}\n\nThe type is {}.\n\n", kind.name(), effect(definition.effect)));
+        let rejected: Vec<_> = REJECTED.iter().filter(|(of, ..)| *of == kind).collect();
+        if kind.fields().next().is_none() && rejected.is_empty() {
             out.push_str("No fields.\n\n");
             continue;
         }
-        out.push_str("| field | type | acted on |\n|---|---|---|\n");
+        out.push_str("| field | type | |\n|---|---|---|\n");
         for field in kind.fields() {
-            out.push_str(&format!(
-                "| `{}` | `{}` | {} |\n",
-                field.name,
-                field.ty.name(),
-                effect(field.effect)
-            ));
+            let own = if field.own { "; Assay's own" } else { "" };
+            let ty = field.ty.name();
+            out.push_str(&format!("| `{}` | `{ty}` | {}{own} |\n", field.name, effect(field.effect)));
+        }
+        for (_, name, why) in rejected {
+            out.push_str(&format!("| `{name}` | | rejected: {} |\n", why.replace('|', "\\|")));
         }
         out.push('\n');
     }
     out
+}
+
+/// What is left out on purpose, with one warning each.
+fn topics() -> String {
+    let rows = Topic::ALL.iter().map(|topic| format!("| {} | {} |\n", topic.name(), topic.instead()));
+    format!("| left out | instead |\n|---|---|\n{}", rows.collect::<String>())
 }
 
 fn calls(all: impl Iterator<Item = (&'static str, &'static str)>) -> String {
@@ -71,6 +97,7 @@ fn the_reference_page_says_what_the_code_says() {
     let mut page_now = kept.clone();
     let parts = [
         ("fields", fields()),
+        ("topics", topics()),
         ("functions", functions),
         ("procedures", procedures),
         ("codes", codes()),

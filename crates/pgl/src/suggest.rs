@@ -9,7 +9,8 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>)
     let folded = fold(wrong);
     let near = |name: &'a str| {
         let known = fold(name);
-        let begun = length >= 4 && known.starts_with(&folded);
+        let begun = (length >= 4 && known.starts_with(&folded))
+            || (known.len() >= 3 && length >= 4 && folded.starts_with(&known));
         let far = if begun { 1 } else { distance(&folded, &known) };
         let longest = length.max(known.len());
         (far <= longest / 3).then_some((far, name))
@@ -59,5 +60,6 @@ mod tests {
         assert_eq!(nearest("", known), None);
         assert_eq!(nearest("R", ["S", "t"]), None);
         assert_eq!(nearest("sched", ["schedule", "use"]), Some("schedule"));
+        assert_eq!(nearest("seconds", ["sec", "min"]), Some("sec"));
     }
 }

@@ -48,6 +48,11 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     UNITS.iter().map(|(name, ..)| *name)
 }
 
+/// Names that may stand without a number.
+pub(crate) fn bare_names() -> impl Iterator<Item = &'static str> {
+    UNITS.iter().filter(|(.., bare)| *bare).map(|(name, ..)| *name)
+}
+
 impl Unit {
     /// A number of this unit, in seconds or bytes.
     pub fn times(self, number: f64) -> f64 {

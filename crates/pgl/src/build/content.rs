@@ -1,5 +1,6 @@
 //! Content types and life cycles.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use assay_workload::model::{
@@ -24,7 +25,8 @@ impl Builder<'_> {
             return None;
         };
         self.note_fields(record);
-        let size_bytes = self.content_size(record, span);
+        let body = self.body(record, span);
+        let size_bytes = self.body_size(record, &body.source, span);
         let mime = self.object(record, "mime");
         if let Some(mime) = mime {
             self.note_fields(mime);
@@ -38,35 +40,25 @@ impl Builder<'_> {
             life_cycle: self.life_cycle(record, span),
             cachable: self.share(record, "cachable").unwrap_or(0.0),
             checksum: self.share(record, "checksum").unwrap_or(0.0),
+            body,
+            headers: self.header_rules(record, "mime_headers"),
             embedded: None,
             behaviour: self.behaviour(record, span),
-            ..Content::default()
         };
         self.contents.push(content);
+        self.content_places.push(span);
         self.known_contents.insert(fingerprint, index);
         self.pages.push((index, record.clone()));
         Some(index)
     }
 
-    fn content_size(&mut self, record: &Record, span: Span) -> Distribution {
-        let source = ["content_db", "document_root"].into_iter().find(|field| record.get(field).is_some());
-        let help = match source {
-            Some(field) => format!("`{field}` is not acted on, so bodies need a size: `size = exp(13KB);`"),
-            None => "say how large bodies are: `size = exp(13KB);`".to_owned(),
-        };
-        self.require(record, "size", span, &help);
-        self.distribution(record, "size").unwrap_or(Distribution::Constant(0.0))
-    }
-
     /// The label of a content type, made unique.
     fn content_kind(&mut self, record: &Record, span: Span) -> String {
         let kind = self.text(record, "kind").unwrap_or_else(|| "some-content".to_owned());
-        if self.kinds.insert(kind.clone()) {
+        let unique = self.kinds.unique(&kind);
+        if unique == kind {
             return kind;
         }
-        let unique =
-            (2..).map(|n| format!("{kind}-{n}")).find(|name| !self.kinds.contains(name)).unwrap_or_default();
-        self.kinds.insert(unique.clone());
         let place = record.get("kind").map_or(span, |slot| slot.span);
         self.diagnostics.add(
             Diagnostic::warning(
@@ -126,10 +118,12 @@ impl Builder<'_> {
     /// A selector of content types; those alike are added up.
     pub(super) fn content_choices(&mut self, record: &Record, field: &str) -> Weighted<ContentIndex> {
         let mut sums: Vec<(ContentIndex, f64)> = Vec::new();
+        let mut places: HashMap<ContentIndex, usize> = HashMap::new();
         for choice in self.choices(record, field) {
             let Value::Record(content) = &choice.value else { continue };
             let Some(index) = self.content(content, choice.span) else { continue };
-            match sums.iter_mut().find(|(other, _)| *other == index) {
+            let place = *places.entry(index).or_insert(sums.len());
+            match sums.get_mut(place) {
                 Some((_, sum)) => *sum += choice.probability,
                 None => sums.push((index, choice.probability)),
             }
@@ -191,7 +185,7 @@ impl Builder<'_> {
             methods: self.methods(record),
             recurrence: self.share(record, "recurrence"),
             popularity: self.popularity(record, span),
-            ..ClientBehaviour::default()
+            ranges: self.ranges(record),
         }
     }
 
@@ -206,7 +200,7 @@ impl Builder<'_> {
             law: law.clone(),
             hot_set_fraction: self.share(record, "hot_set_frac").unwrap_or(1.0),
             hot_set_probability: self.share(record, "hot_set_prob").unwrap_or(0.0),
-            ..Popularity::default()
+            size_preference: self.share(record, "bhr_discrimination").unwrap_or(0.0),
         })
     }
 }

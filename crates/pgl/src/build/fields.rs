@@ -6,11 +6,95 @@ use assay_workload::model::Distribution;
 
 use super::Builder;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostics::Diagnostics;
 use crate::source::Span;
+use crate::suggest::did_you_mean;
 use crate::value::{Random, Record, Value};
 
 /// What is forgiven above 100%: rounding.
 const SLACK: f64 = 1e-9;
+
+/// A number within limits.
+fn number(
+    diagnostics: &mut Diagnostics,
+    record: &Record,
+    field: &str,
+    (low, high): (f64, f64),
+    limits: &str,
+) -> Option<f64> {
+    let slot = record.get(field)?;
+    let x = match slot.value {
+        Value::Float(x) => x,
+        Value::Int(x) => f64::from(x),
+        _ => return None,
+    };
+    if x.is_finite() && x >= low && x <= high + SLACK {
+        return Some(x.min(high));
+    }
+    let percent = high <= 1.0 && x.is_finite();
+    let seen = if percent { format!("{}%", (x * 1e8).round() / 1e6) } else { slot.value.to_string() };
+    let message = format!("`{}.{field}` is out of range", record.kind.name());
+    diagnostics.add(
+        Diagnostic::error(Code::OutOfRange, slot.span, message)
+            .label(format!("this is {seen}; expected {limits}")),
+    );
+    None
+}
+
+/// A number that is not negative.
+pub(super) fn amount(diagnostics: &mut Diagnostics, record: &Record, field: &str) -> Option<f64> {
+    number(diagnostics, record, field, (0.0, f64::MAX), "zero or more")
+}
+
+/// A whole number, at least `low`.
+pub(super) fn whole(diagnostics: &mut Diagnostics, record: &Record, field: &str, low: u32) -> Option<u32> {
+    let limits = format!("{low} or more");
+    number(diagnostics, record, field, (f64::from(low), f64::from(i32::MAX)), &limits).map(|x| x as u32)
+}
+
+/// A positive quantity with a unit: seconds, bytes, per second.
+pub(super) fn quantity(
+    diagnostics: &mut Diagnostics,
+    record: &Record,
+    field: &str,
+    zero: bool,
+) -> Option<f64> {
+    let slot = record.get(field)?;
+    let x = match slot.value {
+        Value::Time(x) | Value::Size(x) | Value::Rate(x) | Value::Bandwidth(x) => x,
+        Value::Date(_) => f64::NAN,
+        _ => return None,
+    };
+    if x > 0.0 || (zero && x == 0.0) {
+        return Some(x);
+    }
+    let message = format!("`{}.{field}` is out of range", record.kind.name());
+    let limits = if zero { "zero or more" } else { "more than zero" };
+    diagnostics.add(
+        Diagnostic::error(Code::OutOfRange, slot.span, message)
+            .label(format!("this is {}; expected {limits}", slot.value)),
+    );
+    None
+}
+
+/// A time.
+pub(super) fn duration(
+    diagnostics: &mut Diagnostics,
+    record: &Record,
+    field: &str,
+    zero: bool,
+) -> Option<Duration> {
+    let seconds = quantity(diagnostics, record, field, zero)?;
+    let duration = Duration::try_from_secs_f64(seconds).ok();
+    if duration.is_none() {
+        let span = record.get(field).map_or(Span::default(), |slot| slot.span);
+        diagnostics.add(
+            Diagnostic::error(Code::OutOfRange, span, "this time is too long")
+                .label("expected at most some billion years"),
+        );
+    }
+    duration
+}
 
 impl Builder<'_> {
     /// A string.
@@ -19,6 +103,32 @@ impl Builder<'_> {
             Value::Text(text) => Some(text.to_string()),
             _ => None,
         }
+    }
+
+    /// A string that is one of some words, each of which means something.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        record: &Record,
+        field: &str,
+        known: &[(&'static str, T)],
+    ) -> Option<T> {
+        let word = self.text(record, field)?;
+        let found = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
+        if found.is_none() {
+            self.unknown_word(&word, self.place(record, field), known.iter().map(|(name, _)| *name));
+        }
+        found
+    }
+
+    /// Complains about a string that means nothing.
+    pub(super) fn unknown_word(&mut self, word: &str, span: Span, known: impl Iterator<Item = &'static str>) {
+        let known: Vec<&str> = known.collect();
+        let list: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
+        self.diagnostics.add(
+            Diagnostic::error(Code::OutOfRange, span, format!("\"{word}\" means nothing here"))
+                .label(format!("expected {}", list.join(", ")))
+                .maybe_help(did_you_mean(word, known)),
+        );
     }
 
     /// A truth value.
@@ -37,6 +147,11 @@ impl Builder<'_> {
         }
     }
 
+    /// Where a field was set.
+    pub(super) fn place(&self, record: &Record, field: &str) -> Span {
+        record.get(field).map_or_else(Span::default, |slot| slot.span)
+    }
+
     /// Complains about a field that must be set and is not.
     pub(super) fn require(&mut self, record: &Record, field: &str, span: Span, help: &str) -> bool {
         let missing = record.get(field).is_none();
@@ -51,79 +166,35 @@ impl Builder<'_> {
         !missing
     }
 
-    /// A number within limits.
-    fn number(&mut self, record: &Record, field: &str, low: f64, high: f64, limits: &str) -> Option<f64> {
-        let slot = record.get(field)?;
-        let x = match slot.value {
-            Value::Float(x) => x,
-            Value::Int(x) => f64::from(x),
-            _ => return None,
-        };
-        if x.is_finite() && x >= low && x <= high + SLACK {
-            return Some(x.min(high));
+    /// Complains about two fields of which there can be only one.
+    pub(super) fn exclude(&mut self, record: &Record, fields: [&str; 2], message: &str) {
+        if let [Some(first), Some(second)] = fields.map(|field| record.get(field)) {
+            self.diagnostics.add(
+                Diagnostic::error(Code::Conflict, second.span, message)
+                    .label(format!("expected either `{}` or `{}`", fields[0], fields[1]))
+                    .also(first.span, "the other is set here"),
+            );
         }
-        let message = format!("`{}.{field}` is out of range", record.kind.name());
-        self.error(
-            Code::OutOfRange,
-            slot.span,
-            message,
-            format!("this is {}; expected {limits}", slot.value),
-        );
-        None
     }
 
     /// A share of something, 0 to 1.
     pub(super) fn share(&mut self, record: &Record, field: &str) -> Option<f64> {
-        self.number(record, field, 0.0, 1.0, "0% to 100%")
-    }
-
-    /// A number that is not negative.
-    pub(super) fn amount(&mut self, record: &Record, field: &str) -> Option<f64> {
-        self.number(record, field, 0.0, f64::MAX, "zero or more")
+        number(self.diagnostics, record, field, (0.0, 1.0), "0% to 100%")
     }
 
     /// A whole number, at least `low`.
     pub(super) fn whole(&mut self, record: &Record, field: &str, low: u32) -> Option<u32> {
-        let limits = format!("{low} or more");
-        self.number(record, field, f64::from(low), f64::from(i32::MAX), &limits).map(|x| x as u32)
+        whole(self.diagnostics, record, field, low)
     }
 
     /// A positive quantity with a unit: seconds, bytes, per second.
     pub(super) fn quantity(&mut self, record: &Record, field: &str, zero: bool) -> Option<f64> {
-        let slot = record.get(field)?;
-        let x = match slot.value {
-            Value::Time(x) | Value::Size(x) | Value::Rate(x) => x,
-            Value::Date(_) => f64::NAN,
-            _ => return None,
-        };
-        if x > 0.0 || (zero && x == 0.0) {
-            return Some(x);
-        }
-        let message = format!("`{}.{field}` is out of range", record.kind.name());
-        let limits = if zero { "zero or more" } else { "more than zero" };
-        self.error(
-            Code::OutOfRange,
-            slot.span,
-            message,
-            format!("this is {}; expected {limits}", slot.value),
-        );
-        None
+        quantity(self.diagnostics, record, field, zero)
     }
 
     /// A time.
     pub(super) fn duration(&mut self, record: &Record, field: &str, zero: bool) -> Option<Duration> {
-        let seconds = self.quantity(record, field, zero)?;
-        let duration = Duration::try_from_secs_f64(seconds).ok();
-        if duration.is_none() {
-            let span = record.get(field).map_or(Span::default(), |slot| slot.span);
-            self.error(
-                Code::OutOfRange,
-                span,
-                "this time is too long",
-                "expected at most some billion years",
-            );
-        }
-        duration
+        duration(self.diagnostics, record, field, zero)
     }
 
     /// A distribution that draws nothing below zero, and is not counted from some moment.
@@ -136,20 +207,47 @@ impl Builder<'_> {
             self.error(Code::TypeMismatch, slot.span, message, "expected no `now`, `lmt` or `nmt` before it");
             return None;
         }
-        let negative = match &random.law {
-            Distribution::Constant(x)
-            | Distribution::Exponential { mean: x }
-            | Distribution::Sequence { first: x } => *x < 0.0,
-            Distribution::Uniform { low, .. } => *low < 0.0,
-            Distribution::Normal { mean, .. } => *mean < 0.0,
-            Distribution::LogNormal { .. } | Distribution::Zipf { .. } => false,
-            Distribution::Table(bins) => bins.iter().any(|bin| bin.low < 0.0),
-        };
-        if negative {
+        if least(&random.law) < 0.0 {
             let message = format!("`{}.{field}` cannot be negative", record.kind.name());
             self.error(Code::OutOfRange, slot.span, message, format!("this is {random}"));
             return None;
         }
         Some(random.law.clone())
+    }
+
+    /// A distribution of shares: nothing below 0 or above 1.
+    pub(super) fn shares(&mut self, record: &Record, field: &str) -> Option<Distribution> {
+        let law = self.distribution(record, field)?;
+        let most = match &law {
+            Distribution::Constant(x) => *x,
+            Distribution::Uniform { high, .. } => *high,
+            Distribution::Table(bins) => bins.iter().fold(0.0, |most, bin| bin.high.max(most)),
+            _ => 0.0,
+        };
+        if most > 1.0 + SLACK {
+            let message = format!("`{}.{field}` is out of range", record.kind.name());
+            let seen = record.get(field).map_or_else(String::new, |slot| slot.value.to_string());
+            self.error(
+                Code::OutOfRange,
+                self.place(record, field),
+                message,
+                format!("this is {seen}; expected shares from 0 to 1"),
+            );
+            return None;
+        }
+        Some(law)
+    }
+}
+
+/// The least value of a distribution that is meant to be drawn: tails of normal ones do not count.
+fn least(law: &Distribution) -> f64 {
+    match law {
+        Distribution::Constant(x)
+        | Distribution::Exponential { mean: x }
+        | Distribution::Sequence { first: x }
+        | Distribution::Uniform { low: x, .. }
+        | Distribution::Normal { mean: x, .. } => *x,
+        Distribution::LogNormal { .. } | Distribution::Zipf { .. } => 0.0,
+        Distribution::Table(bins) => bins.iter().fold(0.0, |least, bin| bin.low.min(least)),
     }
 }

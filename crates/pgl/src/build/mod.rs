@@ -4,52 +4,64 @@
 //! together, and every field that has no effect is named. A broken value was reported and is passed over.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::rc::Rc;
 
-use assay_workload::model::{Content, ContentIndex, Origin, RobotGroup, Server, ServerIndex, Workload};
+use assay_workload::model::{
+    Content, ContentIndex, FileSet, FileSetIndex, ForeignUrl, Goal, Origin, RobotGroup, Server, ServerIndex,
+    Workload,
+};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
 use crate::eval::Registered;
 use crate::schema::{Effect, RecordKind};
-use crate::source::Span;
+use crate::source::{Resolver, Source, Span};
 use crate::value::{Record, Value};
 
 mod agents;
+mod bodies;
 mod content;
+mod faults;
 mod fields;
+mod foreign;
+mod headers;
+mod identity;
+mod lints;
 mod origins;
+mod ranges;
+mod requests;
 mod robots;
 mod schedule;
 mod selectors;
 mod servers;
 
 /// Makes the workload. It is whole only if nothing was reported as an error.
-pub(crate) fn build(name: &str, registered: &Registered, diagnostics: &mut Diagnostics) -> Workload {
-    let mut builder = Builder {
-        diagnostics,
-        contents: Vec::new(),
-        known_contents: HashMap::new(),
-        pages: Vec::new(),
-        kinds: HashSet::new(),
-        servers: Vec::new(),
-        origins: Vec::new(),
-        origin_places: HashMap::new(),
-        maps: Vec::new(),
-        robots: Vec::new(),
-    };
-    for (record, span) in &registered.used {
-        match record.kind {
-            RecordKind::Server => builder.server(record, *span),
-            RecordKind::AddrMap => builder.map(record, *span),
-            _ => {}
-        }
+pub(crate) fn build(
+    name: &str,
+    registered: &Registered,
+    sources: &[Source],
+    resolver: &dyn Resolver,
+    diagnostics: &mut Diagnostics,
+) -> Workload {
+    let mut builder = Builder::new(diagnostics, sources, resolver);
+    let used = |kind: RecordKind| registered.used.iter().filter(move |(record, _)| record.kind == kind);
+    for (record, span) in used(RecordKind::Server) {
+        builder.server(record, *span);
     }
-    for (record, span) in registered.used.iter().filter(|(record, _)| record.kind == RecordKind::Robot) {
+    for (record, span) in used(RecordKind::AddrMap) {
+        builder.map(record, *span);
+    }
+    for (record, span) in used(RecordKind::Robot) {
         builder.robot(record, *span);
     }
+    let substitutes = builder.substitutes(&registered.substitutes);
+    builder.check_substitution(&substitutes);
     builder.check_agents(registered);
     let schedule = builder.schedule(registered);
+    if !builder.diagnostics.failed() {
+        builder.lint(&schedule, registered);
+    }
     Workload {
         name: name.to_owned(),
         contents: builder.contents,
@@ -57,26 +69,117 @@ pub(crate) fn build(name: &str, registered: &Registered, diagnostics: &mut Diagn
         origins: builder.origins,
         robots: builder.robots,
         schedule,
-        ..Workload::default()
+        files: builder.files,
+        foreign: builder.foreign,
+        substitutes,
+    }
+}
+
+/// A goal, of a phase or of a sample.
+pub(crate) fn goal(goal: &Record, diagnostics: &mut Diagnostics) -> Goal {
+    Goal {
+        duration: fields::duration(diagnostics, goal, "duration", false),
+        transactions: fields::whole(diagnostics, goal, "xactions", 1).map(u64::from),
+        fill_bytes: fields::quantity(diagnostics, goal, "fill_size", false)
+            .map(|bytes| bytes.round().max(1.0) as u64),
+        errors: fields::amount(diagnostics, goal, "errors"),
     }
 }
 
 /// A workload in the making.
 struct Builder<'a> {
     diagnostics: &'a mut Diagnostics,
+    sources: &'a [Source],
+    resolver: &'a dyn Resolver,
     contents: Vec<Content>,
+    /// Where each of them is listed first.
+    content_places: Vec<Span>,
     /// Content types by what they say: alike is the same.
     known_contents: HashMap<u64, ContentIndex>,
     /// Content types whose embedded types have not been looked at.
     pages: Vec<(ContentIndex, Rc<Record>)>,
     /// Labels of content types in use.
-    kinds: HashSet<String>,
+    kinds: Names,
+    files: Vec<FileSet>,
+    known_files: HashMap<PathBuf, FileSetIndex>,
     servers: Vec<Server>,
+    server_places: Vec<Span>,
     origins: Vec<Origin>,
-    /// Index and place of each origin by its authority.
+    /// Index and place of each server by the address it listens at.
     origin_places: HashMap<String, (usize, Span)>,
-    maps: Vec<origins::Names>,
+    /// Addresses behind the names of address maps.
+    names: HashMap<String, Vec<String>>,
+    /// What addresses and names have turned out to stand for.
+    visible: HashMap<String, Vec<usize>>,
+    /// Origins that robots see, so that what they are called is settled.
+    seen: HashSet<usize>,
+    /// Origins that are there because a server is seen under several names.
+    extra_origins: HashMap<String, usize>,
     robots: Vec<RobotGroup>,
+    /// Where each group is used, and where it says how often idle connections to substitutes are taken.
+    robot_places: Vec<(Span, Option<Span>)>,
+    robot_count: u64,
+    /// Content types that robots can come to ask for, by the kinds of servers they see.
+    reachable: HashMap<Vec<ServerIndex>, Rc<[ContentIndex]>>,
+    foreign: Vec<ForeignUrl>,
+    /// Traces that have been read.
+    traces: HashSet<String>,
+}
+
+/// Names in use, each once.
+#[derive(Debug, Default)]
+struct Names {
+    used: HashSet<String>,
+    /// The last number that was put behind a name.
+    numbers: HashMap<String, u32>,
+}
+
+impl Names {
+    /// The name, or, when it is in use, the name with a number behind it.
+    fn unique(&mut self, name: &str) -> String {
+        if self.used.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let number = self.numbers.entry(name.to_owned()).or_insert(1);
+        loop {
+            *number = number.saturating_add(1);
+            let unique = format!("{name}-{number}");
+            if self.used.insert(unique.clone()) || *number == u32::MAX {
+                return unique;
+            }
+        }
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new(diagnostics: &'a mut Diagnostics, sources: &'a [Source], resolver: &'a dyn Resolver) -> Self {
+        Self {
+            diagnostics,
+            sources,
+            resolver,
+            contents: Vec::new(),
+            content_places: Vec::new(),
+            known_contents: HashMap::new(),
+            pages: Vec::new(),
+            kinds: Names::default(),
+            files: Vec::new(),
+            known_files: HashMap::new(),
+            servers: Vec::new(),
+            server_places: Vec::new(),
+            origins: Vec::new(),
+            origin_places: HashMap::new(),
+            names: HashMap::new(),
+            visible: HashMap::new(),
+            seen: HashSet::new(),
+            extra_origins: HashMap::new(),
+            robots: Vec::new(),
+            robot_places: Vec::new(),
+            robot_count: 0,
+            reachable: HashMap::new(),
+            foreign: Vec::new(),
+            traces: HashSet::new(),
+        }
+    }
 }
 
 impl Builder<'_> {
@@ -92,10 +195,15 @@ impl Builder<'_> {
     fn note_fields(&mut self, record: &Record) {
         let kind = record.kind.name();
         for (field, slot) in record.set_fields() {
-            if let Effect::None(instead) = field.effect
-                && !asks_for_nothing(&slot.value)
-            {
-                self.not_acted_on(&format!("{kind}.{}", field.name), slot.span, instead);
+            if asks_for_nothing(&slot.value) {
+                continue;
+            }
+            match field.effect {
+                Effect::None(instead) => {
+                    self.not_acted_on(&format!("{kind}.{}", field.name), slot.span, instead);
+                }
+                Effect::LeftOut(topic) => self.diagnostics.left_out(topic, slot.span),
+                Effect::Full | Effect::Part(_) => {}
             }
         }
     }
@@ -104,12 +212,8 @@ impl Builder<'_> {
     fn not_acted_on(&mut self, what: &str, span: Span, instead: &str) {
         self.diagnostics.add_once(
             what,
-            Diagnostic::warning(
-                Code::NotActedOn,
-                span,
-                format!("`{what}` is accepted, but not acted on yet"),
-            )
-            .label(instead),
+            Diagnostic::warning(Code::NotActedOn, span, format!("`{what}` is accepted, but has no effect"))
+                .label(instead),
         );
     }
 

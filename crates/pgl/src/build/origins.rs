@@ -1,18 +1,19 @@
 //! Which origins do robots see?
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
-use assay_workload::model::{OriginIndex, Weighted};
+use assay_workload::model::{Origin, OriginIndex, Weighted};
 
 use super::Builder;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::value::address::AddrRange;
+use crate::value::array::Array;
 use crate::value::{Record, Value};
 
-/// Names of an address map with the addresses behind each, as authorities without a default port.
-pub(super) type Names = HashMap<String, Vec<String>>;
-
+/// Addresses in one group of substitutes.
+const MAX_SUBSTITUTES: u64 = 1 << 16;
 /// Addresses of servers that a message lists.
 const LISTED: usize = 8;
 
@@ -32,14 +33,11 @@ impl Builder<'_> {
         if names.is_empty() || addresses.is_empty() {
             return;
         }
-        let mut map = Names::new();
         match names.as_slice() {
-            [one] => {
-                map.insert(one.clone(), addresses);
-            }
+            [one] => self.map_name(one, addresses, span),
             many if many.len() >= addresses.len() => {
                 for (name, address) in many.iter().zip(addresses.iter().cycle()) {
-                    map.insert(name.clone(), vec![address.clone()]);
+                    self.map_name(name, vec![address.clone()], span);
                 }
             }
             many => {
@@ -50,20 +48,81 @@ impl Builder<'_> {
                     "several names cannot share more addresses than there are names",
                     label,
                 );
-                return;
             }
         }
-        self.not_acted_on(
-            "AddrMap",
-            span,
-            "robots ask for the real addresses behind a name, not for the name",
-        );
-        self.maps.push(map);
+    }
+
+    fn map_name(&mut self, name: &str, addresses: Vec<String>, span: Span) {
+        if self.names.get(name).is_some_and(|before| *before != addresses) {
+            self.warn(
+                Code::Duplicate,
+                span,
+                format!("the name {name} is mapped twice"),
+                "the first map counts",
+            );
+            return;
+        }
+        self.names.insert(name.to_owned(), addresses);
+    }
+
+    /// The origins that an address or a name stands for, as robots see them.
+    ///
+    /// An origin is asked for as what it is first seen as. Who sees it under another name too sees another origin of the same
+    /// server. A name for several addresses stands for all of them, each under its address.
+    pub(super) fn seen_as(&mut self, name: &str) -> Vec<usize> {
+        if let Some(known) = self.visible.get(name) {
+            return known.clone();
+        }
+        let real = |address: &str| self.origin_places.get(address).map(|(index, _)| *index);
+        let found = match real(name) {
+            Some(index) => vec![(index, name.to_owned())],
+            None => {
+                let behind = self.names.get(name).map_or(&[][..], Vec::as_slice);
+                let one = behind.len() == 1;
+                let shown = |address: &String| if one { name.to_owned() } else { address.clone() };
+                behind.iter().filter_map(|address| Some((real(address)?, shown(address)))).collect()
+            }
+        };
+        let seen: Vec<usize> =
+            found.into_iter().filter_map(|(index, shown)| self.seen_origin(index, &shown)).collect();
+        self.visible.insert(name.to_owned(), seen.clone());
+        seen
+    }
+
+    fn seen_origin(&mut self, index: usize, authority: &str) -> Option<usize> {
+        let server = self.origins.get(index)?.server;
+        if self.seen.insert(index) {
+            self.origins.get_mut(index)?.authority = authority.to_owned();
+            return Some(index);
+        }
+        if self.origins.get(index)?.authority == authority {
+            return Some(index);
+        }
+        if let Some(another) = self.extra_origins.get(authority) {
+            return Some(*another);
+        }
+        let another = self.origins.len();
+        if another > usize::from(OriginIndex::MAX) {
+            return None;
+        }
+        self.origins.push(Origin { authority: authority.to_owned(), server });
+        self.extra_origins.insert(authority.to_owned(), another);
+        Some(another)
     }
 
     /// The origins of a group of robots.
-    pub(super) fn robot_origins(&mut self, record: &Record, span: Span) -> Weighted<OriginIndex> {
+    ///
+    /// Robots whose every request is foreign need none.
+    pub(super) fn robot_origins(
+        &mut self,
+        record: &Record,
+        span: Span,
+        all_foreign: bool,
+    ) -> Weighted<OriginIndex> {
         let help = "name the servers they ask: `origins = S.addresses;`";
+        if all_foreign && record.get("origins").is_none() {
+            return Weighted::none();
+        }
         if !self.require(record, "origins", span, help) {
             return Weighted::none();
         }
@@ -86,7 +145,7 @@ impl Builder<'_> {
                 self.diagnostics.add(diagnostic);
                 return Weighted::none();
             }
-            let behind = self.behind(&name);
+            let behind = self.seen_as(&name);
             if behind.is_empty() {
                 self.unknown_origin(&name, choice.span);
                 return Weighted::none();
@@ -107,18 +166,6 @@ impl Builder<'_> {
         )
     }
 
-    /// The origins that a visible address stands for.
-    fn behind(&self, name: &str) -> Vec<usize> {
-        let origin = |authority: &str| self.origin_places.get(authority).map(|(index, _)| *index);
-        match origin(name) {
-            Some(index) => vec![index],
-            None => {
-                let mapped = self.maps.iter().find_map(|map| map.get(name));
-                mapped.into_iter().flatten().filter_map(|authority| origin(authority)).collect()
-            }
-        }
-    }
-
     fn unknown_origin(&mut self, name: &str, span: Span) {
         // Servers that could not be made were reported; what points at them would be right.
         if self.diagnostics.failed() {
@@ -137,6 +184,33 @@ impl Builder<'_> {
                 .label("robots would ask nobody")
                 .help(help),
         );
+    }
+
+    /// Groups of origins that stand for one another.
+    pub(super) fn substitutes(&mut self, groups: &[(Rc<Array>, Span)]) -> Vec<Vec<OriginIndex>> {
+        let mut all = Vec::new();
+        for (array, span) in groups {
+            let Some((choices, _)) = array.choices().filter(|_| array.count() <= MAX_SUBSTITUTES) else {
+                let label = format!("at most {MAX_SUBSTITUTES} in a group");
+                self.error(Code::TooMany, *span, "too many substitutes", label);
+                continue;
+            };
+            let mut group: Vec<OriginIndex> = Vec::new();
+            for value in choices.iter().flat_map(|choice| each(&choice.value)) {
+                let Some(name) = visible(&value) else { continue };
+                let seen = self.seen_as(&name);
+                if seen.is_empty() {
+                    self.unknown_origin(&name, *span);
+                }
+                group.extend(seen.iter().filter_map(|index| OriginIndex::try_from(*index).ok()));
+            }
+            group.sort_unstable();
+            group.dedup();
+            if group.len() > 1 {
+                all.push(group);
+            }
+        }
+        all
     }
 
     /// Forward proxies that the workload names.
@@ -167,6 +241,23 @@ impl Builder<'_> {
         }
         proxies
     }
+}
+
+/// The single addresses of a range.
+fn each(value: &Value) -> impl Iterator<Item = Value> {
+    let range = match value {
+        Value::Address(range) => Some(range.clone()),
+        _ => None,
+    };
+    range
+        .into_iter()
+        .flat_map(|range| (0..range.count()).map(move |index| Value::Address(range.nth(index).into())))
+}
+
+/// A host of a URL as `host:port`, the port being 80 unless it says otherwise.
+pub(super) fn with_port(authority: &str) -> Option<String> {
+    let address = AddrRange::parse(authority).ok().filter(|address| address.count() == 1)?;
+    visible(&Value::Address(address.into()))
 }
 
 /// An address as `host:port`, the port being 80 unless it says otherwise.

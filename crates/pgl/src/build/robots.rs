@@ -1,10 +1,10 @@
 //! Robots.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use assay_workload::model::{
-    ContentIndex, Distribution, HttpVersion, Method, OriginIndex, Pace, Popularity, RequestType, RobotGroup,
-    Weighted,
+    ContentIndex, Distribution, HttpVersion, OriginIndex, Pace, Popularity, RobotGroup, ServerIndex, Weighted,
 };
 
 use super::Builder;
@@ -17,6 +17,7 @@ use crate::value::{Record, Value};
 enum Interest {
     Public,
     Private,
+    Foreign,
 }
 
 impl Builder<'_> {
@@ -27,13 +28,15 @@ impl Builder<'_> {
             return;
         }
         self.note_fields(record);
-        let origins = self.robot_origins(record, span);
+        let interests = self.interests(record);
+        let foreign_share = interest(&interests, Interest::Foreign);
+        let origins = self.robot_origins(record, span, foreign_share >= 1.0);
         let reachable = self.reachable(&origins);
         let popularity = self.popularity(record, span);
         let recurrence = self.recurrence(record, popularity.as_ref(), &reachable, span);
-        let methods = self.methods(record).unwrap_or_else(|| Weighted::one(Method::Get));
-        let post_contents = self.post_contents(record, &methods, &reachable, span);
         let http_versions: Weighted<HttpVersion> = self.versions(record);
+        let embeds = self.array(record, "container_tags").is_none_or(|(tags, _)| tags.count() > 0);
+        let embedded = self.share(record, "embed_recur").unwrap_or(0.0);
         let group = RobotGroup {
             kind: self.text(record, "kind").unwrap_or_else(|| "robot".to_owned()),
             addresses,
@@ -41,12 +44,18 @@ impl Builder<'_> {
             proxies: self.robot_proxies(record),
             pace: self.pace(record),
             recurrence,
-            embedded_recurrence: self.share(record, "embed_recur").unwrap_or(0.0),
+            embedded_recurrence: if embeds { embedded } else { 0.0 },
             popularity,
-            private_share: self.private_share(record),
-            request_types: self.request_types(record).unwrap_or_else(|| Weighted::one(RequestType::Basic)),
-            methods,
-            post_contents,
+            private_share: interest(&interests, Interest::Private),
+            foreign_share,
+            headers: self.header_rules(record, "http_headers"),
+            private_cache: self.whole(record, "private_cache_cap", 0).unwrap_or(0),
+            cookies: self.cookie_keeping(record),
+            credentials: self.credentials(record),
+            session: self.session(record),
+            abort_share: self.share(record, "abort_prob").unwrap_or(0.0),
+            lifetime_s: self.distribution(record, "xact_lifetime"),
+            substitution: self.share(record, "minimize_new_conn").unwrap_or(0.0),
             connection_use_limit: self.distribution(record, "pconn_use_lmt"),
             idle_timeout: self.duration(record, "idle_pconn_tout", false),
             open_connection_limit: self.whole(record, "open_conn_lmt", 1),
@@ -55,12 +64,20 @@ impl Builder<'_> {
             http_versions,
             ..RobotGroup::default()
         };
-        let robots: u64 = self.robots.iter().chain([&group]).map(|group| u64::from(group.count())).sum();
-        if robots > u64::from(u32::MAX) {
-            self.error(Code::TooMany, span, "too many robots", format!("{robots} in all"));
+        let mut group = self.requests(record, &reachable, span, group);
+        self.foreign(record, foreign_share, span);
+        if group.origins.is_empty() && foreign_share >= 1.0 {
+            let origins: BTreeSet<OriginIndex> = self.foreign.iter().map(|url| url.origin).collect();
+            group.origins = Weighted::new(origins.into_iter().map(|origin| (origin, 1.0)));
+        }
+        self.robot_count += u64::from(group.count());
+        if self.robot_count > u64::from(u32::MAX) {
+            self.error(Code::TooMany, span, "too many robots", format!("{} in all", self.robot_count));
             return;
         }
+        let substitution = record.get("minimize_new_conn").map(|slot| slot.span);
         self.robots.push(group);
+        self.robot_places.push((span, substitution));
     }
 
     /// Robots with a rate of zero send nothing by themselves, so they are left out.
@@ -80,36 +97,38 @@ impl Builder<'_> {
     }
 
     /// Content types that a group can come to request: asked for directly, or embedded in those.
-    fn reachable(&self, origins: &Weighted<OriginIndex>) -> Vec<ContentIndex> {
-        let mut servers: Vec<usize> = origins
+    fn reachable(&mut self, origins: &Weighted<OriginIndex>) -> Rc<[ContentIndex]> {
+        let mut servers: Vec<ServerIndex> = origins
             .items()
             .iter()
             .filter_map(|(origin, _)| self.origins.get(usize::from(*origin)))
-            .map(|origin| usize::from(origin.server))
+            .map(|origin| origin.server)
             .collect();
         servers.sort_unstable();
         servers.dedup();
-        let direct = servers.into_iter().filter_map(|server| self.servers.get(server)).flat_map(|server| {
-            server
-                .direct_access
-                .items()
-                .iter()
-                .filter(|(_, weight)| *weight > 0.0)
-                .map(|(content, _)| *content)
-        });
+        if let Some(known) = self.reachable.get(&servers) {
+            return known.clone();
+        }
+        let found = self.reachable_from(&servers);
+        self.reachable.insert(servers, found.clone());
+        found
+    }
+
+    fn reachable_from(&self, servers: &[ServerIndex]) -> Rc<[ContentIndex]> {
+        let direct = servers.iter().filter_map(|server| self.servers.get(usize::from(*server)));
+        let direct = direct.flat_map(|server| positive(&server.direct_access));
         let mut open: Vec<ContentIndex> = direct.collect();
-        let mut found: HashSet<ContentIndex> = HashSet::new();
+        let mut found = vec![false; self.contents.len()];
         while let Some(content) = open.pop() {
-            if found.insert(content)
-                && let Some(embedded) =
-                    self.contents.get(usize::from(content)).and_then(|c| c.embedded.as_ref())
+            let index = usize::from(content);
+            if found.get_mut(index).is_some_and(|found| !std::mem::replace(found, true))
+                && let Some(embedded) = self.contents.get(index).and_then(|c| c.embedded.as_ref())
             {
-                open.extend(embedded.contents.items().iter().map(|(content, _)| *content));
+                open.extend(positive(&embedded.contents));
             }
         }
-        let mut found: Vec<ContentIndex> = found.into_iter().collect();
-        found.sort_unstable();
-        found
+        let found = found.iter().enumerate().filter(|(_, found)| **found);
+        found.filter_map(|(index, _)| ContentIndex::try_from(index).ok()).collect()
     }
 
     fn recurrence(
@@ -147,89 +166,65 @@ impl Builder<'_> {
         recurrence
     }
 
-    /// Bodies of POST requests: needed if there can be such requests, useless if not.
-    fn post_contents(
-        &mut self,
-        record: &Record,
-        methods: &Weighted<Method>,
-        reachable: &[ContentIndex],
-        span: Span,
-    ) -> Weighted<ContentIndex> {
-        let posts =
-            |methods: &Weighted<Method>| methods.items().iter().any(|(m, p)| *m == Method::Post && *p > 0.0);
-        let own = posts(methods);
-        let content = reachable.iter().filter_map(|content| self.contents.get(usize::from(*content)));
-        let by_content: Option<String> = content
-            .filter(|c| c.behaviour.methods.as_ref().is_some_and(posts))
-            .map(|c| c.kind.clone())
-            .next();
-        let contents = self.content_choices(record, "post_contents");
-        self.settle_pages();
-        let slot = record.get("post_contents");
-        if slot.is_none() && (own || by_content.is_some()) {
-            let at = record.get("req_methods").map_or(span, |slot| slot.span);
-            let why = match &by_content {
-                Some(kind) if !own => format!("the content type `{kind}` is requested with POST"),
-                _ => "these robots send POST requests".to_owned(),
-            };
-            self.diagnostics.add(
-                Diagnostic::error(Code::Required, at, why)
-                    .label("`post_contents` must say what they send")
-                    .help("write `post_contents = [ cntSimpleRequest ];` (that type is in the bundled contents.pg)"),
-            );
-        }
-        if let Some(slot) = slot.filter(|_| !own && by_content.is_none() && !contents.is_empty()) {
+    fn pace(&mut self, record: &Record) -> Pace {
+        self.exclude(record, ["req_rate", "req_inter_arrival"], "robots have one pace");
+        let open = record.get("req_rate").or(record.get("req_inter_arrival"));
+        let think = record.get("xact_think").map(|slot| slot.span);
+        if let (Some(_), Some(think)) = (open, think) {
             self.warn(
                 Code::NoEffect,
-                slot.span,
-                "`post_contents` has no effect",
-                "no request of these robots is a POST",
-            );
-        }
-        contents
-    }
-
-    fn pace(&mut self, record: &Record) -> Pace {
-        let between = record.get("req_inter_arrival");
-        if let (Some(_), Some(between)) = (record.get("req_rate"), between) {
-            self.error(
-                Code::Conflict,
-                between.span,
-                "robots have one pace",
-                "expected either `req_rate` or `req_inter_arrival`",
+                think,
+                "robots with a rate do not think",
+                "their next request is due whatever became of the last",
             );
         }
         if let Some(per_second) = self.quantity(record, "req_rate", false) {
             return Pace::Rate { per_second };
         }
-        let Some(law) = between.and_then(|_| self.distribution(record, "req_inter_arrival")) else {
-            return Pace::BestEffort;
-        };
-        let at = between.map_or(Span::default(), |slot| slot.span);
-        let mean = mean(&law).filter(|mean| *mean > 0.0);
-        if !matches!(law, Distribution::Exponential { .. }) {
-            let label = match mean {
-                Some(_) => "arrivals are Poisson with the same mean",
-                None => "it has no mean to go by; the robots go at best effort",
-            };
-            self.not_acted_on("Robot.req_inter_arrival other than exp()", at, label);
+        if record.get("req_inter_arrival").is_some() {
+            return self.inter_arrival(record).unwrap_or(Pace::BestEffort);
         }
-        mean.map_or(Pace::BestEffort, |mean| Pace::Rate { per_second: 1.0 / mean })
+        match self.distribution(record, "xact_think").filter(|_| open.is_none()) {
+            Some(law) => Pace::Think(law),
+            None => Pace::BestEffort,
+        }
     }
 
-    fn private_share(&mut self, record: &Record) -> f64 {
-        let known = [("public", Interest::Public), ("private", Interest::Private)];
-        let instead = [("foreign", Interest::Public, "asked of the public world: there are no foreign URLs")];
-        let interests = self.words(record, "interests", &known, &instead);
-        let private = |interests: Weighted<Interest>| {
-            interests
-                .items()
-                .iter()
-                .filter(|(interest, _)| *interest == Interest::Private)
-                .map(|(_, p)| p)
-                .sum()
-        };
-        interests.map_or(0.0, private)
+    /// `req_inter_arrival`; exponential times are what a rate means.
+    fn inter_arrival(&mut self, record: &Record) -> Option<Pace> {
+        let law = self.distribution(record, "req_inter_arrival")?;
+        let mean = law.mean();
+        if !(mean.is_finite() && mean > 0.0) {
+            let label = "expected times with a mean above zero";
+            let at = self.place(record, "req_inter_arrival");
+            self.error(Code::OutOfRange, at, "requests would come without any time between them", label);
+            return None;
+        }
+        Some(match law {
+            Distribution::Exponential { mean } => Pace::Rate { per_second: mean.recip() },
+            law => Pace::Renewal(law),
+        })
+    }
+
+    fn interests(&mut self, record: &Record) -> Weighted<Interest> {
+        let known =
+            [("public", Interest::Public), ("private", Interest::Private), ("foreign", Interest::Foreign)];
+        self.words(record, "interests", &known).unwrap_or_else(|| Weighted::one(Interest::Public))
+    }
+
+    /// `minimize_new_conn` needs `note_substitutes()`.
+    pub(super) fn check_substitution(&mut self, substitutes: &[Vec<OriginIndex>]) {
+        let wants =
+            |(group, (_, at)): (&RobotGroup, &(Span, Option<Span>))| at.filter(|_| group.substitution > 0.0);
+        let first = self.robots.iter().zip(&self.robot_places).find_map(wants);
+        if let Some(at) = first.filter(|_| substitutes.is_empty()) {
+            self.warn(
+                Code::NoEffect,
+                at,
+                "`minimize_new_conn` has no effect",
+                "no servers stand for one another: `note_substitutes(S.addresses);` says which do",
+            );
+        }
     }
 
     /// Requests under way on a connection; none when it can only be one.
@@ -260,18 +255,16 @@ impl Builder<'_> {
     }
 }
 
-/// The mean of a distribution, where it is known.
-fn mean(law: &Distribution) -> Option<f64> {
-    Some(match law {
-        Distribution::Constant(mean)
-        | Distribution::Exponential { mean }
-        | Distribution::Normal { mean, .. }
-        | Distribution::LogNormal { mean, .. } => *mean,
-        Distribution::Uniform { low, high } => (low + high) / 2.0,
-        Distribution::Table(bins) => {
-            let total: f64 = bins.iter().map(|bin| bin.weight).sum();
-            bins.iter().map(|bin| bin.weight * (bin.low + bin.high) / 2.0).sum::<f64>() / total
-        }
-        Distribution::Zipf { .. } | Distribution::Sequence { .. } => return None,
-    })
+/// Share of an interest.
+fn interest(interests: &Weighted<Interest>, wanted: Interest) -> f64 {
+    interests
+        .items()
+        .iter()
+        .filter(|(interest, _)| *interest == wanted)
+        .fold(0.0, |sum, (_, share)| sum + share)
+}
+
+/// The items of a selector that can be chosen.
+pub(super) fn positive<T: Copy>(weighted: &Weighted<T>) -> impl Iterator<Item = T> {
+    weighted.items().iter().filter(|(_, weight)| *weight > 0.0).map(|(item, _)| *item)
 }

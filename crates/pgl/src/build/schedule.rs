@@ -1,11 +1,10 @@
 //! Phases and the working set.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
-use assay_workload::model::{Goal, Phase, Ramp, Schedule, WorkingSet};
+use assay_workload::model::{Goal, Phase, Ramp, Schedule, Thermostat, WorkingSet};
 
-use super::Builder;
+use super::{Builder, Names};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::eval::Registered;
 use crate::source::Span;
@@ -24,11 +23,15 @@ impl Builder<'_> {
     /// The schedule.
     pub(super) fn schedule(&mut self, registered: &Registered) -> Schedule {
         let mut reached = Reached { load: 1.0, recurrence: 1.0, population: 1.0, special: 1.0 };
-        let mut names = HashSet::new();
+        let mut names = Names::default();
         let phases: Vec<Phase> = registered
             .scheduled
             .iter()
-            .map(|(record, span)| self.phase(record, *span, &mut reached, &mut names))
+            .enumerate()
+            .map(|(index, (record, span))| {
+                let script = registered.scripts.get(index).cloned().flatten();
+                Phase { script, ..self.phase(record, *span, &mut reached, &mut names) }
+            })
             .collect();
         if phases.is_empty() && !self.diagnostics.failed() {
             let place = registered.schedule_call.unwrap_or(registered.end);
@@ -60,13 +63,7 @@ impl Builder<'_> {
         }
     }
 
-    fn phase(
-        &mut self,
-        record: &Record,
-        span: Span,
-        reached: &mut Reached,
-        names: &mut HashSet<String>,
-    ) -> Phase {
+    fn phase(&mut self, record: &Record, span: Span, reached: &mut Reached, names: &mut Names) -> Phase {
         self.note_fields(record);
         let goal = self.goal(record);
         let positive = goal.duration.is_some() || goal.transactions.is_some() || goal.fill_bytes.is_some();
@@ -100,19 +97,53 @@ impl Builder<'_> {
             log_stats: self.truth(record, "log_stats").unwrap_or(true),
             primary: self.truth(record, "primary").unwrap_or(false),
             wait_for_freeze: self.truth(record, "wait_wss_freeze").unwrap_or(false),
-            ..Phase::default()
+            thermostat: self.thermostat(record),
+            script: None,
         }
     }
 
+    /// `rptmstat`.
+    fn thermostat(&mut self, phase: &Record) -> Option<Thermostat> {
+        let record = self.object(phase, "rptmstat")?;
+        let span = self.place(phase, "rptmstat");
+        self.note_fields(record);
+        let sampled =
+            self.require(record, "sample_dur", span, "say how long a sample is: `sample_dur = 1min;`");
+        let stepped =
+            self.require(record, "load_delta", span, "say how far the load moves: `load_delta = 2%;`");
+        let low = self.duration(record, "rptm_min", false);
+        let high = self.duration(record, "rptm_max", false);
+        let bounded = record.get("rptm_min").is_some() || record.get("rptm_max").is_some();
+        if !bounded {
+            self.error(
+                Code::Required,
+                span,
+                "this `Rptmstat` has no bounds",
+                "`rptm_min` or `rptm_max` must be set",
+            );
+        }
+        if let (Some(low), Some(high)) = (low, high)
+            && low > high
+        {
+            self.error(
+                Code::OutOfRange,
+                self.place(record, "rptm_max"),
+                "the bounds of this `Rptmstat` are the wrong way round",
+                "expected `rptm_min` below `rptm_max`",
+            );
+        }
+        let sample = self.duration(record, "sample_dur", false);
+        let step = self.share(record, "load_delta");
+        if !sampled || !stepped || !bounded {
+            return None;
+        }
+        Some(Thermostat { sample: sample?, step: step?, low, high })
+    }
+
     fn goal(&mut self, record: &Record) -> Goal {
-        let Some(goal) = self.object(record, "goal") else {
-            return Goal::default();
-        };
-        Goal {
-            duration: self.duration(goal, "duration", false),
-            transactions: self.whole(goal, "xactions", 1).map(u64::from),
-            fill_bytes: self.quantity(goal, "fill_size", false).map(|bytes| bytes.round().max(1.0) as u64),
-            errors: self.amount(goal, "errors"),
+        match self.object(record, "goal") {
+            Some(goal) => super::goal(goal, self.diagnostics),
+            None => Goal::default(),
         }
     }
 
@@ -143,15 +174,13 @@ impl Builder<'_> {
     }
 
     /// A name that no other phase has.
-    fn phase_name(&mut self, record: &Record, span: Span, names: &mut HashSet<String>) -> String {
+    fn phase_name(&mut self, record: &Record, span: Span, names: &mut Names) -> String {
         let given = self.text(record, "name").filter(|name| !name.is_empty());
         let name = given.unwrap_or_else(|| "phase".to_owned());
-        if names.insert(name.clone()) {
+        let unique = names.unique(&name);
+        if unique == name {
             return name;
         }
-        let unique =
-            (2..).map(|n| format!("{name}-{n}")).find(|other| !names.contains(other)).unwrap_or_default();
-        names.insert(unique.clone());
         self.warn(
             Code::Duplicate,
             span,

@@ -5,7 +5,6 @@ use assay_workload::model::{HttpVersion, Method, RequestType, Weighted};
 use super::Builder;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
-use crate::suggest::did_you_mean;
 use crate::value::array::{Array, Choice, Scaled};
 use crate::value::{Record, Value};
 
@@ -77,37 +76,20 @@ impl Builder<'_> {
         record: &Record,
         field: &str,
         known: &[(&'static str, T)],
-        instead: &[(&'static str, T, &'static str)],
     ) -> Option<Weighted<T>> {
         let mut sums: Vec<(T, f64)> = Vec::new();
         for choice in self.choices(record, field) {
             let word = choice.value.to_string();
-            let meant = known.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning);
-            let meant = meant.or_else(|| {
-                let (name, meaning, then) = instead.iter().find(|(name, ..)| *name == word)?;
-                self.not_acted_on(&format!("{}.{field}: {name}", record.kind.name()), choice.span, then);
-                Some(*meaning)
-            });
-            let Some(meant) = meant else {
+            let Some((_, meant)) = known.iter().find(|(name, _)| *name == word) else {
                 self.unknown_word(&word, choice.span, known.iter().map(|(name, _)| *name));
                 continue;
             };
-            match sums.iter_mut().find(|(other, _)| *other == meant) {
+            match sums.iter_mut().find(|(other, _)| other == meant) {
                 Some((_, sum)) => *sum += choice.probability,
-                None => sums.push((meant, choice.probability)),
+                None => sums.push((*meant, choice.probability)),
             }
         }
         (!sums.is_empty()).then(|| Weighted::new(sums))
-    }
-
-    fn unknown_word(&mut self, word: &str, span: Span, known: impl Iterator<Item = &'static str>) {
-        let known: Vec<&str> = known.collect();
-        let list: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
-        self.diagnostics.add(
-            Diagnostic::error(Code::OutOfRange, span, format!("\"{word}\" means nothing here"))
-                .label(format!("expected {}", list.join(", ")))
-                .maybe_help(did_you_mean(word, known)),
-        );
     }
 
     /// Request types.
@@ -117,25 +99,23 @@ impl Builder<'_> {
             ("Ims200", RequestType::Ims200),
             ("Ims304", RequestType::Ims304),
             ("Reload", RequestType::Reload),
+            ("Range", RequestType::Range),
+            ("Upload", RequestType::Upload),
         ];
-        let instead = [
-            ("Range", RequestType::Basic, "sent as \"Basic\": no ranges are requested"),
-            ("Upload", RequestType::Basic, "sent as \"Basic\": nothing is uploaded"),
-        ];
-        self.words(record, "req_types", &known, &instead)
+        self.words(record, "req_types", &known)
     }
 
     /// Methods.
     pub(super) fn methods(&mut self, record: &Record) -> Option<Weighted<Method>> {
-        let known = [("GET", Method::Get), ("HEAD", Method::Head), ("POST", Method::Post)];
-        let instead = [("PUT", Method::Get, "sent as \"GET\": nothing is uploaded")];
-        self.words(record, "req_methods", &known, &instead)
+        let known =
+            [("GET", Method::Get), ("HEAD", Method::Head), ("POST", Method::Post), ("PUT", Method::Put)];
+        self.words(record, "req_methods", &known)
     }
 
     /// Versions of HTTP, 1.1 unless said otherwise.
     pub(super) fn versions(&mut self, record: &Record) -> Weighted<HttpVersion> {
         let known = [("1.0", HttpVersion::Http10), ("1.1", HttpVersion::Http11)];
-        self.words(record, "http_versions", &known, &[]).unwrap_or_else(|| Weighted::one(HttpVersion::Http11))
+        self.words(record, "http_versions", &known).unwrap_or_else(|| Weighted::one(HttpVersion::Http11))
     }
 }
 

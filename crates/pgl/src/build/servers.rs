@@ -1,9 +1,12 @@
 //! Servers and their origins.
 
+use std::collections::HashMap;
+
 use assay_workload::model::{ContentIndex, Origin, OriginIndex, Server, Weighted};
 
 use super::Builder;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::schema::Topic;
 use crate::source::Span;
 use crate::value::array::Run;
 use crate::value::{Record, Value};
@@ -26,14 +29,8 @@ impl Builder<'_> {
         }
         let direct_access = self.direct_access(record, &contents);
         self.settle_pages();
-        let _: Option<Weighted<()>> = self.words(
-            record,
-            "rep_types",
-            &[("Basic", ())],
-            &[("302 Found", (), "answered as \"Basic\": servers do not redirect")],
-        );
-        let _: Option<Weighted<()>> =
-            self.words(record, "protocol", &[("HTTP", ())], &[("FTP", (), "these servers speak HTTP")]);
+        self.protocol(record);
+        let popularity = self.popularity(record, span);
         let server = Server {
             kind: self.text(record, "kind").unwrap_or_else(|| "server".to_owned()),
             contents,
@@ -42,10 +39,41 @@ impl Builder<'_> {
             connection_use_limit: self.distribution(record, "pconn_use_lmt"),
             idle_timeout: self.duration(record, "idle_pconn_tout", false),
             http_versions: self.versions(record),
-            ..Server::default()
+            redirect_share: self.redirect_share(record),
+            popularity,
+            cookies: self.cookie_setting(record, span),
+            body_allowed: self.share(record, "req_body_allowed").unwrap_or(1.0),
+            authentication: self.auth_demand(record),
+            abort_share: self.share(record, "abort_prob").unwrap_or(0.0),
+            headers: self.header_rules(record, "http_headers"),
+            faults: self.faults(record),
         };
         self.servers.push(server);
+        self.server_places.push(span);
         self.add_origins(record, &runs, index, span);
+    }
+
+    /// `protocol`: FTP is left out.
+    fn protocol(&mut self, record: &Record) {
+        let known = [("HTTP", false), ("FTP", true)];
+        let protocols = self.words(record, "protocol", &known).unwrap_or_default();
+        if protocols.items().iter().any(|(ftp, share)| *ftp && *share > 0.0) {
+            self.diagnostics.left_out(Topic::Ftp, self.place(record, "protocol"));
+        }
+    }
+
+    /// Share of "302 Found" in `rep_types`.
+    fn redirect_share(&mut self, record: &Record) -> f64 {
+        let known = [("Basic", false), ("302 Found", true)];
+        let types = self.words(record, "rep_types", &known).unwrap_or_default();
+        let redirects = types.items().iter().filter(|(redirect, _)| *redirect);
+        let share = redirects.fold(0.0, |sum, (_, share)| sum + share);
+        if share > 0.0 {
+            let at = self.place(record, "rep_types");
+            let help = "say which objects redirections lead to: `pop_model = { pop_distr = popUnif(); };`";
+            self.require(record, "pop_model", at, help);
+        }
+        share
     }
 
     /// Types that robots ask for directly. Without probabilities of their own they have those of `contents`.
@@ -59,11 +87,13 @@ impl Builder<'_> {
             return contents.clone();
         };
         let own = array.weighted();
+        let plan: HashMap<ContentIndex, f64> = contents.items().iter().copied().collect();
         let mut weights: Vec<(ContentIndex, f64)> = Vec::new();
+        let mut places: HashMap<ContentIndex, usize> = HashMap::new();
         for choice in self.choices(record, "direct_access") {
             let Value::Record(content) = &choice.value else { continue };
             let index = self.known_contents.get(&content.fingerprint()).copied();
-            let planned = index.and_then(|index| contents.items().iter().find(|(other, _)| *other == index));
+            let planned = index.and_then(|index| Some((index, *plan.get(&index)?)));
             let Some((index, planned)) = planned else {
                 if !contents.is_empty() {
                     let kind = self.text(content, "kind").unwrap_or_else(|| "some-content".to_owned());
@@ -81,11 +111,12 @@ impl Builder<'_> {
                 }
                 continue;
             };
-            let weight = if own { choice.probability } else { *planned };
-            match weights.iter_mut().find(|(other, _)| other == index) {
+            let weight = if own { choice.probability } else { planned };
+            let place = *places.entry(index).or_insert(weights.len());
+            match weights.get_mut(place) {
                 Some((_, sum)) if own => *sum += weight,
                 Some(_) => {}
-                None => weights.push((*index, weight)),
+                None => weights.push((index, weight)),
             }
         }
         if !weights.is_empty() && weights.iter().all(|(_, weight)| *weight <= 0.0) {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::script::measured;
 use crate::ast::Operator;
 use crate::source::Span;
 use crate::value::array::{Array, Item};
@@ -59,6 +60,7 @@ fn of_kind(kind: Kind, x: f64) -> Outcome {
 /// `operator value`.
 pub(crate) fn unary(operator: Operator, value: &Value) -> Outcome {
     match (operator, value) {
+        (_, Value::Measured(operand)) => measured::unary(operator, operand),
         (Operator::Not, Value::Bool(x)) => Ok(Value::Bool(!x)),
         (Operator::Not, Value::Int(x)) => Ok(Value::Bool(*x == 0)),
         (Operator::Not, Value::Regex(x)) => Ok(Value::Regex(format!("!({x})").into())),
@@ -74,6 +76,9 @@ pub(crate) fn unary(operator: Operator, value: &Value) -> Outcome {
 
 /// `left operator right`.
 pub(crate) fn binary(left: &Value, operator: Operator, right: &Value, spans: (Span, Span)) -> Outcome {
+    if matches!(left, Value::Measured(_)) || matches!(right, Value::Measured(_)) {
+        return measured::binary(left, operator, right, spans);
+    }
     match operator {
         Operator::Range => range(left, right, spans.0),
         Operator::Clone => clone(left, right, spans.0),

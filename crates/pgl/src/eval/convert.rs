@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use assay_workload::model::Distribution;
+use assay_workload::model::{Distribution, PopularityLaw};
 
 use crate::schema::{Base, RecordKind, Ty};
+use crate::source::Span;
 use crate::value::array::{Array, Item, Leaves};
 use crate::value::{Random, Record, Value};
 
@@ -14,6 +15,8 @@ pub(crate) struct Mismatch {
     pub expected: String,
     pub found: String,
     pub help: Option<String>,
+    /// The item of an array that does not fit.
+    pub place: Option<Span>,
 }
 
 /// The value as a value of the type.
@@ -31,7 +34,7 @@ pub(crate) fn convert(value: Value, ty: Ty) -> Result<Value, Mismatch> {
 }
 
 fn mismatch(value: &Value, ty: Ty, help: Option<String>) -> Mismatch {
-    Mismatch { expected: ty.name(), found: value.type_name(), help }
+    Mismatch { expected: ty.name(), found: value.type_name(), help, place: None }
 }
 
 fn to_array(value: Value, ty: Ty) -> Result<Value, Mismatch> {
@@ -59,7 +62,10 @@ fn items_to(array: &Array, of: Ty) -> Result<Array, Mismatch> {
             Value::Array(inner) => Value::Array(Rc::new(items_to(inner, of)?)),
             Value::Address(_) if of == Ty::one(Base::Address) => item.value.clone(),
             Value::Text(_) if of == Ty::one(Base::Text) => item.value.clone(),
-            other => convert(other.clone(), of)?,
+            other => {
+                let placed = Some(item.span).filter(|span| *span != Span::default());
+                convert(other.clone(), of).map_err(|why| Mismatch { place: why.place.or(placed), ..why })?
+            }
         };
         Ok(Item { value, ..item.clone() })
     };
@@ -75,6 +81,14 @@ fn to_random(value: Value, ty: Ty) -> Result<Value, Mismatch> {
         Value::Int(0) => {
             let law = Distribution::Constant(0.0);
             Ok(Value::Random(Rc::new(Random { kind: ty.base, law, moment: None })))
+        }
+        Value::Random(random) if matches!(random.kind, Base::Int | Base::Float) => {
+            let unit = match ty.base {
+                Base::Time => Some("give the numbers a unit of time: `exp(2sec)`"),
+                Base::Size => Some("give the numbers a unit of size: `exp(13KB)`"),
+                _ => None,
+            };
+            Err(mismatch(&Value::Random(random), ty, unit.map(str::to_owned)))
         }
         other => {
             let constant = to_single(other.clone(), Ty::one(ty.base)).is_ok();
@@ -95,6 +109,14 @@ fn to_single(value: Value, ty: Ty) -> Result<Value, Mismatch> {
         (Value::Int(0), Base::Size) => Value::Size(0.0),
         (Value::Int(0), Base::Rate) => Value::Rate(0.0),
         (Value::Int(0), Base::Bandwidth) => Value::Bandwidth(0.0),
+        (Value::Random(random), Base::Popularity) => match ages(&random) {
+            Some(law) => Value::Popularity(law),
+            None => {
+                let help =
+                    "a table of ages has numbers from 0 (the newest) to 1 (the oldest): `popTable(\"file\")`";
+                return Err(mismatch(&Value::Random(random), ty, Some(help.to_owned())));
+            }
+        },
         (Value::Record(record), Base::Record(kind)) => match (record.kind, kind) {
             (RecordKind::SingleRange | RecordKind::MultiRange, RecordKind::Range) => Value::Record(record),
             (RecordKind::Robot, RecordKind::ClientBehavior)
@@ -108,6 +130,14 @@ fn to_single(value: Value, ty: Ty) -> Result<Value, Mismatch> {
             return Err(mismatch(&other, ty, help));
         }
     })
+}
+
+/// A table of numbers from 0 to 1 as a popularity law over ages.
+pub(crate) fn ages(random: &Random) -> Option<PopularityLaw> {
+    let Distribution::Table(bins) = &random.law else { return None };
+    let within = bins.iter().all(|bin| bin.low >= 0.0 && bin.high <= 1.0);
+    let number = matches!(random.kind, Base::Int | Base::Float) && random.moment.is_none();
+    (within && number).then(|| PopularityLaw::Table(bins.clone()))
 }
 
 /// What to write instead of a value that does not fit.

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use assay_workload::model::ScriptExpr;
+
 use super::expression::too_many;
+use super::script::measured;
 use super::{Evaluated, Interpreter, Reported, arithmetic, distributions, schemes};
 use crate::ast::{Call, Operator};
 use crate::diagnostic::{Code, Diagnostic};
@@ -44,7 +47,7 @@ const fn function(
 }
 
 /// All functions.
-pub(crate) const FUNCTIONS: [Function; 36] = [
+pub(crate) const FUNCTIONS: [Function; 37] = [
     function("int", "x", 1..=1, int),
     function("float", "x", 1..=1, float),
     function("undef", "", 0..=0, |_, _, _| Ok(Value::Undefined)),
@@ -58,7 +61,7 @@ pub(crate) const FUNCTIONS: [Function; 36] = [
     function("proxyAddrs", "scheme, bench", 2..=2, schemes::proxies),
     function("clientHostCount", "bench", 1..=1, schemes::client_hosts),
     function("ipsToNames", "addresses, zone", 2..=2, ips_to_names),
-    function("zoneDomains", "file, addresses", 2..=2, zone_domains),
+    function("zoneDomains", "file, addresses", 2..=2, super::zone::zone_domains),
     function("tracedHosts", "file", 1..=1, super::table::traced_hosts),
     function("dynamicName", "address, probability", 2..=2, dynamic),
     function("dynamize", "addresses, probability", 2..=2, dynamic),
@@ -80,10 +83,13 @@ pub(crate) const FUNCTIONS: [Function; 36] = [
     function("table", "file, type", 1..=2, super::table::table),
     function("popUnif", "", 0..=0, distributions::popularity_uniform),
     function("popZipf", "skew", 1..=1, distributions::popularity_zipf),
-    function("currentLoadFactor", "", 0..=0, script_only),
-    function("currentPopulusFactor", "", 0..=0, script_only),
-    function("currentSample", "", 0..=0, script_only),
-    function("currentPhase", "", 0..=0, script_only),
+    function("popTable", "file or float_distr", 1..=1, super::table::popularity),
+    function("currentLoadFactor", "", 0..=0, |i, call, _| i.current_factor(call, ScriptExpr::LoadFactor)),
+    function("currentPopulusFactor", "", 0..=0, |i, call, _| {
+        i.current_factor(call, ScriptExpr::PopulationFactor)
+    }),
+    function("currentSample", "", 0..=0, |i, call, _| i.current_statistics(call, false)),
+    function("currentPhase", "", 0..=0, |i, call, _| i.current_statistics(call, true)),
 ];
 
 impl Interpreter<'_> {
@@ -202,6 +208,9 @@ impl Interpreter<'_> {
     }
 
     fn extreme(&mut self, call: &Call, arguments: &[Argument], wanted: Operator) -> Evaluated<Value> {
+        if arguments.iter().any(|argument| matches!(argument.value, Value::Measured(_))) {
+            return self.measured_extreme(call, arguments, wanted);
+        }
         let mut best: Option<&Argument> = None;
         for argument in arguments {
             let Some(before) = best else {
@@ -226,19 +235,43 @@ impl Interpreter<'_> {
     }
 }
 
-fn script_only(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<Value> {
-    interpreter.fail(
-        Diagnostic::error(
-            Code::NotHere,
-            call.span,
-            format!("`{}()` asks about a running phase", call.name.text),
-        )
-        .label("only the script of a phase may call it"),
-    )
+impl Interpreter<'_> {
+    /// `min` or `max` with a number that is only known while the phase runs.
+    fn measured_extreme(
+        &mut self,
+        call: &Call,
+        arguments: &[Argument],
+        wanted: Operator,
+    ) -> Evaluated<Value> {
+        let first = arguments.first().ok_or(Reported)?;
+        let mut base = None;
+        for argument in arguments {
+            let spans = (first.span, argument.span);
+            let fits = arithmetic::binary(&argument.value, wanted, &first.value, spans).is_ok();
+            let kind = argument.value.ty().and_then(measured::number_base);
+            if !fits || kind.is_none() {
+                let kinds = format!("{} and {}", first.value.type_name(), argument.value.type_name());
+                let message = format!("`{}()` cannot compare {kinds}", call.name.text);
+                return self.fail(
+                    Diagnostic::error(Code::Arguments, argument.span, message)
+                        .label(format!("expected {}", first.value.type_name())),
+                );
+            }
+            base = if base == Some(Base::Int) || base.is_none() { kind } else { base };
+        }
+        let of: Vec<ScriptExpr> = arguments.iter().filter_map(|a| measured::expr_of(&a.value)).collect();
+        let greatest = wanted == Operator::Greater;
+        Ok(measured::value(ScriptExpr::Extreme { greatest, of }, base.ok_or(Reported)?))
+    }
 }
 
 fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
     let [argument] = arguments else { return Err(Reported) };
+    if let Value::Measured(number) = &argument.value
+        && matches!(number.base, Base::Int | Base::Float | Base::Bool)
+    {
+        return Ok(measured::value(measured::truncated(number.expr.clone()), Base::Int));
+    }
     if let Value::Text(text) = &argument.value {
         let text = text.to_string();
         return match text.trim().parse() {
@@ -257,6 +290,9 @@ fn int(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> E
 
 fn float(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
     let [argument] = arguments else { return Err(Reported) };
+    if let Some(value) = interpreter.measured_as(&argument.value, Ty::one(Base::Float)) {
+        return Ok(value);
+    }
     if let Value::Text(text) = &argument.value {
         let text = text.to_string();
         return match text.trim().parse::<f64>() {
@@ -421,14 +457,6 @@ fn host_name(address: &AddrRange, zone: &str) -> Option<String> {
     Some(name.replace("${worker}", "1"))
 }
 
-fn zone_domains(interpreter: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<Value> {
-    interpreter.fail(
-        Diagnostic::error(Code::Refused, call.span, "DNS zone files are not read")
-            .label("expected the names themselves")
-            .help("write the names as addresses: 'w[1-50].host.com:80', or make them with `ipsToNames()`"),
-    )
-}
-
 /// `dynamicName()` and `dynamize()`: names stay as they are, and that is said.
 fn dynamic(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
     let [from, probability] = arguments else { return Err(Reported) };
@@ -440,27 +468,26 @@ fn dynamic(interpreter: &mut Interpreter<'_>, call: &Call, arguments: &[Argument
         Diagnostic::warning(
             Code::NotActedOn,
             call.span,
-            format!("`{name}()` is accepted, but not acted on yet"),
+            format!("`{name}()` is accepted, but has no effect"),
         )
         .label("names stay as they are"),
     );
     Ok(if &**name == "dynamize" { Value::Array(array) } else { from.value.clone() })
 }
 
-/// Made-up users, symbolically. Robots are anonymous; where they are used a warning says so.
+/// Made-up users, symbolically.
 fn credentials(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {
     let [n, realm] = arguments else { return Err(Reported) };
     let Value::Int(users) = interpreter.argument(n, Base::Int)? else { return Err(Reported) };
-    let realm = interpreter.argument(realm, Base::Text)?;
+    let realm = interpreter.argument(realm, Base::Text)?.to_string();
     let Some(high) = u64::try_from(users).ok().filter(|users| *users > 0) else {
         return interpreter.fail(
             Diagnostic::error(Code::OutOfRange, n.span, "there must be at least one user")
                 .label("expected 1 or more"),
         );
     };
-    let user = Piece::Range { low: 1, high, width: 0 };
-    let pieces = vec![Piece::Text("user".into()), user, Piece::Text(format!("@{realm}:pw"))];
-    Ok(Value::list([Value::Text(Rc::new(Pattern::new(pieces)))], n.span))
+    let users = Pattern::new(vec![Piece::Users { low: 1, high, realm }]);
+    Ok(Value::list([Value::Text(Rc::new(users))], n.span))
 }
 
 fn any_of(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {

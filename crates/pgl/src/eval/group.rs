@@ -37,8 +37,11 @@ impl Interpreter<'_> {
                 }
                 other => other,
             };
-            let part = self.fit(part, place.ty, value.span).unwrap_or(Value::Broken);
-            self.write_place(&place, part, target.span());
+            let part = match self.measured_as(&part, place.ty) {
+                Some(part) => part,
+                None => self.fit(part, place.ty, value.span).unwrap_or(Value::Broken),
+            };
+            self.store(&place, part, target.span())?;
         }
         Ok(())
     }

@@ -5,38 +5,31 @@ use std::rc::Rc;
 use super::{Evaluated, Interpreter, Reported};
 use crate::ast::{Name, Path};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::schema::{Base, RecordKind, Ty};
+use crate::schema::{Base, REJECTED, RecordKind, Ty};
 use crate::source::Span;
 use crate::suggest::did_you_mean;
 use crate::value::{Record, Value};
 
 /// Where an assignment goes.
 pub(super) struct Place {
-    root: Root,
+    pub root: Root,
     /// Fields from there on, by index.
-    fields: Vec<usize>,
+    pub fields: Vec<usize>,
     /// The type of what is there.
     pub ty: Ty,
 }
 
 /// Where a path begins.
-enum Root {
+pub(super) enum Root {
     /// A field of the object of a frame.
     Member { frame: usize, field: usize },
     /// A declared name.
     Local { frame: usize, name: Rc<str> },
 }
 
-/// Fields that existed once, and why they are gone.
-const RETIRED: [(&str, &str); 3] = [
-    ("launch_win", "robots start with their schedule; leave it out"),
-    ("priv_cache_cap", "it is called `private_cache_cap`"),
-    ("public_interest", "interests are a selector now: `interests = [ \"public\": 90%, \"private\" ]`"),
-];
-
 impl Interpreter<'_> {
     /// The root that a first name means, and its type; no type when that does not exist.
-    fn root(&self, name: &str) -> Option<(Root, Option<Ty>)> {
+    pub(super) fn root(&self, name: &str) -> Option<(Root, Option<Ty>)> {
         for (frame, scope) in self.frames.iter().enumerate().rev() {
             if let Some((field, definition)) =
                 scope.object.as_ref().and_then(|object| object.kind.field(name))
@@ -92,8 +85,8 @@ impl Interpreter<'_> {
     }
 
     fn unknown_field<T>(&mut self, kind: RecordKind, name: &Name) -> Evaluated<T> {
-        let retired =
-            RETIRED.iter().find(|(field, _)| *field == &*name.text).map(|(_, why)| (*why).to_owned());
+        let rejected = REJECTED.iter().find(|(of, field, _)| *of == kind && *field == &*name.text);
+        let retired = rejected.map(|(.., why)| (*why).to_owned());
         let known = || kind.fields().map(|field| field.name);
         let help = retired.or_else(|| did_you_mean(&name.text, known())).or_else(|| {
             let all: Vec<&str> = known().collect();
@@ -115,6 +108,10 @@ impl Interpreter<'_> {
         if self.skipped.contains(&name.text) {
             return Err(Reported);
         }
+        // Nobody will see what would be suggested.
+        if self.diagnostics.full() {
+            return self.fail(Diagnostic::error(Code::UnknownName, name.span, "this name is not declared"));
+        }
         // In the block of an object, a field was most likely meant.
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
         if let Some(kind) = object.filter(|_| assigned) {
@@ -126,9 +123,15 @@ impl Interpreter<'_> {
                 return self.unknown_field(kind, name);
             }
         }
-        let declared = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
-        let fields = object.into_iter().flat_map(|kind| kind.fields().map(|field| field.name));
-        let help = did_you_mean(&name.text, declared.chain(fields));
+        let mut known: Vec<&str> =
+            self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name).collect();
+        for field in object.into_iter().flat_map(RecordKind::fields) {
+            known.push(field.name);
+        }
+        for unit in crate::units::bare_names().filter(|_| !assigned) {
+            known.push(unit);
+        }
+        let help = did_you_mean(&name.text, known);
         self.fail(
             Diagnostic::error(Code::UnknownName, name.span, format!("`{}` is not declared", name.text))
                 .label("expected a name that was declared before")
@@ -198,7 +201,13 @@ impl Interpreter<'_> {
         };
         let ty = ty.ok_or(Reported)?;
         let member = matches!(root, Root::Member { .. });
+        self.note_read(&root, path)?;
         let mut value = self.read_place(&Place { root, fields: vec![], ty });
+        if let Value::Sample(number) = value
+            && !path.rest.is_empty()
+        {
+            return self.statistic(number, path);
+        }
         let mut owner: Option<RecordKind> = None;
         let mut last = &path.first;
         for name in &path.rest {
@@ -226,6 +235,23 @@ impl Interpreter<'_> {
             Value::Undefined => self.no_value(last, owner, member && path.rest.is_empty()),
             value => Ok(value),
         }
+    }
+
+    /// Remembers that all of a variable is read. In a script it must be known what is read.
+    fn note_read(&mut self, root: &Root, path: &Path) -> Evaluated<()> {
+        let Root::Local { frame, name } = root else { return Ok(()) };
+        let Some(variable) = self.frames.get(*frame).and_then(|frame| frame.names.get(name)) else {
+            return Ok(());
+        };
+        // The addresses of a server are read by robots: that does not use the server.
+        let agent = matches!(variable.ty, Some(Ty { base: Base::Record(kind), .. }) if kind.is_agent());
+        if path.rest.is_empty() || !agent {
+            variable.read.set(true);
+        }
+        if variable.uncertain {
+            return self.fail(super::script::depends(&path.first));
+        }
+        Ok(())
     }
 
     fn no_value<T>(&mut self, name: &Name, owner: Option<RecordKind>, member: bool) -> Evaluated<T> {

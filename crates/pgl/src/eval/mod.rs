@@ -7,6 +7,10 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use std::cell::Cell;
+
+use assay_workload::model::Script;
+
 use crate::ast::{Assigned, Block, Expr, Name, Path, Statement, StatementKind, TypeName};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
@@ -14,7 +18,8 @@ use crate::random::Random as Generator;
 use crate::schema::{Base, Effect, RecordKind, Ty};
 use crate::source::{Resolver, Source, Span};
 use crate::suggest::did_you_mean;
-use crate::value::{Record, Value};
+use crate::value::array::Array;
+use crate::value::{Code as CodeValue, Record, Value};
 
 mod arithmetic;
 mod convert;
@@ -25,7 +30,9 @@ mod group;
 mod lookup;
 mod procedures;
 mod schemes;
+mod script;
 mod table;
+mod zone;
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +49,12 @@ pub(crate) struct Registered {
     pub used: Vec<(Rc<Record>, Span)>,
     /// Everything given to `schedule()`, in order.
     pub scheduled: Vec<(Rc<Record>, Span)>,
+    /// The script of each of those, compiled.
+    pub scripts: Vec<Option<Script>>,
+    /// Everything given to `note_substitutes()`: groups of addresses.
+    pub substitutes: Vec<(Rc<Array>, Span)>,
+    /// Objects of the main source that nothing has read: what they are, what they are called, and where.
+    pub unread: Vec<(RecordKind, Rc<str>, Span)>,
     /// `working_set_length()` in seconds.
     pub working_set_length: Option<(f64, Span)>,
     /// `working_set_cap()`.
@@ -71,8 +84,11 @@ pub(crate) fn run(
         registered: Registered { end, ..Registered::default() },
         generator: Generator::new(GENERATOR_SEED),
         ids: 0,
+        script: None,
     };
     interpreter.block(program);
+    interpreter.compile_scripts();
+    interpreter.note_unread();
     interpreter.registered
 }
 
@@ -85,17 +101,21 @@ struct Reported;
 type Evaluated<T> = Result<T, Reported>;
 
 /// A declared name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Variable {
     /// None: of a type that does not exist.
     ty: Option<Ty>,
     value: Value,
     declared: Span,
+    /// Something has read all of it.
+    read: Cell<bool>,
+    /// In a script: what it is depends on what is measured.
+    uncertain: bool,
 }
 
 /// Names of one block: an object's members, and what the block declares itself.
-#[derive(Debug, Default)]
-struct Frame {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Frame {
     object: Option<Rc<Record>>,
     names: HashMap<Rc<str>, Variable>,
 }
@@ -111,6 +131,8 @@ struct Interpreter<'a> {
     registered: Registered,
     generator: Generator,
     ids: u32,
+    /// The script that is being compiled.
+    script: Option<script::State>,
 }
 
 impl Interpreter<'_> {
@@ -135,7 +157,8 @@ impl Interpreter<'_> {
             StatementKind::If { condition, then, otherwise } => {
                 self.branch(condition, then, otherwise.as_ref())
             }
-            StatementKind::Every => self.fail(
+            StatementKind::Every { goal, body } if self.script.is_some() => self.every(goal, body),
+            StatementKind::Every { .. } => self.fail(
                 Diagnostic::error(Code::NotHere, statement.span, "`every` watches a running phase")
                     .label("only the script of a phase may have it"),
             ),
@@ -149,6 +172,9 @@ impl Interpreter<'_> {
 
     fn branch(&mut self, condition: &Expr, then: &Block, otherwise: Option<&Block>) -> Evaluated<()> {
         let value = self.value(condition)?;
+        if let Value::Measured(measured) = &value {
+            return self.measured_branch(measured, condition.span, then, otherwise);
+        }
         match self.fit(value, Ty::one(Base::Bool), condition.span)? {
             Value::Bool(true) => self.block(then),
             Value::Bool(false) => otherwise.into_iter().for_each(|block| self.block(block)),
@@ -172,7 +198,9 @@ impl Interpreter<'_> {
         if let Some(Ty { base: Base::Record(kind), .. }) = ty {
             self.warn_type(kind, name.span);
         }
-        let variable = Variable { ty, value: first, declared: name.span };
+        let first = if self.script.is_some() { self.script_variable(name, ty, first) } else { first };
+        let variable =
+            Variable { ty, value: first, declared: name.span, read: Cell::new(false), uncertain: false };
         if let Some(frame) = self.frames.last_mut() {
             frame.names.insert(name.text.clone(), variable);
         }
@@ -230,17 +258,18 @@ impl Interpreter<'_> {
 
     /// Says once that objects of a type have no effect.
     fn warn_type(&mut self, kind: RecordKind, span: Span) {
-        if let Effect::None(instead) = kind.definition().effect {
-            let name = kind.name();
-            self.diagnostics.add_once(
-                format!("type {name}"),
+        match kind.definition().effect {
+            Effect::None(instead) => self.diagnostics.add_once(
+                format!("type {}", kind.name()),
                 Diagnostic::warning(
                     Code::NotActedOn,
                     span,
-                    format!("`{name}` is accepted, but not acted on yet"),
+                    format!("`{}` is accepted, but has no effect", kind.name()),
                 )
                 .label(instead),
-            );
+            ),
+            Effect::LeftOut(topic) => self.diagnostics.left_out(topic, span),
+            Effect::Full | Effect::Part(_) => {}
         }
     }
 
@@ -249,7 +278,10 @@ impl Interpreter<'_> {
         match value {
             Assigned::Expr(expr) => {
                 let value = self.value(expr)?;
-                self.fit(value, ty, expr.span)
+                match self.measured_as(&value, ty) {
+                    Some(value) => Ok(value),
+                    None => self.fit(value, ty, expr.span),
+                }
             }
             Assigned::Block(block, span) => self.object(block, ty, current, *span),
         }
@@ -258,7 +290,8 @@ impl Interpreter<'_> {
     /// Runs a block with an object as its scope.
     fn object(&mut self, block: &Rc<Block>, ty: Ty, current: Value, span: Span) -> Evaluated<Value> {
         if ty == Ty::one(Base::Code) {
-            return Ok(Value::Code(block.clone()));
+            let frames = self.frames.get(1..).map_or_else(Vec::new, <[Frame]>::to_vec);
+            return Ok(Value::Code(Rc::new(CodeValue { block: block.clone(), frames })));
         }
         let single = Ty { arrays: 0, ..ty };
         let Some(kind) = single.record() else {
@@ -283,17 +316,35 @@ impl Interpreter<'_> {
         let place = self.place(target)?;
         let current = self.read_place(&place);
         let value = self.assigned(value, place.ty, current).unwrap_or(Value::Broken);
-        self.write_place(&place, value, target.span());
-        Ok(())
+        self.store(&place, value, target.span())
     }
 
-    /// The value as a value of a type.
+    /// Remembers the objects of the main source that nothing has read.
+    fn note_unread(&mut self) {
+        let Some(program) = self.frames.first() else { return };
+        let unread = program.names.iter().filter_map(|(name, variable)| match variable {
+            Variable { ty: Some(Ty { base: Base::Record(kind), .. }), declared, read, .. }
+                if declared.source == 0 && !read.get() =>
+            {
+                Some((*kind, name.clone(), *declared))
+            }
+            _ => None,
+        });
+        let mut unread: Vec<_> = unread.collect();
+        unread.sort_by_key(|(.., span)| span.start);
+        self.registered.unread = unread;
+    }
+
+    /// The value as a value of a type; what is only known while a phase runs does not fit anywhere.
     fn fit(&mut self, value: Value, ty: Ty, span: Span) -> Evaluated<Value> {
+        if matches!(value, Value::Measured(_) | Value::Taken { .. } | Value::Sample(_)) {
+            return self.fail(script::not_known_yet(&value, span));
+        }
         convert::convert(value, ty).or_else(|why| {
             self.fail(
                 Diagnostic::error(
                     Code::TypeMismatch,
-                    span,
+                    why.place.unwrap_or(span),
                     format!("expected {}, found {}", why.expected, why.found),
                 )
                 .label(format!("this is {}", why.found))

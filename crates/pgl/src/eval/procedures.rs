@@ -6,6 +6,8 @@ use std::rc::Rc;
 use super::expression::too_many;
 use super::functions::{Argument, FUNCTIONS};
 use super::{Evaluated, Interpreter, Reported};
+use assay_workload::model::ScriptStatement;
+
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, RecordKind};
@@ -13,6 +15,10 @@ use crate::source::Span;
 use crate::suggest::did_you_mean;
 use crate::value::array::Array;
 use crate::value::{Record, Value};
+
+/// Procedures that a script cannot call: when it runs, all is registered.
+const REGISTERING: [&str; 5] =
+    ["use", "schedule", "working_set_length", "working_set_cap", "note_substitutes"];
 
 /// A procedure.
 pub(crate) struct Procedure {
@@ -42,13 +48,23 @@ pub(crate) const PROCEDURES: [Procedure; 13] = [
     procedure("working_set_cap", "int", 1..=1, working_set_cap),
     procedure("note_substitutes", "addresses, ...", 1..=MANY, note_substitutes),
     procedure("print", "value, ...", 0..=MANY, print),
-    procedure("printV", "level, value, ...", 1..=MANY, script_only),
-    procedure("changeLoadFactorBy", "factor", 1..=1, script_only),
-    procedure("setLoadFactorTo", "factor", 1..=1, script_only),
-    procedure("changePopulusFactorBy", "factor", 1..=1, script_only),
-    procedure("setPopulusFactorTo", "factor", 1..=1, script_only),
-    procedure("setSamplingGoalTo", "goal", 1..=1, script_only),
-    procedure("reachedPositiveGoal", "reason", 0..=1, script_only),
+    procedure("printV", "level, value, ...", 1..=MANY, |i, call, arguments| {
+        i.print_at_level(call, arguments)
+    }),
+    procedure("changeLoadFactorBy", "factor", 1..=1, |i, call, arguments| {
+        i.set_factor(call, arguments, |value| ScriptStatement::Load { value, relative: true })
+    }),
+    procedure("setLoadFactorTo", "factor", 1..=1, |i, call, arguments| {
+        i.set_factor(call, arguments, |value| ScriptStatement::Load { value, relative: false })
+    }),
+    procedure("changePopulusFactorBy", "factor", 1..=1, |i, call, arguments| {
+        i.set_factor(call, arguments, |value| ScriptStatement::Population { value, relative: true })
+    }),
+    procedure("setPopulusFactorTo", "factor", 1..=1, |i, call, arguments| {
+        i.set_factor(call, arguments, |value| ScriptStatement::Population { value, relative: false })
+    }),
+    procedure("setSamplingGoalTo", "goal", 1..=1, |i, call, arguments| i.set_sampling_goal(call, arguments)),
+    procedure("reachedPositiveGoal", "reason", 0..=1, |i, call, arguments| i.end_phase(call, arguments)),
 ];
 
 /// True for the name of a procedure.
@@ -63,6 +79,12 @@ impl Interpreter<'_> {
         if let Some(procedure) = PROCEDURES.iter().find(|procedure| procedure.name == name) {
             let arguments = self.arguments(call);
             self.check_count(call, &procedure.count, procedure.arguments)?;
+            if self.script.is_some() && REGISTERING.contains(&name) {
+                return self.fail(
+                    Diagnostic::error(Code::NotHere, call.span, format!("`{name}()` belongs to the program"))
+                        .label("a script runs when all is registered already"),
+                );
+            }
             // A list with a broken item is still a list: what is good of it is registered.
             return match arguments {
                 Ok(arguments) => (procedure.run)(self, call, &arguments),
@@ -149,15 +171,8 @@ fn use_objects(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Eva
                 RecordKind::Proxy | RecordKind::NetPipe | RecordKind::SslWrap | RecordKind::MembershipMap => {
                     i.warn_type(record.kind, span);
                 }
-                RecordKind::Bench => i.diagnostics.add_once(
-                    "use Bench",
-                    Diagnostic::warning(
-                        Code::NotActedOn,
-                        span,
-                        "using a `Bench` is accepted, but not acted on yet",
-                    )
-                    .label("everything runs on this machine; only functions that make addresses read it"),
-                ),
+                // The functions that make addresses have read it; everything runs on this machine.
+                RecordKind::Bench => {}
                 kind => {
                     let help = match kind {
                         RecordKind::Phase | RecordKind::StatsSample => {
@@ -266,35 +281,20 @@ impl Interpreter<'_> {
     }
 }
 
-fn note_substitutes(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+fn note_substitutes(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
     for argument in arguments {
-        i.addresses(argument)?;
+        let addresses = i.addresses(argument)?;
+        i.registered.substitutes.push((addresses, argument.span));
     }
-    i.diagnostics.add_once(
-        "procedure note_substitutes",
-        Diagnostic::warning(
-            Code::NotActedOn,
-            call.span,
-            "`note_substitutes()` is accepted, but not acted on yet",
-        )
-        .label("a connection is reused for its own address only"),
-    );
     Ok(())
 }
 
 fn print(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    if i.script.is_some() {
+        i.print_later(arguments);
+        return Ok(());
+    }
     let text: String = arguments.iter().map(|argument| argument.value.to_string()).collect();
     i.diagnostics.add(Diagnostic::note(Code::Print, call.span, format!("script output: {text}")));
     Ok(())
-}
-
-fn script_only(i: &mut Interpreter<'_>, call: &Call, _: &[Argument]) -> Evaluated<()> {
-    i.fail(
-        Diagnostic::error(
-            Code::NotHere,
-            call.span,
-            format!("`{}()` changes a running phase", call.name.text),
-        )
-        .label("only the script of a phase may call it"),
-    )
 }

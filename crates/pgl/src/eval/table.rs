@@ -5,18 +5,20 @@ use std::rc::Rc;
 
 use assay_workload::model::{Bin, Distribution};
 
+use super::convert::ages;
 use super::functions::Argument;
 use super::{Evaluated, Interpreter, Reported};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
+use crate::trace;
 use crate::units::{self, Unit};
 use crate::value::address::AddrRange;
 use crate::value::{Random, Value};
 
 impl Interpreter<'_> {
     /// The text of a file that an argument names.
-    fn file(&mut self, argument: &Argument) -> Evaluated<String> {
+    pub(super) fn file(&mut self, argument: &Argument) -> Evaluated<String> {
         let name = self.argument(argument, Base::Text)?.to_string();
         let including = self.sources.get(argument.span.source as usize).map(|source| source.name.clone());
         match self.resolver.read(&name, including.as_deref()) {
@@ -165,17 +167,38 @@ fn parse_number(text: &str, kind: Base) -> Option<f64> {
     }
 }
 
+/// `popTable(file)` or `popTable(distribution)`: how popular objects are by their age.
+pub(super) fn popularity(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
+    let [argument] = arguments else { return Err(Reported) };
+    let value = match &argument.value {
+        Value::Text(_) => table(i, call, arguments)?,
+        other => other.clone(),
+    };
+    let law = match &value {
+        Value::Random(random) => ages(random),
+        _ => None,
+    };
+    law.map(Value::Popularity).map_or_else(
+        || {
+            i.fail(
+                Diagnostic::error(Code::OutOfRange, argument.span, "this is no table of ages")
+                    .label("expected a histogram of real numbers from 0 (the newest) to 1 (the oldest)")
+                    .help("in the file: `float_distr ages = {`, lines such as `0:0.1 60`, and `}`"),
+            )
+        },
+        Ok,
+    )
+}
+
 /// `tracedHosts(file)`: the hosts of the URLs in a file, each once.
 pub(super) fn traced_hosts(i: &mut Interpreter<'_>, call: &Call, arguments: &[Argument]) -> Evaluated<Value> {
     let [file] = arguments else { return Err(Reported) };
     let text = i.file(file)?;
     let mut hosts = BTreeSet::new();
-    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
-        let url = line.split_whitespace().find(|word| word.contains("://"));
-        let Some((_, after)) = url.and_then(|url| url.split_once("://")) else { continue };
-        let authority = after.split(['/', '?', '#']).next().unwrap_or(after);
-        let host = authority.rsplit('@').next().unwrap_or(authority);
-        hosts.insert(host.to_ascii_lowercase());
+    for line in trace::lines(&text) {
+        if let Ok(url) = line.url {
+            hosts.insert(url.authority);
+        }
     }
     let addresses = hosts.iter().filter_map(|host| AddrRange::parse(host).ok());
     Ok(Value::list(addresses.map(|address| Value::Address(Rc::new(address))), call.span))

@@ -446,12 +446,12 @@ impl<'a> Parser<'a> {
 
     fn every(&mut self) -> Parse<StatementKind> {
         self.bump();
-        self.expression()?;
+        let goal = self.expression()?;
         if !self.eat_word("do") {
             return self.expected("`do`");
         }
-        self.block()?;
-        Ok(StatementKind::Every)
+        let (body, _) = self.block()?;
+        Ok(StatementKind::Every { goal, body })
     }
 
     /// `{ statements }` and its place.

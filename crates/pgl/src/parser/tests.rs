@@ -103,7 +103,7 @@ fn statements_are_told_by_their_beginning() {
             StatementKind::Group { .. } => "group",
             StatementKind::Call(_) => "call",
             StatementKind::If { .. } => "if",
-            StatementKind::Every => "every",
+            StatementKind::Every { .. } => "every",
             StatementKind::Block(_) => "block",
             StatementKind::Broken => "broken",
         })

@@ -6,10 +6,8 @@ use super::{
 };
 
 const CONTENTS: Ty = object(RecordKind::Content).array();
-/// For all that fills bodies from files.
-const OWN_BODIES: &str = "bodies are the engine's own random bytes";
-/// For all that asks for parts of objects.
-const NO_RANGES: &str = "no ranges are requested";
+/// For names that change.
+const FIXED_NAMES: &str = "names stay as they are";
 
 pub(super) const CONTENT: RecordType = RecordType {
     name: "Content",
@@ -20,21 +18,30 @@ pub(super) const CONTENT: RecordType = RecordType {
         full("size", SIZES),
         full("obj_life_cycle", object(RecordKind::ObjLifeCycle)),
         full("cachable", FLOAT),
-        none("checksum", FLOAT, "no Content-MD5 is sent; every byte of every body is compared"),
-        none("unique", FLOAT, "the body of every object is unique"),
+        full("checksum", FLOAT),
+        full("unique", FLOAT),
         full("may_contain", CONTENTS),
         full("embedded_obj_cnt", INTS),
         none("choice_space", INT, "nothing; it has had no meaning for long"),
         full("client_behavior", object(RecordKind::ClientBehavior)),
-        none("generator", TEXT, OWN_BODIES),
-        none("content_db", TEXT, OWN_BODIES),
-        none("document_root", TEXT, OWN_BODIES),
-        none("inject_object", TEXT, "nothing is injected into bodies"),
-        none("inject_db", TEXT, "nothing is injected into bodies"),
-        none("inject_gap", SIZES, "nothing is injected into bodies"),
-        none("infect_prob", FLOAT, "nothing is injected into bodies"),
-        none("encodings", TEXTS, "bodies are sent as they are"),
-        none("mime_headers", object(RecordKind::MimeHeader).array(), "no header is added"),
+        part(
+            "generator",
+            TEXT,
+            "as in Web Polygraph, \"random_text\" unless it says \"random_data\"; \"words\" is Assay's own: text that \
+             codings make about three times smaller. Pages are text, whatever it says",
+        ),
+        part(
+            "content_db",
+            TEXT,
+            "any file, or directory of files, each an entry; not the format of polygraph-cdb",
+        ),
+        full("document_root", TEXT),
+        full("inject_object", TEXT),
+        full("inject_db", TEXT),
+        full("inject_gap", SIZES),
+        full("infect_prob", FLOAT),
+        full("encodings", TEXTS),
+        full("mime_headers", object(RecordKind::MimeHeader).array()),
     ]],
 };
 
@@ -46,8 +53,8 @@ pub(super) const MIME: RecordType = RecordType {
 
 pub(super) const MIME_HEADER: RecordType = RecordType {
     name: "MimeHeader",
-    effect: Effect::None("no header is added"),
-    groups: &[&[none("name", TEXT, "no header is added"), none("value", TEXT, "no header is added")]],
+    effect: Effect::Full,
+    groups: &[&[full("name", TEXT), full("value", TEXT)]],
 };
 
 pub(super) const OBJ_LIFE_CYCLE: RecordType = RecordType {
@@ -68,9 +75,9 @@ pub(super) const CLIENT_BEHAVIOR: RecordType = RecordType {
     groups: &[&[
         full("pop_model", object(RecordKind::PopModel)),
         full("recurrence", FLOAT),
-        part("req_types", TEXTS, "\"Range\" and \"Upload\" are sent as \"Basic\""),
-        part("req_methods", TEXTS, "\"PUT\" is sent as \"GET\""),
-        none("ranges", object(RecordKind::Range).array(), NO_RANGES),
+        full("req_types", TEXTS),
+        full("req_methods", TEXTS),
+        full("ranges", object(RecordKind::Range).array()),
     ]],
 };
 
@@ -78,46 +85,46 @@ pub(super) const POP_MODEL: RecordType = RecordType {
     name: "PopModel",
     effect: Effect::Full,
     groups: &[&[
-        full("pop_distr", Ty::one(Base::Popularity)),
+        part(
+            "pop_distr",
+            Ty::one(Base::Popularity),
+            "`popTable(...)` and `table(...)` of ages from 0 (the newest) to 1 are Assay's own",
+        ),
         full("hot_set_frac", FLOAT),
         full("hot_set_prob", FLOAT),
-        none("bhr_discrimination", FLOAT, "revisits do not prefer small objects"),
+        full("bhr_discrimination", FLOAT),
     ]],
 };
 
 pub(super) const DYNAMIC_NAME: RecordType = RecordType {
     name: "DynamicName",
-    effect: Effect::None("names stay as they are"),
-    groups: &[&[
-        none("name", ADDRESS, "names stay as they are"),
-        none("new_prob", FLOAT, "names stay as they are"),
-    ]],
+    effect: Effect::None(FIXED_NAMES),
+    groups: &[&[none("name", ADDRESS, FIXED_NAMES), none("new_prob", FLOAT, FIXED_NAMES)]],
 };
 
-pub(super) const RANGE: RecordType =
-    RecordType { name: "Range", effect: Effect::None(NO_RANGES), groups: &[] };
+pub(super) const RANGE: RecordType = RecordType { name: "Range", effect: Effect::Full, groups: &[] };
 
 pub(super) const SINGLE_RANGE: RecordType = RecordType {
     name: "SingleRange",
-    effect: Effect::None(NO_RANGES),
+    effect: Effect::Full,
     groups: &[&[
-        none("first_byte_pos_absolute", SIZE, NO_RANGES),
-        none("first_byte_pos_relative", FLOAT, NO_RANGES),
-        none("last_byte_pos_absolute", SIZE, NO_RANGES),
-        none("last_byte_pos_relative", FLOAT, NO_RANGES),
-        none("suffix_length_absolute", SIZE, NO_RANGES),
-        none("suffix_length_relative", FLOAT, NO_RANGES),
+        full("first_byte_pos_absolute", SIZE),
+        full("first_byte_pos_relative", FLOAT),
+        full("last_byte_pos_absolute", SIZE),
+        full("last_byte_pos_relative", FLOAT),
+        full("suffix_length_absolute", SIZE),
+        full("suffix_length_relative", FLOAT),
     ]],
 };
 
 pub(super) const MULTI_RANGE: RecordType = RecordType {
     name: "MultiRange",
-    effect: Effect::None(NO_RANGES),
+    effect: Effect::Full,
     groups: &[&[
-        none("first_range_start_absolute", SIZES, NO_RANGES),
-        none("first_range_start_relative", FLOATS, NO_RANGES),
-        none("range_length_absolute", SIZES, NO_RANGES),
-        none("range_length_relative", FLOATS, NO_RANGES),
-        none("range_count", INTS, NO_RANGES),
+        full("first_range_start_absolute", SIZES),
+        full("first_range_start_relative", FLOATS),
+        full("range_length_absolute", SIZES),
+        full("range_length_relative", FLOATS),
+        full("range_count", INTS),
     ]],
 };

@@ -6,6 +6,9 @@ mod agents;
 mod content;
 mod network;
 mod run;
+mod topic;
+
+pub(crate) use topic::{REJECTED, Topic};
 
 /// The part of a type that is not an array or a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,10 +44,12 @@ pub(crate) struct Ty {
 pub(crate) enum Effect {
     /// It does what it says.
     Full,
-    /// It does what it says, except.
+    /// It does what it says, except; or with a remark.
     Part(&'static str),
     /// It is accepted with a warning; what happens instead.
     None(&'static str),
+    /// It belongs to something that Assay leaves out on purpose: one warning for all that does.
+    LeftOut(Topic),
 }
 
 /// A field of a type of objects.
@@ -53,6 +58,8 @@ pub(crate) struct Field {
     pub name: &'static str,
     pub ty: Ty,
     pub effect: Effect,
+    /// Not in Web Polygraph.
+    pub own: bool,
 }
 
 /// A type of objects.
@@ -194,6 +201,11 @@ impl RecordKind {
         self.definition().name
     }
 
+    /// True for what does nothing unless it is used.
+    pub fn is_agent(self) -> bool {
+        matches!(self, RecordKind::Robot | RecordKind::Server)
+    }
+
     /// Its fields in order.
     pub fn fields(self) -> impl Iterator<Item = &'static Field> {
         self.definition().groups.iter().copied().flatten()
@@ -290,17 +302,27 @@ impl Ty {
 
 /// A field that does what it says.
 const fn full(name: &'static str, ty: Ty) -> Field {
-    Field { name, ty, effect: Effect::Full }
+    Field { name, ty, effect: Effect::Full, own: false }
 }
 
-/// A field that does what it says, except.
+/// The same, but Web Polygraph has no such field.
+const fn own(name: &'static str, ty: Ty) -> Field {
+    Field { own: true, ..full(name, ty) }
+}
+
+/// A field that does what it says, except; or with a remark.
 const fn part(name: &'static str, ty: Ty, except: &'static str) -> Field {
-    Field { name, ty, effect: Effect::Part(except) }
+    Field { name, ty, effect: Effect::Part(except), own: false }
 }
 
 /// A field that is accepted with a warning.
 const fn none(name: &'static str, ty: Ty, instead: &'static str) -> Field {
-    Field { name, ty, effect: Effect::None(instead) }
+    Field { name, ty, effect: Effect::None(instead), own: false }
+}
+
+/// A field of something that is left out.
+const fn left_out(name: &'static str, ty: Ty, topic: Topic) -> Field {
+    Field { name, ty, effect: Effect::LeftOut(topic), own: false }
 }
 
 // Short names for the tables.
@@ -342,6 +364,13 @@ mod tests {
             fields.sort_unstable();
             fields.dedup();
             assert_eq!(fields.len(), count, "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn no_field_that_exists_is_said_to_be_rejected() {
+        for (kind, field, why) in REJECTED {
+            assert!(kind.field(field).is_none() && !why.is_empty(), "{}.{field}", kind.name());
         }
     }
 

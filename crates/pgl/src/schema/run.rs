@@ -5,8 +5,6 @@ use super::{
     full, none, object, part,
 };
 
-/// For all that changes the load while a phase runs.
-const NO_ADAPTING: &str = "the load follows the schedule alone";
 /// For samples of transactions.
 const NO_SAMPLES: &str = "no samples are taken; `--xact-log` records every transaction";
 /// For machines and their limits.
@@ -30,8 +28,12 @@ pub(super) const PHASE: RecordType = RecordType {
         full("primary", BOOL),
         full("wait_wss_freeze", BOOL),
         part("synchronize", BOOL, "all robots share one schedule, so phases are always synchronised"),
-        none("script", Ty::one(Base::Code), "scripts are not run"),
-        none("rptmstat", object(RecordKind::Rptmstat), NO_ADAPTING),
+        part(
+            "script",
+            Ty::one(Base::Code),
+            "numbers may depend on what is measured; objects and strings may not",
+        ),
+        full("rptmstat", object(RecordKind::Rptmstat)),
         none("stats_samples", object(RecordKind::StatsSample).array(), NO_SAMPLES),
     ]],
 };
@@ -49,12 +51,12 @@ pub(super) const GOAL: RecordType = RecordType {
 
 pub(super) const RPTMSTAT: RecordType = RecordType {
     name: "Rptmstat",
-    effect: Effect::None(NO_ADAPTING),
+    effect: Effect::Full,
     groups: &[&[
-        none("sample_dur", TIME, NO_ADAPTING),
-        none("load_delta", FLOAT, NO_ADAPTING),
-        none("rptm_min", TIME, NO_ADAPTING),
-        none("rptm_max", TIME, NO_ADAPTING),
+        full("sample_dur", TIME),
+        full("load_delta", FLOAT),
+        full("rptm_min", TIME),
+        full("rptm_max", TIME),
     ]],
 };
 
@@ -68,9 +70,9 @@ pub(super) const STATS_SAMPLE: RecordType = RecordType {
     ]],
 };
 
-/// Values of scripts: only scripts can make one, and they are not run.
+/// Statistics that scripts read; their names are not fields of the language but of what is measured.
 pub(super) const STAT_SAMPLE: RecordType =
-    RecordType { name: "StatSample", effect: Effect::None("scripts are not run"), groups: &[] };
+    RecordType { name: "StatSample", effect: Effect::Full, groups: &[] };
 
 pub(super) const BENCH: RecordType = RecordType {
     name: "Bench",

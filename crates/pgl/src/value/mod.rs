@@ -3,9 +3,10 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use assay_workload::model::{Distribution, ExpiryBase, PopularityLaw};
+use assay_workload::model::{Distribution, ExpiryBase, PopularityLaw, ScriptExpr};
 
 use crate::ast::Block;
+use crate::eval::Frame;
 use crate::schema::{Base, RecordKind, Ty};
 use crate::source::Span;
 
@@ -48,8 +49,33 @@ pub(crate) enum Value {
     Moment(ExpiryBase),
     Array(Rc<Array>),
     Record(Rc<Record>),
-    /// A script. Scripts are not run.
-    Code(Rc<Block>),
+    /// A script; it is compiled when the program has ended.
+    Code(Rc<Code>),
+    /// In a script: a number that is only known while a phase runs.
+    Measured(Rc<Measured>),
+    /// In a script: statistics that are taken here.
+    Taken {
+        /// Of the whole phase, not of the sample of the block around it.
+        whole_phase: bool,
+    },
+    /// In a script: statistics that were taken, by their number.
+    Sample(u16),
+}
+
+/// A script, with the names that it sees besides those of the whole program.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub block: Rc<Block>,
+    pub frames: Vec<Frame>,
+}
+
+/// A number that is only known while a phase runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Measured {
+    /// How it is computed then.
+    pub expr: ScriptExpr,
+    /// What kind of number it is.
+    pub base: Base,
 }
 
 /// A distribution, in the basic unit of its kind: seconds, bytes, per second.
@@ -160,6 +186,7 @@ impl Value {
             Value::Broken => "a broken value".into(),
             Value::Date(_) => "a date".into(),
             Value::Moment(_) => "a qualifier".into(),
+            Value::Measured(measured) => format!("a measured {}", measured.base.name()),
             Value::Random(random) => format!("{}_distr", random.kind.name()),
             Value::Array(array) => {
                 let first = array.items().first().map(|item| item.value.type_name());
@@ -191,6 +218,8 @@ impl Value {
             Value::Record(record) => Base::Record(record.kind),
             Value::Code(_) => Base::Code,
             Value::Random(random) => return Some(Ty::random(random.kind)),
+            Value::Measured(measured) => measured.base,
+            Value::Taken { .. } | Value::Sample(_) => Base::Record(RecordKind::StatSample),
             Value::Undefined | Value::Broken | Value::Moment(_) | Value::Array(_) => return None,
         };
         Some(Ty::one(base))
@@ -228,6 +257,9 @@ impl Value {
             Value::Array(x) => x.fingerprint().hash(hasher),
             Value::Record(x) => x.fingerprint().hash(hasher),
             Value::Code(x) => (Rc::as_ptr(x) as usize).hash(hasher),
+            Value::Measured(x) => format!("{x:?}").hash(hasher),
+            Value::Taken { whole_phase } => whole_phase.hash(hasher),
+            Value::Sample(x) => x.hash(hasher),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use assay_workload::rng::{fold, mix};
+
 /// Part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Piece {
@@ -9,6 +11,8 @@ pub(crate) enum Piece {
     Text(String),
     /// A number from `low` to `high`, written with at least `width` digits.
     Range { low: u64, high: u64, width: usize },
+    /// Users number `low` to `high` of those that `credentials()` makes up for a realm.
+    Users { low: u64, high: u64, realm: String },
 }
 
 impl Piece {
@@ -27,9 +31,15 @@ impl Piece {
     fn count(&self) -> u64 {
         match self {
             Piece::Text(_) => 1,
-            Piece::Range { low, high, .. } => high - low + 1,
+            Piece::Range { low, high, .. } | Piece::Users { low, high, .. } => high - low + 1,
         }
     }
+}
+
+/// `user:password` of a user that is made up.
+fn user(number: u64, realm: &str) -> String {
+    let start = mix(realm.bytes().fold(number, |hash, byte| fold(hash, u64::from(byte))));
+    format!("user{number}_{:08x}@{realm}:pw{:08x}x", start >> 32, start & 0xffff_ffff)
 }
 
 /// A string, or many in a row: the last range varies fastest.
@@ -49,6 +59,14 @@ impl Pattern {
     /// A plain string.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(vec![Piece::Text(text.into())])
+    }
+
+    /// The realm and number of users, when it is all that `credentials()` made up for it.
+    pub fn made_users(&self) -> Option<(&str, u64)> {
+        match self.pieces.as_slice() {
+            [Piece::Users { low: 1, high, realm }] => Some((realm, *high)),
+            _ => None,
+        }
     }
 
     /// True for the empty string.
@@ -72,6 +90,11 @@ impl Pattern {
                     index /= piece.count();
                     format!("{value:0width$}")
                 }
+                Piece::Users { low, realm, .. } => {
+                    let number = low + index % piece.count();
+                    index /= piece.count();
+                    user(number, realm)
+                }
             });
         }
         parts.reverse();
@@ -84,6 +107,7 @@ impl fmt::Display for Pattern {
         self.pieces.iter().try_for_each(|piece| match piece {
             Piece::Text(text) => f.write_str(text),
             Piece::Range { low, high, width } => write!(f, "[{low:0width$}-{high}]"),
+            Piece::Users { low, high, realm } => write!(f, "user[{low}-{high}]@{realm}"),
         })
     }
 }

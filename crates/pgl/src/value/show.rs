@@ -38,6 +38,7 @@ impl fmt::Display for Value {
                 f.write_str("}")
             }
             Value::Code(_) => f.write_str("{ ... }"),
+            Value::Measured(_) | Value::Taken { .. } | Value::Sample(_) => f.write_str("a measurement"),
         }
     }
 }

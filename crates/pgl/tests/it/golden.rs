@@ -1,4 +1,4 @@
-//! Programs and what they give, kept as files: `err/*.pg` with the messages in `.diag`, `ok/*.pg` with the
+//! Programs and what they give, kept as files: `err/*.pg` and `bad/*.pg` with the messages in `.diag`, `ok/*.pg` with the
 //! workload in `.json` and, where something is said, `.diag`.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p assay-pgl` writes the files anew; read the difference before keeping it.
@@ -38,6 +38,13 @@ fn programs(directory: &str) -> Vec<std::path::PathBuf> {
 fn others() -> Vec<(&'static str, &'static str)> {
     vec![
         ("broken.pg", "size s = 5;\n"),
+        ("circle-a.pg", "#include \"circle-b.pg\"\n"),
+        ("circle-b.pg", "int a = 1;\n#include \"circle-a.pg\"\n"),
+        ("pages.cdb", "\0\0\0\u{2}\0\0\0\u{1}some entry"),
+        ("words.txt", "one line\nanother line\n"),
+        ("ages.table", "float_distr ages = {\n 0:0.1 60\n :1 40\n}\n"),
+        ("bench.zone", "$ORIGIN bench.tst.\nw1 IN A 10.0.0.1\nw2 IN A 10.0.0.2\n"),
+        ("own.urls", "http://www.a.com/x\nhttp://b.com:8080/\nhttps://www.a.com/\nftp://www.a.com/\n"),
         ("loop.pg", "#include \"loop.pg\"\n"),
         ("sizes.table", "size_distr sizes = {\n 1KB 10\n 2KB:4KB 20\n :8KB */100\n}\n"),
         ("bad.table", "size_distr sizes = {\n 1KB ten\n}\n"),
@@ -48,7 +55,7 @@ fn others() -> Vec<(&'static str, &'static str)> {
 #[test]
 fn wrong_programs_give_the_messages_that_are_kept() {
     let mut differences = Vec::new();
-    for path in programs("err") {
+    for path in programs("err").into_iter().chain(programs("bad")) {
         let result = compile_text(&fs::read_to_string(&path).unwrap(), &others());
         assert!(result.is_err(), "{} compiles", path.display());
         same(&path.with_extension("diag"), &said(&result), &mut differences);

@@ -138,7 +138,11 @@ fn what_the_listings_ask_for_in_vain_is_said_once_each() {
         let warnings = listing(name).warnings;
         warnings.iter().map(|warning| warning.message.clone()).collect()
     };
-    assert_eq!(messages("image.pg"), ["`Content.checksum` is accepted, but not acted on yet"]);
-    let mixed = ["this pipeline depth is always 1", "`Content.checksum` is accepted, but not acted on yet"];
+    assert_eq!(messages("image.pg"), ["the Content `cntSimple` is never used"]);
+    let mixed = [
+        "this pipeline depth is always 1",
+        "the Phase `phDec` is never scheduled",
+        "the Phase `phIdle` is never scheduled",
+    ];
     assert_eq!(messages("mixed.pg"), mixed);
 }

@@ -1,0 +1,223 @@
+//! What robots send: methods, kinds of requests, bodies, ranges, and what they say they accept.
+
+use assay_workload::model::{
+    Coding, ContentIndex, Expectation, Method, RangeSpec, RequestType, RobotGroup, Weighted,
+};
+
+use super::Builder;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::value::Record;
+
+/// A kind of body, and what to call it.
+#[derive(Clone, Copy, PartialEq)]
+enum Body {
+    Post,
+    Put,
+}
+
+/// Whether and why some kind of request can occur.
+#[derive(Default)]
+struct Occurs {
+    /// The robots themselves say so.
+    own: bool,
+    /// This content type says so.
+    content: Option<String>,
+}
+
+impl Occurs {
+    fn ever(&self) -> bool {
+        self.own || self.content.is_some()
+    }
+}
+
+impl Builder<'_> {
+    /// What robots send.
+    pub(super) fn requests(
+        &mut self,
+        record: &Record,
+        reachable: &[ContentIndex],
+        span: Span,
+        group: RobotGroup,
+    ) -> RobotGroup {
+        let methods = self.methods(record).unwrap_or_else(|| Weighted::one(Method::Get));
+        let request_types = self.request_types(record).unwrap_or_else(|| Weighted::one(RequestType::Basic));
+        let has = |weighted: &Weighted<Method>, wanted| {
+            weighted.items().iter().any(|(m, p)| *m == wanted && *p > 0.0)
+        };
+        let asks = |weighted: &Weighted<RequestType>, wanted| {
+            weighted.items().iter().any(|(t, p)| *t == wanted && *p > 0.0)
+        };
+        let posts = Occurs {
+            own: has(&methods, Method::Post),
+            content: self.by_content(reachable, |b| b.methods.as_ref().is_some_and(|m| has(m, Method::Post))),
+        };
+        let puts = Occurs {
+            own: has(&methods, Method::Put) || asks(&request_types, RequestType::Upload),
+            content: self.by_content(reachable, |b| {
+                b.methods.as_ref().is_some_and(|m| has(m, Method::Put))
+                    || b.request_types.as_ref().is_some_and(|t| asks(t, RequestType::Upload))
+            }),
+        };
+        let parts = Occurs {
+            own: asks(&request_types, RequestType::Range),
+            content: self.by_content(reachable, |b| {
+                b.ranges.is_none() && b.request_types.as_ref().is_some_and(|t| asks(t, RequestType::Range))
+            }),
+        };
+        let post_contents = self.body_contents(record, Body::Post, &posts, span);
+        let put_contents = self.body_contents(record, Body::Put, &puts, span);
+        let ranges = self.own_ranges(record, &parts, span);
+        RobotGroup {
+            methods,
+            request_types,
+            post_contents,
+            put_contents,
+            ranges,
+            body_recurrence: self.share(record, "req_body_recurrence").unwrap_or(0.0),
+            expectation: self.expectation(record, posts.ever() || puts.ever()),
+            accepts: self.accepts(record),
+            ..group
+        }
+    }
+
+    /// The first content type whose requests can be of some kind.
+    fn by_content(
+        &self,
+        reachable: &[ContentIndex],
+        test: impl Fn(&assay_workload::model::ClientBehaviour) -> bool,
+    ) -> Option<String> {
+        let mut contents = reachable.iter().filter_map(|content| self.contents.get(usize::from(*content)));
+        contents.find(|content| test(&content.behaviour)).map(|content| content.kind.clone())
+    }
+
+    /// The bodies of POST or PUT requests: needed if there can be such requests, useless if not.
+    fn body_contents(
+        &mut self,
+        record: &Record,
+        body: Body,
+        occurs: &Occurs,
+        span: Span,
+    ) -> Weighted<ContentIndex> {
+        let (field, method) = match body {
+            Body::Post => ("post_contents", "POST"),
+            Body::Put => {
+                self.exclude(
+                    record,
+                    ["upload_contents", "put_contents"],
+                    "`put_contents` is the old name of `upload_contents`",
+                );
+                let old = record.get("put_contents").is_some();
+                (if old { "put_contents" } else { "upload_contents" }, "PUT")
+            }
+        };
+        let contents = self.content_choices(record, field);
+        self.settle_pages();
+        let Some(slot) = record.get(field) else {
+            if occurs.ever() {
+                self.missing_bodies(record, field, method, occurs, span);
+            }
+            return contents;
+        };
+        if !occurs.ever() && !contents.is_empty() {
+            self.warn(
+                Code::NoEffect,
+                slot.span,
+                format!("`{field}` has no effect"),
+                format!("no request of these robots is a {method}"),
+            );
+        }
+        contents
+    }
+
+    fn missing_bodies(&mut self, record: &Record, field: &str, method: &str, occurs: &Occurs, span: Span) {
+        let at = ["req_methods", "req_types"].into_iter().find_map(|field| record.get(field));
+        let at = at.map_or(span, |slot| slot.span);
+        let why = match &occurs.content {
+            Some(kind) if !occurs.own => format!("the content type `{kind}` is requested with {method}"),
+            _ => format!("these robots send {method} requests"),
+        };
+        self.diagnostics.add(
+            Diagnostic::error(Code::Required, at, why)
+                .label(format!("`{field}` must say what they send"))
+                .help(format!(
+                    "write `{field} = [ cntSimpleRequest ];` (that type is in the bundled contents.pg)"
+                )),
+        );
+    }
+
+    /// `ranges`: needed if there can be "Range" requests, useless if not.
+    fn own_ranges(&mut self, record: &Record, occurs: &Occurs, span: Span) -> Weighted<RangeSpec> {
+        let ranges = self.ranges(record);
+        let at = self.place(record, "ranges");
+        match (&ranges, occurs.ever()) {
+            (None, true) => {
+                let at = record.get("req_types").map_or(span, |slot| slot.span);
+                self.diagnostics.add(
+                    Diagnostic::error(Code::Required, at, "these robots ask for parts of objects")
+                        .label("`ranges` must say which parts")
+                        .help(
+                            "declare `SingleRange R1 = { first_byte_pos_absolute = 0; last_byte_pos_absolute = 1KB; };` and \
+                             write `ranges = [ R1 ];`",
+                        ),
+                );
+            }
+            (Some(_), false) => {
+                self.warn(
+                    Code::NoEffect,
+                    at,
+                    "`ranges` has no effect",
+                    "no request of these robots is a \"Range\"",
+                );
+            }
+            _ => {}
+        }
+        ranges.unwrap_or_default()
+    }
+
+    /// `req_body_pause_prob` and `req_body_pause_start`.
+    fn expectation(&mut self, record: &Record, bodies: bool) -> Expectation {
+        let fields = ["req_body_pause_prob", "req_body_pause_start"];
+        self.exclude(record, fields, "robots ask before some bodies by chance, or before large ones");
+        if let Some(slot) = fields.into_iter().find_map(|field| record.get(field))
+            && !bodies
+        {
+            self.warn(
+                Code::NoEffect,
+                slot.span,
+                "asking before bodies are sent has no effect",
+                "no request of these robots has a body",
+            );
+        }
+        if let Some(bytes) = self.quantity(record, "req_body_pause_start", true) {
+            return Expectation::From(bytes.ceil() as u64);
+        }
+        match self.share(record, "req_body_pause_prob") {
+            Some(share) if share > 0.0 => Expectation::Sometimes(share),
+            _ => Expectation::Never,
+        }
+    }
+
+    /// `accept_content_encodings`.
+    fn accepts(&mut self, record: &Record) -> Vec<Coding> {
+        let mut accepted = Vec::new();
+        for choice in self.choices(record, "accept_content_encodings") {
+            let coding = match &*choice.value.to_string() {
+                "gzip" | "x-gzip" => Coding::Gzip,
+                "identity" => Coding::Identity,
+                other => {
+                    self.not_acted_on(
+                        &format!("Robot.accept_content_encodings: {other}"),
+                        choice.span,
+                        "robots accept \"gzip\" and \"identity\" only",
+                    );
+                    continue;
+                }
+            };
+            if !accepted.contains(&coding) {
+                accepted.push(coding);
+            }
+        }
+        accepted
+    }
+}

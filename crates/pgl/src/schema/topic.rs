@@ -1,0 +1,75 @@
+//! What does Assay leave out on purpose, and what has gone from the language?
+
+use super::RecordKind;
+
+/// Something that Assay leaves out on purpose. All fields and types that belong to it give one warning together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Topic {
+    Ftp,
+    Socks,
+    Kerberos,
+    Ntlm,
+    Icp,
+    Dns,
+    Tls,
+    Links,
+    Filtering,
+}
+
+impl Topic {
+    /// All of them, in the order of the reference.
+    #[cfg(test)]
+    pub const ALL: [Topic; 9] = [
+        Topic::Ftp,
+        Topic::Socks,
+        Topic::Kerberos,
+        Topic::Ntlm,
+        Topic::Icp,
+        Topic::Dns,
+        Topic::Tls,
+        Topic::Links,
+        Topic::Filtering,
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Topic::Ftp => "FTP",
+            Topic::Socks => "SOCKS",
+            Topic::Kerberos => "Kerberos",
+            Topic::Ntlm => "NTLM and SPNEGO",
+            Topic::Icp => "ICP",
+            Topic::Dns => "DNS",
+            Topic::Tls => "TLS",
+            Topic::Links => "the shaping of links",
+            Topic::Filtering => "the checking of filters",
+        }
+    }
+
+    /// What happens instead.
+    pub fn instead(self) -> &'static str {
+        match self {
+            Topic::Ftp => "robots and servers speak HTTP only",
+            Topic::Socks => "robots go to the target directly",
+            Topic::Kerberos | Topic::Ntlm => "robots authenticate with Basic and Digest",
+            Topic::Icp => "no sibling cache is asked",
+            Topic::Dns => "no name is looked up; origins are where the lab puts them",
+            Topic::Tls => "connections are plain TCP",
+            Topic::Links => "links are as the machine's are",
+            Topic::Filtering => "no answer is checked against rules for users, groups or URLs",
+        }
+    }
+}
+
+/// Fields of older versions that are rejected, and why.
+pub(crate) const REJECTED: [(RecordKind, &str, &str); 5] = [
+    (RecordKind::Robot, "priv_cache_cap", "it is called `private_cache_cap`"),
+    (
+        RecordKind::Robot,
+        "public_interest",
+        "interests are a selector now: `interests = [ \"public\": 90%, \"private\" ]`",
+    ),
+    (RecordKind::Proxy, "client", "the proxy under test is named on the command line"),
+    (RecordKind::Proxy, "server", "the proxy under test is named on the command line"),
+    (RecordKind::Proxy, "cache", "the capacity of the proxy under test is given on the command line"),
+];

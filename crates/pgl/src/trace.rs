@@ -1,0 +1,58 @@
+//! What does a trace of URLs ask for?
+
+/// A line of a trace that has a URL.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// From 1.
+    pub number: usize,
+    /// What it asks for; what it is written with instead, when that is not HTTP.
+    pub url: Result<Url, String>,
+}
+
+/// A URL of HTTP.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    /// `host` or `host:port`, in lower case.
+    pub authority: String,
+    /// Path and query; at least `/`.
+    pub path: String,
+}
+
+/// The first URL of each line. Lines that begin with `#`, or have none, are passed over.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line> {
+    text.lines().enumerate().filter_map(|(index, line)| {
+        let line = line.trim_start();
+        let written = line.split_whitespace().find(|word| word.contains("://"))?;
+        (!line.starts_with('#')).then(|| Line { number: index + 1, url: url(written) })
+    })
+}
+
+fn url(written: &str) -> Result<Url, String> {
+    let (scheme, rest) = written.split_once("://").unwrap_or(("", written));
+    if !scheme.eq_ignore_ascii_case("http") {
+        return Err(scheme.to_ascii_lowercase());
+    }
+    let rest = rest.split('#').next().unwrap_or(rest);
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let authority = authority.rsplit('@').next().unwrap_or(authority).to_ascii_lowercase();
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    Ok(Url { authority, path: format!("{slash}{path}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_asks_for_its_first_url_and_comments_for_none() {
+        let text =
+            "# http://no.test/\nGET http://me@A.test:8080/x?y#z 200\n\nhttp://b.test\nftp://c.test/f\n";
+        let all: Vec<Line> = lines(text).collect();
+        let url = |authority: &str, path: &str| Ok(Url { authority: authority.into(), path: path.into() });
+        assert_eq!(all[0], Line { number: 2, url: url("a.test:8080", "/x?y") });
+        assert_eq!(all[1], Line { number: 4, url: url("b.test", "/") });
+        assert_eq!(all[2].url, Err("ftp".into()));
+        assert_eq!(super::url("http://a.test?q"), url("a.test", "/?q"));
+    }
+}
