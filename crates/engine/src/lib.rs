@@ -8,6 +8,7 @@
 
 pub mod check;
 pub mod clock;
+pub mod files;
 pub mod origin;
 pub mod robot;
 pub mod spec;

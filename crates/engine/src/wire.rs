@@ -5,27 +5,11 @@
 //! the caller keeps, parsed in place: nothing is allocated per xact.
 
 use assay_http::field::write_decimal;
+/// Which xact a message is about; [`XactId::NOBODY`] when the request named none.
+pub use assay_workload::XactId;
 
 /// Name of the header field.
 pub const HEADER: &str = "X-Assay";
-
-/// Which xact: unique in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct XactId {
-    /// The robot.
-    pub robot: u32,
-    /// Its request number.
-    pub number: u64,
-    /// 0: launched by the stream; else the place in its page.
-    pub place: u16,
-}
-
-impl XactId {
-    /// What an origin puts into its reply when the request named no xact: a fetch that the proxy made on its own,
-    /// or one whose mark it dropped. No robot has this number (robots are counted from 0 in 32 bits), so no robot can
-    /// take the reply for one made for itself.
-    pub const NOBODY: XactId = XactId { robot: u32::MAX, number: 0, place: 0 };
-}
 
 /// What kind of request it is, as far as an origin has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

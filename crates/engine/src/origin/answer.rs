@@ -1,17 +1,16 @@
 //! What is answered to a request, and how is the answer counted?
 
-use std::io::{self, IoSlice};
-
+use assay_workload::Object;
 use assay_workload::body::{Body, Pool, STAMP_BYTES};
 use assay_workload::model::{HttpVersion, OriginIndex};
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
-use tokio::io::Interest;
-use tokio::net::TcpStream;
 
+use super::fields::SpecialHead;
 use super::local::Local;
-use super::reply::{ConnectionField, Dates, ObjectHead, Outgoing, SLICES, write_plain};
-use super::request::{Ask, ClientWish, What};
+use super::payload::{Outgoing, Payload};
+use super::reply::{ConnectionField, Dates, ObjectHead, write_plain};
+use super::request::{Ask, ClientWish, Special, What};
 use super::site::Site;
+use super::special::Case;
 use super::tally::Tally;
 use crate::clock::monotonic_ns;
 use crate::wire::{Kind, ReplyMark};
@@ -24,15 +23,15 @@ const COPIED_BYTES: u64 = 8 * 1024;
 pub struct Answer {
     /// None: the request was no request.
     ask: Option<Ask>,
-    body: Option<Body>,
-    /// Bytes of the body that stand behind the head.
-    copied: u64,
+    payload: Payload,
     not_modified: bool,
+    /// It is broken off after so many bytes of the body, on purpose.
+    cut: Option<u64>,
     /// The connection ends after it.
     pub closes: bool,
 }
 
-/// An answer that the socket did not take at once.
+/// An answer that the socket did not take at once, or must not be given at once.
 #[derive(Debug)]
 pub struct Sending {
     /// The answer.
@@ -45,7 +44,7 @@ pub struct Sending {
 
 impl Answer {
     /// Writes the head of the answer made at `made_ns`. `may_persist`: the connection has uses left.
-    pub fn write(local: &Local, ask: &Ask, made_ns: u64, may_persist: bool, out: &mut Vec<u8>) -> Self {
+    pub fn write(local: &Local, ask: Ask, made_ns: u64, may_persist: bool, out: &mut Vec<u8>) -> Self {
         let site = local.world.sites.get(ask.origin);
         let version = site.map_or(HttpVersion::Http11, |site| site.version);
         let persists = may_persist && would_persist(version, ask.client);
@@ -55,31 +54,35 @@ impl Answer {
             (true, _, ClientWish::KeepAlive) => ConnectionField::KeepAlive,
             (true, _, _) => ConnectionField::Unsaid,
         };
-        let answer = Self { ask: Some(*ask), body: None, copied: 0, not_modified: false, closes: !persists };
+        let mut answer =
+            Self { ask: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: !persists };
         match ask.what {
-            What::Object { .. } => answer.with_object(local, ask, made_ns, (version, connection), out),
+            What::Object { object, since_s } => {
+                answer.write_object(local, &ask, (&object, since_s), made_ns, (version, connection), out);
+            }
             What::Plain(status) => {
                 let now_s = local.clock.get().unix_s(made_ns);
                 let dates = &mut local.dates.borrow_mut();
-                write_plain(out, version, status, connection, now_s, !ask.head_only, dates);
-                answer
+                write_plain(out, version, status, connection, now_s, !ask.head_only(), dates);
             }
         }
+        answer.ask = Some(ask);
+        answer
     }
 
-    fn with_object(
-        mut self,
+    fn write_object(
+        &mut self,
         local: &Local,
         ask: &Ask,
+        (object, since_s): (&Object, Option<u64>),
         made_ns: u64,
         (version, connection): (HttpVersion, ConnectionField),
         out: &mut Vec<u8>,
-    ) -> Self {
-        let What::Object { object, since_s } = ask.what else { return self };
+    ) {
         let (clock, universe) = (local.clock.get(), &local.world.universe);
         let made_us = clock.since_start_us(made_ns);
         // Robots count from `made_us` as well, so both sides see the same second.
-        let life = universe.life(&object, (made_us / 1_000_000) as i64);
+        let life = universe.life(object, (made_us / 1_000_000) as i64);
         let unix_s = |since_start_s: i64| clock.start_unix_s.saturating_add_signed(since_start_s);
         let dates = Dates {
             last_modified_s: life.last_modified_s.map(unix_s),
@@ -107,24 +110,65 @@ impl Answer {
             size_bytes: object.size_bytes,
             mark,
         };
-        head.write(out, &mut local.dates.borrow_mut());
-        if !self.not_modified && !ask.head_only {
-            self.set_body(universe.body(&object, life.version), universe.pool(), out);
+        if let Some(special) = &ask.special {
+            return self.write_special(local, (ask, special), object, head, out);
         }
-        self
+        head.write(out, &mut local.dates.borrow_mut());
+        if !self.not_modified && !ask.head_only() {
+            self.set_body(universe.body(object, life.version), universe.pool(), out);
+        }
+    }
+
+    #[cold]
+    fn write_special(
+        &mut self,
+        local: &Local,
+        (ask, special): (&Ask, &Special),
+        object: &Object,
+        mut head: ObjectHead<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let case = Case {
+            world: &local.world,
+            ask,
+            special,
+            object,
+            is_unmodified: self.not_modified,
+            last_modified_s: head.dates.last_modified_s.filter(|_| object.cachable),
+            now_s: head.now_s,
+        };
+        let mut tally = local.tally.borrow_mut();
+        let phase = ask.phase(&tally);
+        let counts = &mut tally.of(phase).counts;
+        let verdict = case.judge(counts);
+        let (payload, digest) = case.payload(&verdict, head.mark.version, &mut local.gzip.borrow_mut());
+        let body_bytes = payload.len();
+        let (note, cut) = case.note(&verdict, body_bytes);
+        (head.mark.status, head.mark.note) = (verdict.status(), note);
+        self.not_modified = verdict.status() == 304;
+        SpecialHead { head, case, verdict: &verdict, body_bytes, digest }.write(
+            out,
+            &mut local.dates.borrow_mut(),
+            counts,
+        );
+        if !ask.head_only() {
+            self.payload = payload;
+        }
+        self.cut = cut;
+        self.closes |= cut.is_some();
     }
 
     /// A small body is copied behind its head, and of a large one the stamp: the fewer slices, the faster.
     fn set_body(&mut self, body: Body, pool: &Pool, out: &mut Vec<u8>) {
         let size = body.size();
-        self.copied = if size > COPIED_BYTES { STAMP_BYTES as u64 } else { size };
+        let copied = if size > COPIED_BYTES { STAMP_BYTES as u64 } else { size };
         let mut from = 0;
-        while from < self.copied {
-            let chunk = body.chunk(pool, from, (self.copied - from) as usize);
+        while from < copied {
+            let chunk = body.chunk(pool, from, (copied - from) as usize);
             out.extend_from_slice(chunk);
             from += chunk.len() as u64;
         }
-        self.body = Some(body);
+        self.payload = Payload::Whole { body, copied };
     }
 
     /// Writes the refusal of what is no request, and ends the connection.
@@ -133,37 +177,47 @@ impl Answer {
         let now_s = local.clock.get().unix_s(monotonic_ns());
         let dates = &mut local.dates.borrow_mut();
         write_plain(out, version, status, ConnectionField::Close, now_s, true, dates);
-        Self { ask: None, body: None, copied: 0, not_modified: false, closes: true }
+        Self { ask: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: true }
     }
 
     /// Its bytes, behind this head.
     #[inline]
     pub fn outgoing<'a>(&'a self, head: &'a [u8]) -> Outgoing<'a> {
-        Outgoing { head, body: self.body.as_ref(), copied: self.copied }
+        Outgoing { head, payload: &self.payload, cut: self.cut }
+    }
+
+    /// How fast its body goes out, in bytes per second; none: as fast as the client takes it.
+    #[inline]
+    pub fn bytes_per_s(&self) -> Option<f64> {
+        self.ask.as_ref()?.special.as_ref()?.bytes_per_s()
     }
 
     /// Counts it: the last byte is written. Gives the time.
-    pub fn sent(&self, local: &Local, complete_ns: u64, head_bytes: usize) -> u64 {
+    pub fn sent(&self, local: &Local, complete_ns: u64, head: &[u8]) -> u64 {
         let now_ns = monotonic_ns();
-        let Some(ask) = self.ask.filter(|ask| !ask.is_health()) else { return now_ns };
+        let Some(ask) = self.ask.as_ref().filter(|ask| !ask.is_health()) else { return now_ns };
         let mut tally = local.tally.borrow_mut();
         let phase = ask.phase(&tally);
         let recorder = tally.of(phase);
         let counts = &mut recorder.counts;
-        let body_bytes = self.body.as_ref().map_or(0, Body::size);
-        counts.wire_bytes_out += head_bytes as u64 + body_bytes - self.copied;
-        if let What::Object { object, .. } = ask.what {
-            counts.responses += 1;
-            counts.body_bytes_out += body_bytes;
-            if self.not_modified {
-                counts.not_modified += 1;
-                if ask.validates && ask.mark.is_some_and(|mark| mark.kind == Kind::Basic) {
-                    counts.validated_basic += 1;
-                    counts.validated_basic_bytes += object.size_bytes;
-                }
-            }
-            recorder.service.record(now_ns.saturating_sub(complete_ns) / 1000);
+        let outgoing = self.outgoing(head);
+        let bytes = outgoing.len();
+        counts.wire_bytes_out += bytes;
+        let What::Object { object, .. } = ask.what else { return now_ns };
+        counts.body_bytes_out += bytes + self.payload.copied() - head.len() as u64;
+        if self.cut.is_some() {
+            counts.broken_off += 1;
+            return now_ns;
         }
+        counts.responses += 1;
+        if self.not_modified {
+            counts.not_modified += 1;
+            if ask.validates && ask.mark.is_some_and(|mark| mark.kind == Kind::Basic) {
+                counts.validated_basic += 1;
+                counts.validated_basic_bytes += object.size_bytes;
+            }
+        }
+        recorder.service.record(now_ns.saturating_sub(complete_ns) / 1000);
         now_ns
     }
 }
@@ -182,28 +236,5 @@ fn would_persist(version: HttpVersion, client: ClientWish) -> bool {
         ClientWish::Close => false,
         ClientWish::KeepAlive => true,
         ClientWish::Persist => version == HttpVersion::Http11,
-    }
-}
-
-impl<'a> Outgoing<'a> {
-    /// Writes from byte `at` on, as much as the socket takes; 0 when it takes nothing now.
-    ///
-    /// The system is called directly: the C library's wrappers cost as much as the rest of what is done here.
-    #[inline]
-    pub fn try_write(&self, stream: &TcpStream, pool: &'a Pool, at: u64) -> io::Result<u64> {
-        let mut slices = [IoSlice::new(&[]); SLICES];
-        let filled = self.slices(pool, at, &mut slices);
-        let written = stream.try_io(Interest::WRITABLE, || {
-            Ok(match &slices[..filled] {
-                [one] => send(stream, one, SendFlags::NOSIGNAL)?,
-                all => sendmsg(stream, all, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?,
-            })
-        });
-        match written {
-            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
-            Ok(bytes) => Ok(bytes as u64),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            Err(error) => Err(error),
-        }
     }
 }

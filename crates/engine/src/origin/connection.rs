@@ -7,18 +7,21 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use assay_http::chunked::{Decoder, Piece};
-use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead};
+use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
 use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
 use super::answer::{Answer, Sending};
+use super::fault::Attempt;
 use super::local::{Alarm, Due, Local};
-use super::request::{Ask, What};
+use super::pace::Pace;
+use super::request::{Ask, Special, What};
+use super::upload::Upload;
 use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::timer::Ticket;
 
@@ -36,13 +39,6 @@ enum State {
     Ready(Ask),
 }
 
-/// What is left of a request body.
-#[derive(Debug)]
-enum Upload {
-    Length(u64),
-    Chunked(Decoder),
-}
-
 /// What a connection does next.
 #[derive(Debug)]
 enum Step {
@@ -50,10 +46,27 @@ enum Step {
     Receive,
     /// Wait until this instant, then go on.
     Think(u64),
-    /// Write what could not be written at once.
+    /// Write what could not be written at once, or must not be.
     Send(Box<Sending>),
+    /// Reset the connection: a fault on purpose.
+    Reset,
     /// Close: everything is said.
     Close,
+}
+
+/// A request is under way at an origin that slows down under load; until this is dropped.
+#[derive(Debug)]
+struct UnderWay {
+    local: Rc<Local>,
+    origin: OriginIndex,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(site) = self.local.world.sites.get(self.origin) {
+            site.finish();
+        }
+    }
 }
 
 /// One connection.
@@ -76,6 +89,8 @@ pub struct Connection {
     complete_ns: u64,
     /// Bytes read for the current request.
     request_bytes: u64,
+    /// The request is one of those that an origin under load counts.
+    under_way: Option<UnderWay>,
     alarm: Rc<Alarm>,
     /// Timeout of the idle connection, and the timer's ticket for it.
     idle: Option<(u64, Ticket)>,
@@ -109,6 +124,7 @@ impl Connection {
             read_ns: now_ns,
             complete_ns: now_ns,
             request_bytes: 0,
+            under_way: None,
             alarm,
             idle,
             used_ns: now_ns,
@@ -138,6 +154,11 @@ impl Connection {
                 Step::Send(sending) => {
                     let closes = self.send(sending).await?;
                     if closes { Step::Close } else { self.go_on() }
+                }
+                Step::Reset => {
+                    // Without a time to linger, closing is resetting.
+                    let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+                    return Ok(());
                 }
                 Step::Close => {
                     if self.pipelines || !self.pending.is_empty() {
@@ -207,7 +228,7 @@ impl Connection {
             let step = match std::mem::replace(&mut self.state, State::Between) {
                 State::Between => self.take_head(rest, &mut used),
                 State::Body(ask, upload) => self.take_body(ask, upload, rest, &mut used),
-                State::Ready(ask) => self.answer(&ask),
+                State::Ready(ask) => self.answer(ask),
             };
             if let Some(step) = step {
                 return (used, step);
@@ -231,50 +252,53 @@ impl Connection {
         };
         *used += length;
         self.request_bytes = length as u64;
-        let ask = Ask::read(&self.local.world, self.at, &head);
-        let upload = match head.body() {
-            BodyFraming::Length(bytes) if bytes > 0 => Upload::Length(bytes),
-            BodyFraming::Chunked => Upload::Chunked(Decoder::new()),
-            BodyFraming::Length(_) | BodyFraming::None | BodyFraming::UntilClose => {
+        let mut ask = Ask::read(&self.local.world, self.at, &head);
+        let Some(upload) = Upload::new(&self.local.world.universe, &ask, head.body()) else {
+            return self.complete(ask);
+        };
+        if head.expect_continue {
+            if self.is_unwanted(&ask) {
+                ask.special.get_or_insert_with(Box::<Special>::default).is_unwanted = true;
+                // Nobody can tell whether the body comes all the same: nothing is read after this.
+                self.pipelines = true;
                 return self.complete(ask);
             }
-        };
-        if head.expect_continue && length == input.len() && !self.say_continue() {
-            return Some(Step::Close);
+            if length == input.len() && !self.say_continue(&ask) {
+                return Some(Step::Close);
+            }
         }
         self.state = State::Body(ask, upload);
         None
     }
 
+    /// The origin refuses a share of the request bodies that it is asked about.
+    fn is_unwanted(&self, ask: &Ask) -> bool {
+        matches!(ask.what, What::Object { .. })
+            && !self.local.world.universe.body_allowed(ask.xact(), ask.origin)
+    }
+
     /// The client waits for a word before it sends the body. That word is short enough to be written at once, or the
     /// client does not read at all.
-    fn say_continue(&self) -> bool {
+    fn say_continue(&self, ask: &Ask) -> bool {
         const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let mut tally = self.local.tally.borrow_mut();
+        let phase = ask.phase(&tally);
+        tally.of(phase).counts.continued += 1;
         self.stream.try_write(CONTINUE).is_ok_and(|written| written == CONTINUE.len())
     }
 
-    /// Reads over a request body: nothing is kept of it but that it was complete.
+    /// Takes what has come of a request body.
     fn take_body(&mut self, ask: Ask, mut upload: Upload, input: &[u8], used: &mut usize) -> Option<Step> {
-        let (taken, done) = match &mut upload {
-            Upload::Length(left) => {
-                let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-                *left -= taken as u64;
-                (taken, *left == 0)
-            }
-            Upload::Chunked(decoder) => {
-                let mut taken = 0;
-                loop {
-                    match decoder.next(&input[taken..]) {
-                        Ok((Piece::Data(_), bytes)) => taken += bytes,
-                        Ok((piece, bytes)) => break (taken + bytes, piece == Piece::End),
-                        Err(_) => return Some(self.refuse(HeadError::Syntax("broken chunks"))),
-                    }
-                }
-            }
+        let Ok((taken, is_complete)) = upload.take(self.local.world.universe.pool(), input) else {
+            return Some(self.refuse(HeadError::Syntax("broken chunks")));
         };
         *used += taken;
         self.request_bytes += taken as u64;
-        if done {
+        if is_complete {
+            if let Some(wrong) = upload.wrong() {
+                let now_ms = self.local.clock.get().since_start_us(self.read_ns) / 1000;
+                self.local.tally.borrow_mut().wrong_upload(&self.local.world.universe, &ask, &wrong, now_ms);
+            }
             return self.complete(ask);
         }
         self.state = State::Body(ask, upload);
@@ -282,7 +306,7 @@ impl Connection {
     }
 
     /// The request is complete: counts it, and lets the origin think.
-    fn complete(&mut self, ask: Ask) -> Option<Step> {
+    fn complete(&mut self, mut ask: Ask) -> Option<Step> {
         self.complete_ns = self.read_ns;
         if !ask.is_health() {
             let mut tally = self.local.tally.borrow_mut();
@@ -296,31 +320,74 @@ impl Connection {
                 What::Plain(_) => counts.refused += 1,
             }
         }
+        let local = Rc::clone(&self.local);
+        let site = local.world.sites.get(ask.origin).filter(|_| matches!(ask.what, What::Object { .. }));
+        let mut think_ns =
+            site.and_then(|site| site.think_ns(local.world.universe.seed(), &ask.xact())).unwrap_or(0);
+        if let Some(delay_ns) = site.and_then(|site| site.delay_ns()) {
+            self.under_way = Some(UnderWay { local: Rc::clone(&local), origin: ask.origin });
+            think_ns = think_ns.saturating_add(delay_ns);
+        }
+        if ask.special.is_some() {
+            match self.meet_fault(&mut ask) {
+                Some(Fault::Reset) => return Some(Step::Reset),
+                Some(Fault::SlowStart(late)) => {
+                    think_ns = think_ns.saturating_add(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
+                }
+                Some(Fault::Status(_) | Fault::SlowBody { .. }) | None => {}
+            }
+        }
         self.state = State::Ready(ask);
+        (think_ns > 0).then(|| Step::Think(self.complete_ns.saturating_add(think_ns)))
+    }
+
+    /// What goes wrong with this request on purpose: the fault that is meant for it, unless it has met it before.
+    fn meet_fault(&self, ask: &mut Ask) -> Option<Fault> {
         let world = &self.local.world;
-        let site = world.sites.get(ask.origin).filter(|_| matches!(ask.what, What::Object { .. }));
-        let think_ns = site.and_then(|site| site.think_ns(world.universe.seed(), &ask.xact()));
-        think_ns.filter(|ns| *ns > 0).map(|ns| Step::Think(self.complete_ns + ns))
+        let (What::Object { object, .. }, Some(special)) = (ask.what, &mut ask.special) else { return None };
+        let xact = ask.mark?.xact;
+        let fault = world.universe.fault(xact, ask.origin)?;
+        let attempt = world.attempts.note(xact, object.key, self.complete_ns);
+        special.fault = (attempt == Attempt::First).then_some(fault);
+        let fault = special.fault;
+        let mut tally = self.local.tally.borrow_mut();
+        let phase = ask.phase(&tally);
+        let counts = &mut tally.of(phase).counts;
+        match fault {
+            None => counts.retried += u64::from(attempt == Attempt::Again),
+            // Counted where the status is written.
+            Some(Fault::Status(_)) => {}
+            Some(Fault::Reset) => counts.fault_resets += 1,
+            Some(Fault::SlowStart(_)) => counts.fault_slow_starts += 1,
+            Some(Fault::SlowBody { .. }) => counts.fault_slow_bodies += 1,
+        }
+        fault
     }
 
     /// Answers a complete request; none: it is answered in full, and the next one may come.
-    fn answer(&mut self, ask: &Ask) -> Option<Step> {
+    fn answer(&mut self, ask: Ask) -> Option<Step> {
         self.uses_left = self.uses_left.saturating_sub(1);
+        let may_persist =
+            self.uses_left > 0 && !ask.special.as_ref().is_some_and(|special| special.is_unwanted);
         let local = Rc::clone(&self.local);
         let mut output = local.output.borrow_mut();
         output.clear();
         // When it was read, or when its think time ended: a moment ago.
-        let answer = Answer::write(&local, ask, self.read_ns, self.uses_left > 0, &mut output);
+        let answer = Answer::write(&local, ask, self.read_ns, may_persist, &mut output);
         self.reply(answer, &output)
     }
 
     /// Writes as much as the socket takes; none: all of it, and the next request may come.
     fn reply(&mut self, answer: Answer, head: &[u8]) -> Option<Step> {
+        if answer.bytes_per_s().is_some() {
+            return Some(Step::Send(Box::new(Sending { answer, head: head.into(), written: 0 })));
+        }
         let outgoing = answer.outgoing(head);
-        match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0) {
+        match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0, u64::MAX) {
             Ok(written) if written == outgoing.len() => {
                 let closes = answer.closes;
-                self.used_ns = answer.sent(&self.local, self.complete_ns, head.len());
+                self.used_ns = answer.sent(&self.local, self.complete_ns, head);
+                self.under_way = None;
                 closes.then_some(Step::Close)
             }
             Ok(written) => Some(Step::Send(Box::new(Sending { answer, head: head.into(), written }))),
@@ -334,13 +401,30 @@ impl Connection {
     /// Writes the rest as the socket takes it; tells whether the connection ends then.
     async fn send(&mut self, mut sending: Box<Sending>) -> io::Result<bool> {
         let outgoing = sending.answer.outgoing(&sending.head);
-        while sending.written < outgoing.len() {
+        let pace = sending.answer.bytes_per_s().map(|bytes_per_s| Pace {
+            begun_ns: monotonic_ns(),
+            head_bytes: sending.head.len() as u64,
+            bytes_per_s,
+        });
+        let length = outgoing.len();
+        while sending.written < length {
+            let most = match &pace {
+                None => u64::MAX,
+                Some(pace) => match pace.allowed(monotonic_ns()).saturating_sub(sending.written) {
+                    0 => {
+                        self.wait(pace.due_ns(sending.written, length)).await;
+                        continue;
+                    }
+                    most => most,
+                },
+            };
             self.stream.writable().await?;
             let pool = self.local.world.universe.pool();
-            sending.written += outgoing.try_write(&self.stream, pool, sending.written)?;
+            sending.written += outgoing.try_write(&self.stream, pool, sending.written, most)?;
         }
         let closes = sending.answer.closes;
-        self.used_ns = sending.answer.sent(&self.local, self.complete_ns, sending.head.len());
+        self.used_ns = sending.answer.sent(&self.local, self.complete_ns, &sending.head);
+        self.under_way = None;
         Ok(closes)
     }
 
@@ -357,18 +441,23 @@ impl Connection {
     }
 
     async fn think(&mut self, until_ns: u64) {
-        self.local.timer.schedule(until_ns, Due::Think(Rc::clone(&self.alarm)));
-        poll_fn(|context| {
-            self.alarm.listen(context);
-            if self.alarm.take_think() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        self.wait(until_ns).await;
         let late_us = monotonic_ns().saturating_sub(until_ns) / 1000;
         let mut tally = self.local.tally.borrow_mut();
         if let State::Ready(ask) = &self.state {
             let phase = ask.phase(&tally);
             tally.of(phase).lateness.record(late_us);
         }
+    }
+
+    /// Until the worker's timer says that it is time.
+    async fn wait(&self, until_ns: u64) {
+        self.local.timer.schedule(until_ns, Due::Think(Rc::clone(&self.alarm)));
+        poll_fn(|context| {
+            self.alarm.listen(context);
+            if self.alarm.take_think() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     fn is_idle_for_too_long(&mut self) -> bool {
@@ -415,7 +504,7 @@ impl Connection {
 
 /// Reads once. The system is called directly, as for writing ([`Outgoing::try_write`]).
 ///
-/// [`Outgoing::try_write`]: super::reply::Outgoing::try_write
+/// [`Outgoing::try_write`]: super::payload::Outgoing::try_write
 fn poll_read(stream: &TcpStream, context: &mut Context<'_>, input: &mut [u8]) -> Poll<io::Result<usize>> {
     loop {
         ready!(stream.poll_read_ready(context))?;

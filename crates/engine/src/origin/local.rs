@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use assay_http::coding::GzipWriter;
+
 use super::reply::DateWriters;
 use super::site::World;
 use super::tally::{Handover, Tally};
@@ -96,6 +98,8 @@ pub struct Local {
     pub output: RefCell<Vec<u8>>,
     /// Dates as text.
     pub dates: RefCell<DateWriters>,
+    /// Codes bodies; made when the first one is coded.
+    pub gzip: RefCell<Option<GzipWriter>>,
     /// Open connections.
     pub open: Cell<u64>,
     /// Connections accepted so far.
@@ -116,6 +120,7 @@ impl Local {
             input: RefCell::new(vec![0; INPUT_BYTES].into()),
             output: RefCell::new(Vec::with_capacity(OUTPUT_BYTES)),
             dates: RefCell::default(),
+            gzip: RefCell::default(),
             open: Cell::new(0),
             accepted: Cell::new(0),
             cut: Cell::new(0),
@@ -157,8 +162,8 @@ impl Local {
 
     fn handover(&self, end_ms: u64, last: bool) -> Handover {
         let mut tally = self.tally.borrow_mut();
-        let (phases, current) = (tally.cut(), tally.current());
-        Handover { number: self.cut.get(), end_ms, phases, current, connections: self.open.get(), last }
+        let (phases, examples, current) = (tally.cut(), tally.take_examples(), tally.current());
+        Handover { number: self.cut.get(), end_ms, phases, examples, current, connections: self.open.get(), last }
     }
 
     fn schedule_cut(&self) {

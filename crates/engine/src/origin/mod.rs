@@ -11,17 +11,26 @@
 
 mod answer;
 mod connection;
+mod fault;
+mod fields;
 mod listen;
 mod local;
+mod pace;
+mod password;
+mod payload;
 mod reply;
 mod request;
 mod server;
 mod site;
+mod special;
+#[cfg(test)]
+mod special_tests;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,9 +44,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 pub use self::listen::ListenError;
 use self::server::{Duty, Order, Report, Reports, work};
-use self::site::{Sites, World};
+use self::site::World;
 use self::tally::Merger;
 use crate::clock::{RunClock, monotonic_ns};
+use crate::files::{FileError, read_files};
 use crate::spec::{OriginsSpec, Timing, UniverseSpec};
 use crate::stdio::{Commands, StdioError, emit};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
@@ -65,6 +75,9 @@ pub enum OriginError {
     /// The workload cannot be run.
     #[error("the workload cannot be run: {0}")]
     Universe(UniverseError),
+    /// A file of the workload cannot be read.
+    #[error(transparent)]
+    Files(#[from] FileError),
     /// Addresses and origins differ in number.
     #[error("the workload has {origins} origins, but there are {addresses} addresses to listen on")]
     Addresses {
@@ -141,8 +154,7 @@ impl Origins {
                 share.push((index as OriginIndex, listener));
             }
         }
-        let sites = Sites::new(universe.workload(), &listening);
-        let world = Arc::new(World { universe, sites });
+        let world = Arc::new(World::new(universe, &listening));
         let (reports_in, reports) = unbounded_channel();
         let (mut workers, mut orders) = (Vec::new(), Vec::new());
         let baseline_ns = monotonic_ns() + BASELINE_LEAD_NS;
@@ -202,7 +214,10 @@ impl Origins {
                             out(&Event::Ready { listening: self.listening.clone() })?;
                         }
                     }
-                    Some(Report::Handover(handover)) => {
+                    Some(Report::Handover(mut handover)) => {
+                        for example in std::mem::take(&mut handover.examples) {
+                            out(&Event::Example(example))?;
+                        }
                         for interval in merger.take(handover) {
                             out(&Event::Origins(Box::new(interval)))?;
                         }
@@ -236,5 +251,6 @@ fn load(spec: &UniverseSpec) -> Result<Universe, OriginError> {
     let workload: Workload =
         serde_json::from_slice(&text).map_err(|cause| OriginError::Parse { path: path(), cause })?;
     let options = UniverseOptions { private_as_public: spec.private_as_public };
-    Universe::new(Arc::new(workload), spec.seed, spec.world, options).map_err(OriginError::Universe)
+    let files = read_files(&workload)?;
+    Universe::with_files(Arc::new(workload), spec.seed, spec.world, options, &files).map_err(OriginError::Universe)
 }

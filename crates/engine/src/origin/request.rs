@@ -1,9 +1,11 @@
 //! What does a request ask an origin for?
 
+use assay_http::coding::Accepted;
 use assay_http::date::parse_date;
 use assay_http::head::{RequestHead, Version};
-use assay_workload::Object;
-use assay_workload::model::OriginIndex;
+use assay_http::range::{ByteRange, parse_range};
+use assay_workload::model::{Method, OriginIndex};
+use assay_workload::{Fault, Object};
 
 use super::site::World;
 use crate::wire::{Kind, RequestMark, XactId};
@@ -26,7 +28,7 @@ pub enum What {
 }
 
 /// A request, as far as it matters for the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// What for.
     pub what: What,
@@ -34,12 +36,47 @@ pub struct Ask {
     pub origin: OriginIndex,
     /// Who asks; none: the request does not say.
     pub mark: Option<RequestMark>,
-    /// HEAD: no body goes back.
-    pub head_only: bool,
-    /// The client lets the connection live on; `Some(true)`: it says so in a field.
+    /// Its method; GET for one that is refused.
+    pub method: Method,
+    /// What the client wants to become of the connection.
     pub client: ClientWish,
     /// The request carries a condition that no robot made: the proxy validates.
     pub validates: bool,
+    /// What more there is to it; none: it is answered with an object or with 304, and nothing else comes into question.
+    pub special: Option<Box<Special>>,
+}
+
+/// What there is to a request that may be answered otherwise than with a whole object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Special {
+    /// Parts asked for; empty: none, or none that are understood.
+    pub ranges: Vec<ByteRange>,
+    /// `If-Range`: the parts are wanted only if the object is still of this date; [`u64::MAX`] when it names something else.
+    pub if_range_s: Option<u64>,
+    /// Content codings that the client accepts.
+    pub accepted: Accepted,
+    /// The value of `Authorization`.
+    pub authorization: Option<Box<[u8]>>,
+    /// Path of the target; kept only where it matters (with `authorization`).
+    pub path: Box<[u8]>,
+    /// The client asked whether it may send the body, and may not.
+    pub is_unwanted: bool,
+    /// What goes wrong on purpose.
+    pub fault: Option<Fault>,
+}
+
+impl Default for Special {
+    fn default() -> Self {
+        Self {
+            ranges: Vec::new(),
+            if_range_s: None,
+            accepted: Accepted::ANYTHING,
+            authorization: None,
+            path: Box::default(),
+            is_unwanted: false,
+            fault: None,
+        }
+    }
 }
 
 /// What the client wants to become of the connection.
@@ -59,25 +96,31 @@ impl Ask {
         let fields = OurFields::find(head);
         let (authority, path) = split_target(head.target);
         let origin = world.sites.asked(at, authority.or(head.host));
-        let head_only = head.method == "HEAD";
-        let known_method = head_only || matches!(head.method, "GET" | "POST");
+        let method = method(head.method);
         let what = match world.universe.parse_path(origin, path) {
-            _ if !known_method => What::Plain(405),
+            _ if method.is_none() => What::Plain(405),
             Ok(id) => {
-                let since_s = fields.since.filter(|_| head.method != "POST").and_then(parse_date);
+                let since_s = fields.since.filter(|_| !method.is_some_and(Method::has_body)).and_then(parse_date);
                 What::Object { object: world.universe.object(id), since_s }
             }
             Err(_) if path == HEALTH => What::Plain(200),
             Err(_) => What::Plain(404),
         };
         let kind = fields.mark.map(|mark| mark.kind);
+        let special = match &what {
+            What::Object { object, .. } if fields.range || !world.is_plain(origin, object) => {
+                Some(Box::new(Special::read(method == Some(Method::Get), head, path)))
+            }
+            What::Object { .. } | What::Plain(_) => None,
+        };
         Self {
             what,
             origin,
             mark: fields.mark,
-            head_only,
+            method: method.unwrap_or(Method::Get),
             client: wish(head),
             validates: fields.conditional && kind != Some(Kind::Conditional),
+            special,
         }
     }
 
@@ -87,9 +130,63 @@ impl Ask {
         self.mark.map_or(XactId::NOBODY, |mark| mark.xact)
     }
 
+    /// No body goes back.
+    #[inline]
+    pub fn head_only(&self) -> bool {
+        self.method == Method::Head
+    }
+
     /// True for a request that does not count: somebody asks whether the origin is there.
     pub fn is_health(&self) -> bool {
         self.what == What::Plain(200)
+    }
+}
+
+impl Special {
+    /// How fast the body goes out; none: as fast as the client takes it.
+    pub fn bytes_per_s(&self) -> Option<f64> {
+        match self.fault {
+            Some(Fault::SlowBody { bytes_per_s }) => Some(bytes_per_s),
+            _ => None,
+        }
+    }
+
+    /// Reads the fields that only matter here. Parts are asked for with GET alone (RFC 9110, 14.2).
+    #[cold]
+    fn read(is_get: bool, head: &RequestHead<'_>, path: &[u8]) -> Self {
+        let range = head.header("range").filter(|_| is_get);
+        let if_range = head.header("if-range").map(|value| parse_date(value).unwrap_or(u64::MAX));
+        let accepts = head.headers().filter(|field| field.is("accept-encoding")).map(|field| field.value);
+        let authorization = head.header("authorization");
+        Self {
+            // A Range that is not understood is ignored.
+            ranges: range.and_then(|value| parse_range(value).ok()).unwrap_or_default(),
+            if_range_s: if_range,
+            accepted: Accepted::parse(accepts),
+            authorization: authorization.map(Into::into),
+            path: authorization.map(|_| path.into()).unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Name of a method.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+        Method::Put => "PUT",
+    }
+}
+
+fn method(name: &str) -> Option<Method> {
+    match name {
+        "GET" => Some(Method::Get),
+        "HEAD" => Some(Method::Head),
+        "POST" => Some(Method::Post),
+        "PUT" => Some(Method::Put),
+        _ => None,
     }
 }
 
@@ -108,6 +205,7 @@ struct OurFields<'b> {
     mark: Option<RequestMark>,
     since: Option<&'b [u8]>,
     conditional: bool,
+    range: bool,
 }
 
 impl<'b> OurFields<'b> {
@@ -121,6 +219,7 @@ impl<'b> OurFields<'b> {
                     found.conditional = true;
                 }
                 13 if field.is("if-none-match") => found.conditional = true,
+                5 if field.is("range") => found.range = true,
                 _ => {}
             }
         }
@@ -129,7 +228,7 @@ impl<'b> OurFields<'b> {
 }
 
 /// Authority (absolute form only) and path of a request target.
-fn split_target(target: &str) -> (Option<&[u8]>, &[u8]) {
+pub fn split_target(target: &str) -> (Option<&[u8]>, &[u8]) {
     const SCHEME: &str = "http://";
     let has_scheme = target.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME));
     if target.starts_with('/') || !has_scheme {
@@ -210,8 +309,22 @@ mod tests {
         for line in ["GET / HTTP/1.1", "GET * HTTP/1.1", "GET PATH?q HTTP/1.1", "GET http://x HTTP/1.1"] {
             assert_eq!(what(line), What::Plain(404), "{line}");
         }
-        assert_eq!(what("PUT PATH HTTP/1.1"), What::Plain(405));
+        assert_eq!(what("DELETE PATH HTTP/1.1"), What::Plain(405));
         assert_eq!(what("get PATH HTTP/1.1"), What::Plain(405));
+    }
+
+    #[test]
+    fn a_plain_request_for_a_plain_object_has_nothing_special() {
+        let special = |line: &str, field: &str| ask(&format!("{line}\r\nHost: a\r\n{field}\r\n\r\n")).special;
+        for method in ["GET", "HEAD", "POST", "PUT"] {
+            assert_eq!(special(&format!("{method} PATH HTTP/1.1"), "Accept-Encoding: gzip"), None, "{method}");
+        }
+        let ranges = |field: &str| special("GET PATH HTTP/1.1", field).expect("is special").ranges;
+        assert_eq!(ranges("Range: bytes=0-4").len(), 1);
+        assert_eq!(ranges("Range: lines=0-4").len(), 0);
+        let dated = special("GET PATH HTTP/1.1", "Range: bytes=-1\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(dated.expect("is special").if_range_s, Some(784_111_777));
+        assert!(special("HEAD PATH HTTP/1.1", "Range: bytes=0-4").expect("is special").ranges.is_empty());
     }
 
     #[test]

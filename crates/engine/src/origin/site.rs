@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use assay_workload::Universe;
+use assay_http::authentication::Nonces;
 use assay_workload::distribution::Sampler;
-use assay_workload::model::{HttpVersion, OriginIndex, Server, Workload};
-use assay_workload::rng::{Purpose, Rng};
+use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, Server, Workload};
+use assay_workload::rng::{Purpose, Rng, hash};
+use assay_workload::{Object, Universe};
 
+use super::fault::Attempts;
 use crate::clock::SECOND_NS;
 use crate::wire::XactId;
 
@@ -15,6 +18,10 @@ use crate::wire::XactId;
 const VERSION_DRAW: u64 = 1;
 const USES_DRAW: u64 = 2;
 const THINK_DRAW: u64 = 3;
+const NONCE_KEY: u64 = 4;
+
+/// For how long a nonce is good, in seconds.
+const NONCE_LIFE_S: u64 = 300;
 
 /// The longest think time: beyond any schedule, and far from where nanoseconds overflow.
 const LONGEST_THINK_S: f64 = 1e6;
@@ -32,6 +39,12 @@ pub struct Site {
     use_limit: Option<Sampler>,
     /// Closes a connection idle for this long.
     pub idle_ns: Option<u64>,
+    /// It answers every request with the object, and adds nothing.
+    is_plain: bool,
+    /// Time added to each request for every other one under way; 0: requests under way are not counted.
+    delay_per_active_ns: u64,
+    /// Requests under way, in all workers.
+    under_way: AtomicU32,
 }
 
 impl Site {
@@ -44,7 +57,26 @@ impl Site {
             think_s: server.think_s.as_ref().map(Sampler::new),
             use_limit: server.connection_use_limit.as_ref().map(Sampler::new),
             idle_ns: server.idle_timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
+            is_plain: is_plain(server),
+            delay_per_active_ns: nanoseconds(server.faults.delay_per_active_s),
+            under_way: AtomicU32::new(0),
         }
+    }
+
+    /// Takes note of a request that is under way from now on, and gives the time that the others add to it; none: this
+    /// origin does not slow down under load.
+    #[inline]
+    pub fn delay_ns(&self) -> Option<u64> {
+        if self.delay_per_active_ns == 0 {
+            return None;
+        }
+        let others = self.under_way.fetch_add(1, Ordering::Relaxed);
+        Some(self.delay_per_active_ns.saturating_mul(u64::from(others)))
+    }
+
+    /// A request of which [`Site::delay_ns`] took note is no longer under way.
+    pub fn finish(&self) {
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How many requests the origin's connection number `connection` serves; at least one.
@@ -58,9 +90,29 @@ impl Site {
     pub fn think_ns(&self, seed: u64, xact: &XactId) -> Option<u64> {
         let think_s = self.think_s.as_ref()?;
         let words = [THINK_DRAW, seed, u64::from(xact.robot), xact.number, u64::from(xact.place)];
-        let seconds = think_s.sample(&mut Rng::of(Purpose::Other, &words)).clamp(0.0, LONGEST_THINK_S);
-        Some((seconds * SECOND_NS as f64) as u64)
+        Some(nanoseconds(think_s.sample(&mut Rng::of(Purpose::Other, &words))))
     }
+}
+
+/// A drawn time in whole nanoseconds.
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds.clamp(0.0, LONGEST_THINK_S) * SECOND_NS as f64) as u64
+}
+
+/// True for a kind of server that nothing was asked of but objects.
+fn is_plain(server: &Server) -> bool {
+    let faults = &server.faults;
+    let shares = [
+        server.redirect_share,
+        server.cookies.as_ref().map_or(0.0, |cookies| cookies.share),
+        server.authentication.as_ref().map_or(0.0, |demand| demand.share),
+        server.abort_share,
+        faults.error_share,
+        faults.reset_share,
+        faults.slow_start_share,
+        faults.slow_body_share,
+    ];
+    shares.iter().all(|share| *share <= 0.0) && server.headers.is_empty()
 }
 
 /// All origins of a process.
@@ -121,13 +173,47 @@ impl Sites {
     }
 }
 
-/// What all workers of the process share; nothing in it changes.
+/// What all workers of the process share. Nothing in it changes but the memory of faults, and the requests under way at
+/// origins that slow down under load.
 #[derive(Debug)]
 pub struct World {
     /// The universe.
     pub universe: Universe,
     /// The origins.
     pub sites: Sites,
+    /// Nonces of challenges.
+    pub nonces: Nonces,
+    /// Requests that met a fault on purpose.
+    pub attempts: Attempts,
+    /// For each content type: its objects go out as they are, with nothing added.
+    plain_contents: Box<[bool]>,
+}
+
+impl World {
+    /// The origins of a universe, which listen on these addresses.
+    pub fn new(universe: Universe, addresses: &[SocketAddr]) -> Self {
+        let workload = universe.workload();
+        let key = hash(Purpose::Other, &[NONCE_KEY, universe.seed()]);
+        Self {
+            sites: Sites::new(workload, addresses),
+            nonces: Nonces::new(key, NONCE_LIFE_S),
+            attempts: Attempts::default(),
+            plain_contents: workload.contents.iter().map(goes_out_as_it_is).collect(),
+            universe,
+        }
+    }
+
+    /// True when only the object itself, or 304, can be the answer to a request for an object that asks for no parts.
+    #[inline]
+    pub fn is_plain(&self, origin: OriginIndex, object: &Object) -> bool {
+        !object.checksum
+            && self.plain_contents[usize::from(object.id.content)]
+            && self.sites.get(origin).is_none_or(|site| site.is_plain)
+    }
+}
+
+fn goes_out_as_it_is(content: &Content) -> bool {
+    content.headers.is_empty() && content.body.codings.iter().all(|coding| *coding == Coding::Identity)
 }
 
 #[cfg(test)]

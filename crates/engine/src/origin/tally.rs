@@ -6,8 +6,16 @@
 use std::collections::BTreeMap;
 
 use assay_record::counts::OriginCounts;
+use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::histogram::Histogram;
 use assay_record::interval::OriginInterval;
+use assay_workload::Universe;
+
+use super::request::{Ask, method_name};
+use super::upload::WrongUpload;
+
+/// Most examples of wrong request bodies that a worker keeps in a run.
+const MOST_EXAMPLES: u32 = 3;
 
 /// Counts and times of one phase since the last cut.
 #[derive(Debug, Default)]
@@ -26,12 +34,17 @@ pub struct Tally {
     phases: Vec<Option<Box<Recorder>>>,
     /// The phase of the latest request that named one: what names none is counted there.
     current: u16,
+    /// Wrong request bodies since the last cut, as examples.
+    examples: Vec<ErrorExample>,
+    /// Examples so far.
+    example_count: u32,
 }
 
 impl Tally {
     /// For a schedule of so many phases.
     pub fn new(phases: usize) -> Self {
-        Self { phases: (0..phases.max(1)).map(|_| None).collect(), current: 0 }
+        let phases = (0..phases.max(1)).map(|_| None).collect();
+        Self { phases, current: 0, examples: Vec::new(), example_count: 0 }
     }
 
     /// True when the schedule has this phase.
@@ -64,6 +77,37 @@ impl Tally {
         self.of(self.current)
     }
 
+    /// Counts a request body that was not what its robot sends, and keeps the first ones for people to look at.
+    #[cold]
+    pub fn wrong_upload(&mut self, universe: &Universe, ask: &Ask, wrong: &WrongUpload, at_ms: u64) {
+        let phase = ask.phase(self);
+        self.of(phase).counts.wrong_uploads += 1;
+        if self.example_count == MOST_EXAMPLES {
+            return;
+        }
+        self.example_count += 1;
+        let xact = ask.xact();
+        let workload = universe.workload();
+        let host = workload.origins.get(usize::from(ask.origin)).map_or("", |origin| &origin.authority);
+        let detail = match wrong.byte {
+            Some(at) => format!("the request body that reached the origin differs from byte {at} of {} on", wrong.size_bytes),
+            None => format!("{} bytes of the request body reached the origin, not {}", wrong.length, wrong.size_bytes),
+        };
+        self.examples.push(ErrorExample {
+            kind: if wrong.byte.is_some() { ErrorKind::WrongBytes } else { ErrorKind::WrongLength },
+            at_ms,
+            phase: workload.schedule.phases.get(usize::from(phase)).map_or(String::new(), |p| p.name.clone()),
+            xact: format!("{}.{}.{}", xact.robot, xact.number, xact.place),
+            request: format!("{} {host} with the body of {}", method_name(ask.method), universe.path(&wrong.object)),
+            detail,
+        });
+    }
+
+    /// Takes the examples since the last cut.
+    pub fn take_examples(&mut self) -> Vec<ErrorExample> {
+        std::mem::take(&mut self.examples)
+    }
+
     /// Takes what was counted since the last cut.
     pub fn cut(&mut self) -> Vec<(u16, Box<Recorder>)> {
         let phases = self.phases.iter_mut().zip(0u16..);
@@ -73,7 +117,8 @@ impl Tally {
     /// Forgets everything: the run starts now.
     pub fn reset(&mut self) {
         self.phases.iter_mut().for_each(|recorder| *recorder = None);
-        self.current = 0;
+        (self.current, self.example_count) = (0, 0);
+        self.examples.clear();
     }
 }
 
@@ -86,6 +131,8 @@ pub struct Handover {
     pub end_ms: u64,
     /// What was counted, by phase.
     pub phases: Vec<(u16, Box<Recorder>)>,
+    /// Errors that only origins see, as examples.
+    pub examples: Vec<ErrorExample>,
     /// The worker's latest phase.
     pub current: u16,
     /// Open connections.
@@ -186,7 +233,8 @@ mod tests {
             tally.of(phase).counts.requests += count;
         }
         let end_ms = if last { number * 1000 + 10 } else { number * 1000 + 1000 };
-        Handover { number, end_ms, current: tally.current(), phases: tally.cut(), connections: 2, last }
+        let (phases, current) = (tally.cut(), tally.current());
+        Handover { number, end_ms, phases, examples: Vec::new(), current, connections: 2, last }
     }
 
     fn seen(intervals: &[OriginInterval]) -> Vec<(u64, u16, u64, u64)> {

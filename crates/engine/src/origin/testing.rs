@@ -10,7 +10,7 @@ use assay_workload::model::{
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{Universe, UniverseOptions};
 
-use super::site::{Sites, World};
+use super::site::World;
 
 const fn flat(value: f64) -> Ramp {
     Ramp { begin: value, end: value }
@@ -109,8 +109,9 @@ pub fn world() -> World {
 
 /// The universe of some workload.
 pub fn world_of(workload: Workload) -> World {
-    let universe = Universe::new(Arc::new(workload), 42, 7, UniverseOptions::default()).expect("can be run");
-    World { sites: Sites::new(universe.workload(), &[]), universe }
+    let files = crate::files::read_files(&workload).expect("are there");
+    let universe = Universe::with_files(Arc::new(workload), 42, 7, UniverseOptions::default(), &files);
+    World::new(universe.expect("can be run"), &[])
 }
 
 /// The path of a public object of type `content` at origin `a.test`.

@@ -9,7 +9,6 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 use assay_record::interval::OriginInterval;
 use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
-use assay_workload::{Universe, UniverseOptions};
 
 use super::testing::{path, path_of, workload, world_of};
 use super::*;
@@ -19,16 +18,16 @@ use crate::wire::{ReplyMark, XactId};
 const START_UNIX_S: u64 = 1_700_000_000;
 
 /// Origins that run; the thread ends when they are told to stop.
-struct Running {
-    world: World,
-    at: Vec<SocketAddr>,
+pub(super) struct Running {
+    pub(super) world: World,
+    pub(super) at: Vec<SocketAddr>,
     commands: std::io::PipeWriter,
     thread: std::thread::JoinHandle<Result<Vec<Event>, OriginError>>,
 }
 
-fn start(workload: Workload, threads: u32) -> Running {
+pub(super) fn start(workload: Workload, threads: u32) -> Running {
     let world = world_of(workload.clone());
-    let universe = Universe::new(Arc::new(workload), 42, 7, UniverseOptions::default()).expect("can be run");
+    let universe = world_of(workload).universe;
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut origins =
         Origins::start(universe, (threads, &[], Timing::default()), &[free, free]).expect("free ports");
@@ -68,18 +67,23 @@ impl Running {
         }
     }
 
-    fn connect(&self) -> Client {
+    pub(super) fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.at[0]).expect("listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("can be set");
         Client { stream, read: Vec::new() }
     }
 
-    fn get(&self, path: &str, fields: &str) -> Reply {
+    pub(super) fn get(&self, path: &str, fields: &str) -> Reply {
         self.connect().ask("GET", path, fields)
     }
 
     /// Stops them; gives the counts of each phase.
-    fn stop(mut self) -> Vec<assay_record::counts::OriginCounts> {
+    pub(super) fn stop(self) -> Vec<assay_record::counts::OriginCounts> {
+        self.stop_and_tell().0
+    }
+
+    /// Stops them; gives the counts of each phase, and all that they said.
+    pub(super) fn stop_and_tell(mut self) -> (Vec<assay_record::counts::OriginCounts>, Vec<Event>) {
         writeln!(self.commands, "{{\"command\":\"stop\"}}").expect("is read");
         let events = self.thread.join().expect("does not panic").expect("ends well");
         assert!(matches!(events.first(), Some(Event::Ready { listening }) if *listening == self.at));
@@ -93,42 +97,42 @@ impl Running {
                 assert_eq!(service.buckets.iter().map(|b| b.1).sum::<u64>(), counts.responses);
             }
         }
-        phases
+        (phases, events)
     }
 }
 
-struct Client {
-    stream: TcpStream,
+pub(super) struct Client {
+    pub(super) stream: TcpStream,
     /// Bytes of the next reply.
-    read: Vec<u8>,
+    pub(super) read: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Reply {
-    status: u16,
-    head: Vec<u8>,
-    body: Vec<u8>,
-    persists: bool,
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) head: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    pub(super) persists: bool,
 }
 
 impl Client {
-    fn send(&mut self, text: &str) {
+    pub(super) fn send(&mut self, text: &str) {
         self.stream.write_all(text.as_bytes()).expect("is read");
     }
 
-    fn ask(&mut self, method: &str, path: &str, fields: &str) -> Reply {
+    pub(super) fn ask(&mut self, method: &str, path: &str, fields: &str) -> Reply {
         self.send(&format!("{method} {path} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n\r\n"));
         self.reply(method)
     }
 
-    fn more(&mut self) -> bool {
+    pub(super) fn more(&mut self) -> bool {
         let mut buffer = [0; 4096];
         let bytes = self.stream.read(&mut buffer).expect("answers");
         self.read.extend_from_slice(&buffer[..bytes]);
         bytes > 0
     }
 
-    fn reply(&mut self, method: &str) -> Reply {
+    pub(super) fn reply(&mut self, method: &str) -> Reply {
         loop {
             if let Some((head, length)) = ResponseHead::parse(&self.read).expect("is HTTP") {
                 let body = match head.body(method) {
@@ -149,27 +153,27 @@ impl Client {
         }
     }
 
-    fn is_closed(&mut self) -> bool {
+    pub(super) fn is_closed(&mut self) -> bool {
         self.read.is_empty() && !self.more()
     }
 }
 
 impl Reply {
-    fn field(&self, name: &str) -> Option<&str> {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
         let (head, _) = ResponseHead::parse(&self.head).expect("is HTTP").expect("is complete");
         head.header(name).map(|value| std::str::from_utf8(value).expect("is ASCII"))
     }
 
-    fn mark(&self) -> ReplyMark {
+    pub(super) fn mark(&self) -> ReplyMark {
         ReplyMark::parse(self.field("x-assay").expect("is marked").as_bytes()).expect("is a mark")
     }
 
-    fn date(&self, name: &str) -> u64 {
+    pub(super) fn date(&self, name: &str) -> u64 {
         parse_date(self.field(name).expect("is there").as_bytes()).expect("is a date")
     }
 
     /// Compares the body with that of a public object of `a.test`.
-    fn is_object(&self, world: &World, content: u16, serial: u64) -> bool {
+    pub(super) fn is_object(&self, world: &World, content: u16, serial: u64) -> bool {
         use assay_workload::object::{ObjectId, Space};
         let object = world.universe.object(ObjectId { origin: 0, content, space: Space::Public, serial });
         let mark = self.mark();

@@ -1,0 +1,166 @@
+//! Which header fields does a reply carry that is not a plain one?
+
+use assay_http::authentication::{Algorithm, DigestChallenge, write_basic_challenge};
+use assay_http::cookie::SetCookie;
+use assay_http::digest::write_content_md5;
+use assay_http::field::write_decimal;
+use assay_http::range::ContentRange;
+use assay_record::counts::OriginCounts;
+use assay_workload::model::{AuthDemand, AuthScheme, Coding};
+
+use super::reply::{DateWriters, ObjectHead};
+use super::special::{Case, Verdict, on_the_wire};
+
+/// A reply whose fields are to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct SpecialHead<'a> {
+    /// What all replies about objects carry.
+    pub head: ObjectHead<'a>,
+    /// What was asked, of whom.
+    pub case: Case<'a>,
+    /// What is answered.
+    pub verdict: &'a Verdict,
+    /// Bytes of the body, whether it is sent or not.
+    pub body_bytes: u64,
+    /// Digest of the body.
+    pub digest: Option<[u8; 16]>,
+}
+
+impl SpecialHead<'_> {
+    /// Appends the head; counts the cookies in it.
+    pub fn write(&self, out: &mut Vec<u8>, dates: &mut DateWriters, counts: &mut OriginCounts) {
+        self.head.start(out, dates);
+        if self.verdict.is_of_object() {
+            self.head.freshness(out, dates);
+        } else {
+            out.extend_from_slice(b"Cache-Control: no-store\r\n");
+        }
+        let universe = &self.case.world.universe;
+        if universe.varies(self.case.object.id.content) {
+            out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
+        }
+        for (name, value) in universe.server_headers(self.case.object) {
+            field(out, name, value.as_bytes());
+        }
+        match self.verdict {
+            Verdict::NotModified => {}
+            Verdict::Whole(_) | Verdict::Parts(_) => self.of_content(out, counts),
+            _ => self.of_refusal(out),
+        }
+        self.head.end(out);
+    }
+
+    /// What describes the body of an object.
+    fn of_content(&self, out: &mut Vec<u8>, counts: &mut OriginCounts) {
+        let universe = &self.case.world.universe;
+        for (name, value) in universe.content_headers(self.case.object) {
+            field(out, name, value.as_bytes());
+        }
+        match self.verdict {
+            Verdict::Parts(spans) if spans.len() > 1 => {
+                out.extend_from_slice(b"Content-Type: ");
+                self.case.multipart(&self.case.boundary()).content_type(out);
+                out.extend_from_slice(b"\r\n");
+            }
+            _ => {
+                if let Some(mime_type) = self.case.mime_type() {
+                    field(out, "Content-Type", mime_type.as_bytes());
+                }
+            }
+        }
+        match self.verdict {
+            Verdict::Parts(spans) => {
+                if let [span] = spans[..] {
+                    let range = ContentRange::Part { span, total: Some(self.case.object.size_bytes) };
+                    content_range(out, range);
+                }
+            }
+            Verdict::Whole(coding) => {
+                if *coding != Coding::Identity {
+                    field(out, "Content-Encoding", on_the_wire(*coding).name().as_bytes());
+                }
+                for cookie in universe.cookies(self.case.object) {
+                    out.extend_from_slice(b"Set-Cookie: ");
+                    SetCookie::session(cookie.name.as_bytes(), cookie.value.as_bytes()).write(out);
+                    out.extend_from_slice(b"\r\n");
+                    counts.cookies_set += 1;
+                }
+            }
+            _ => {}
+        }
+        if let Some(digest) = &self.digest {
+            out.extend_from_slice(b"Content-MD5: ");
+            write_content_md5(digest, out);
+            out.extend_from_slice(b"\r\n");
+        }
+        content_length(out, self.body_bytes);
+    }
+
+    /// What says why there is no object, and where it is.
+    fn of_refusal(&self, out: &mut Vec<u8>) {
+        match self.verdict {
+            Verdict::Challenge { is_stale } => {
+                if let Some(demand) = self.case.demand() {
+                    self.challenges(demand, *is_stale, out);
+                }
+            }
+            Verdict::Redirect(older) => {
+                let universe = &self.case.world.universe;
+                field(out, "Location", universe.path(&universe.object(*older)).as_bytes());
+            }
+            Verdict::Unsatisfied => {
+                content_range(out, ContentRange::Unsatisfied { total: self.case.object.size_bytes });
+            }
+            _ => {}
+        }
+        if self.body_bytes > 0 {
+            field(out, "Content-Type", b"text/plain");
+        }
+        content_length(out, self.body_bytes);
+    }
+
+    /// One field for each way to prove who asks; the better ones first.
+    fn challenges(&self, demand: &AuthDemand, is_stale: bool, out: &mut Vec<u8>) {
+        let realm = demand.realm.as_bytes();
+        if demand.schemes.contains(&AuthScheme::Digest) {
+            let nonce = self.case.world.nonces.make(self.case.now_s);
+            for algorithm in [Algorithm::Sha256, Algorithm::Md5] {
+                let challenge = DigestChallenge {
+                    realm: realm.into(),
+                    nonce: nonce.as_slice().into(),
+                    opaque: None,
+                    algorithm,
+                    qop_auth: true,
+                    stale: is_stale,
+                };
+                out.extend_from_slice(b"WWW-Authenticate: ");
+                challenge.write(out);
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+        if demand.schemes.contains(&AuthScheme::Basic) {
+            out.extend_from_slice(b"WWW-Authenticate: ");
+            write_basic_challenge(realm, out);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+fn content_range(out: &mut Vec<u8>, range: ContentRange) {
+    out.extend_from_slice(b"Content-Range: ");
+    range.write(out);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn content_length(out: &mut Vec<u8>, bytes: u64) {
+    out.extend_from_slice(b"Content-Length: ");
+    write_decimal(out, bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}

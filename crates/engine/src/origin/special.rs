@@ -1,0 +1,291 @@
+//! What is answered to a request that may be answered otherwise than with a whole object?
+//!
+//! In this order: a fault on purpose, 401 (who asks is not proven), 417 (the body is not wanted), 406 (no coding is
+//! acceptable), 302 (to an older object), 304, 416 (none of the bytes asked for are there), then the object or parts of it.
+//! Parts are those of the identity coding; a request for parts gets that coding if it may, and else the whole object, coded.
+//! `Location` is a path without host, so that it means the same origin through every kind of proxy.
+
+use assay_http::coding::{self, GzipWriter};
+use assay_http::digest::ContentMd5;
+use assay_http::range::{MultipartWriter, Span, satisfy};
+use assay_record::counts::OriginCounts;
+use assay_workload::body::{Body, Pool};
+use assay_workload::model::{AuthDemand, Coding};
+use assay_workload::object::ObjectId;
+use assay_workload::{Fault, Object};
+
+use super::password::{Shown, shown};
+use super::payload::{Payload, Piece, Pieces};
+use super::request::{Ask, Special};
+use super::site::World;
+use crate::wire::Note;
+
+/// Larger bodies are not coded where they need not be: a coded body is held in memory while it is sent.
+const MOST_CODED_BYTES: u64 = 64 << 20;
+
+/// A request that has to be decided on.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The universe.
+    pub world: &'a World,
+    /// The request.
+    pub ask: &'a Ask,
+    /// What is special about it.
+    pub special: &'a Special,
+    /// The object.
+    pub object: &'a Object,
+    /// The client's copy is as new as the object.
+    pub is_unmodified: bool,
+    /// When the object was modified, in Unix seconds, if it says so.
+    pub last_modified_s: Option<u64>,
+    /// Unix seconds.
+    pub now_s: u64,
+}
+
+/// What the answer is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// An error status, on purpose.
+    Fault(u16),
+    /// 401.
+    Challenge {
+        /// The password was right, the nonce too old.
+        is_stale: bool,
+    },
+    /// 417.
+    Unwanted,
+    /// 406.
+    Unacceptable,
+    /// 302, to this object.
+    Redirect(ObjectId),
+    /// 304.
+    NotModified,
+    /// 416.
+    Unsatisfied,
+    /// 200.
+    Whole(Coding),
+    /// 206.
+    Parts(Vec<Span>),
+}
+
+impl Verdict {
+    /// The status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Verdict::Fault(status) => *status,
+            Verdict::Challenge { .. } => 401,
+            Verdict::Unwanted => 417,
+            Verdict::Unacceptable => 406,
+            Verdict::Redirect(_) => 302,
+            Verdict::NotModified => 304,
+            Verdict::Unsatisfied => 416,
+            Verdict::Whole(_) => 200,
+            Verdict::Parts(_) => 206,
+        }
+    }
+
+    /// True for a reply that is about the object, and may be kept as long as that says.
+    pub fn is_of_object(&self) -> bool {
+        matches!(self, Verdict::NotModified | Verdict::Whole(_) | Verdict::Parts(_))
+    }
+}
+
+impl<'a> Case<'a> {
+    /// What an origin demands to know before it answers; none: nothing.
+    pub fn demand(&self) -> Option<&'a AuthDemand> {
+        self.world.universe.auth_demand(self.object)
+    }
+
+    /// Decides, and counts what was decided.
+    pub fn judge(&self, counts: &mut OriginCounts) -> Verdict {
+        let verdict = self.refusal(counts).unwrap_or_else(|| self.content());
+        match &verdict {
+            Verdict::Fault(_) => counts.fault_statuses += 1,
+            Verdict::Challenge { .. } => counts.challenges += 1,
+            Verdict::Unwanted => counts.expectations_refused += 1,
+            Verdict::Unacceptable => counts.unacceptable += 1,
+            Verdict::Redirect(_) => counts.redirects += 1,
+            Verdict::Unsatisfied => counts.unsatisfied += 1,
+            Verdict::Whole(coding) => counts.coded += u64::from(*coding != Coding::Identity),
+            Verdict::Parts(spans) => {
+                counts.ranges += 1;
+                counts.multiparts += u64::from(spans.len() > 1);
+            }
+            Verdict::NotModified => {}
+        }
+        verdict
+    }
+
+    /// Why the object is not sent, nor confirmed.
+    fn refusal(&self, counts: &mut OriginCounts) -> Option<Verdict> {
+        if let Some(Fault::Status(status)) = self.special.fault {
+            return Some(Verdict::Fault(status));
+        }
+        if let Some(demand) = self.demand() {
+            match shown(self.world, demand, self.special, self.ask.method, self.now_s) {
+                Shown::Proven => counts.authenticated += 1,
+                Shown::Stale => return Some(Verdict::Challenge { is_stale: true }),
+                Shown::Nothing => return Some(Verdict::Challenge { is_stale: false }),
+                Shown::Wrong => {
+                    counts.wrong_credentials += 1;
+                    return Some(Verdict::Challenge { is_stale: false });
+                }
+            }
+        }
+        if self.special.is_unwanted {
+            return Some(Verdict::Unwanted);
+        }
+        if self.coding().is_none() {
+            return Some(Verdict::Unacceptable);
+        }
+        let phase = self.ask.mark.map_or(0, |mark| mark.phase);
+        let may_redirect = !self.ask.method.has_body();
+        let older =
+            may_redirect.then(|| self.world.universe.redirect(self.ask.xact(), phase, self.object)).flatten();
+        older.map(Verdict::Redirect)
+    }
+
+    fn content(&self) -> Verdict {
+        if self.is_unmodified {
+            return Verdict::NotModified;
+        }
+        // A coding was found acceptable before.
+        let coding = self.coding().unwrap_or(Coding::Identity);
+        let dated = self.special.if_range_s.is_none_or(|date_s| self.last_modified_s == Some(date_s));
+        if coding != Coding::Identity || self.special.ranges.is_empty() || !dated {
+            return Verdict::Whole(coding);
+        }
+        let spans = satisfy(&self.special.ranges, self.object.size_bytes);
+        if spans.is_empty() { Verdict::Unsatisfied } else { Verdict::Parts(spans) }
+    }
+
+    /// The coding of the reply: among those that the client likes best, the origin's first that is none of identity. None: the
+    /// client takes none of them.
+    fn coding(&self) -> Option<Coding> {
+        let offered = self.world.universe.codings(self.object.id.content);
+        let has_identity = offered.is_empty() || offered.contains(&Coding::Identity);
+        let plain = !self.special.ranges.is_empty() || self.object.size_bytes > MOST_CODED_BYTES;
+        if plain && has_identity && self.special.accepted.quality(coding::Coding::Identity) > 0 {
+            return Some(Coding::Identity);
+        }
+        let coded = offered.iter().copied().filter(|coding| *coding != Coding::Identity);
+        let mut choice = [coding::Coding::Identity; 2];
+        let mut length = 0;
+        for coding in coded.chain(has_identity.then_some(Coding::Identity)).take(choice.len()) {
+            choice[length] = on_the_wire(coding);
+            length += 1;
+        }
+        self.special.accepted.choose(&choice[..length]).map(|coding| match coding {
+            coding::Coding::Identity => Coding::Identity,
+            coding::Coding::Gzip => Coding::Gzip,
+        })
+    }
+
+    /// What is told beforehand about the reply, and after how many bytes of its body it is broken off.
+    pub fn note(&self, verdict: &Verdict, body_bytes: u64) -> (Option<Note>, Option<u64>) {
+        if self.special.fault.is_some() {
+            return (Some(Note::Fault), None);
+        }
+        let has_body = matches!(verdict, Verdict::Whole(_) | Verdict::Parts(_)) && !self.ask.head_only();
+        let cut = has_body
+            .then(|| self.world.universe.origin_abort(self.ask.xact(), self.ask.origin, body_bytes))
+            .flatten();
+        (cut.map(Note::BreaksOff), cut)
+    }
+
+    /// The bytes of the reply to a GET, and their digest where the object is sent with one.
+    pub fn payload(
+        &self,
+        verdict: &Verdict,
+        version: u64,
+        gzip: &mut Option<GzipWriter>,
+    ) -> (Payload, Option<[u8; 16]>) {
+        let universe = &self.world.universe;
+        let pool = universe.pool();
+        let body = || universe.body(self.object, version);
+        match verdict {
+            Verdict::Whole(Coding::Identity) => {
+                let body = body();
+                let digest = self.object.checksum.then(|| digest(chunks(&body, pool)));
+                (Payload::Whole { body, copied: 0 }, digest)
+            }
+            Verdict::Whole(Coding::Gzip) => {
+                let (body, mut coded) = (body(), Vec::new());
+                gzip.get_or_insert_default().encode(chunks(&body, pool), &mut coded);
+                let digest = self.object.checksum.then(|| digest([&coded[..]]));
+                (Payload::bytes(coded), digest)
+            }
+            Verdict::Parts(spans) => (self.parts(body(), spans), None),
+            Verdict::NotModified | Verdict::Unsatisfied | Verdict::Redirect(_) => (Payload::Nothing, None),
+            Verdict::Fault(_) | Verdict::Challenge { .. } | Verdict::Unwanted | Verdict::Unacceptable => {
+                (Payload::bytes(explanation(verdict).into()), None)
+            }
+        }
+    }
+
+    fn parts(&self, body: Body, spans: &[Span]) -> Payload {
+        if let [span] = spans {
+            return Payload::Pieces(Box::new(Pieces { body: Some(body), pieces: vec![Piece::OfBody(*span)] }));
+        }
+        let boundary = self.boundary();
+        let writer = self.multipart(&boundary);
+        let mut pieces = Vec::with_capacity(2 * spans.len() + 1);
+        for span in spans {
+            let mut head = Vec::new();
+            writer.part(*span, &mut head);
+            pieces.extend([Piece::Bytes(head), Piece::OfBody(*span)]);
+        }
+        let mut end = Vec::new();
+        writer.end(&mut end);
+        pieces.push(Piece::Bytes(end));
+        Payload::Pieces(Box::new(Pieces { body: Some(body), pieces }))
+    }
+
+    /// What stands between the parts of this object: nothing that occurs in a body but by a chance of one in 2^100.
+    pub fn boundary(&self) -> String {
+        format!("assay-{:016x}", self.object.key)
+    }
+
+    /// Writes the parts of this object.
+    pub fn multipart<'b>(&'b self, boundary: &'b str) -> MultipartWriter<'b> {
+        MultipartWriter { boundary, mime_type: self.mime_type(), total: self.object.size_bytes }
+    }
+
+    /// `Content-Type` of the object.
+    pub fn mime_type(&self) -> Option<&str> {
+        self.world.universe.workload().contents[usize::from(self.object.id.content)].mime_type.as_deref()
+    }
+}
+
+/// The slices of a body.
+fn chunks<'b>(body: &'b Body, pool: &'b Pool) -> impl Iterator<Item = &'b [u8]> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let chunk = body.chunk(pool, from, usize::MAX);
+        from += chunk.len() as u64;
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
+fn digest<'b>(chunks: impl IntoIterator<Item = &'b [u8]>) -> [u8; 16] {
+    let mut digest = ContentMd5::new();
+    chunks.into_iter().for_each(|chunk| digest.update(chunk));
+    digest.finish()
+}
+
+/// The same coding, in the words of the wire.
+pub fn on_the_wire(coding: Coding) -> coding::Coding {
+    match coding {
+        Coding::Identity => coding::Coding::Identity,
+        Coding::Gzip => coding::Coding::Gzip,
+    }
+}
+
+fn explanation(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Challenge { .. } => "who asks must be known\n",
+        Verdict::Unwanted => "this body is not wanted\n",
+        Verdict::Unacceptable => "not in a coding that was asked for\n",
+        _ => "a fault on purpose\n",
+    }
+}
