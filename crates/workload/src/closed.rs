@@ -16,13 +16,14 @@ use crate::mix::DirectMix;
 use crate::model::{Ramp, RobotIndex};
 use crate::object::{ObjectId, Space};
 use crate::picker::pick_few;
-use crate::popularity::{HotSet, Window};
+use crate::popularity::{HotSet, NEIGHBOURS, Window, smallest};
 use crate::private::PrivateWorld;
 use crate::rng::{Purpose, Rng, hash};
 use crate::universe::{GroupTable, Universe, living};
 
 /// Numbers within a phase have this many bits in a serial.
 const NUMBER_BITS: u32 = 40;
+const NUMBERS: u64 = (1 << NUMBER_BITS) - 1;
 /// A revisit gives up after so many requests that introduced nothing.
 const TRIES: u32 = 1024;
 
@@ -58,11 +59,19 @@ struct PhaseMeans {
     living: u32,
 }
 
+/// Where a request goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Public,
+    Private,
+    Foreign,
+}
+
 /// What a request would be if everything it needs were at hand.
 struct Plan {
     /// Which of the group's direct types.
     chosen: usize,
-    private: bool,
+    kind: Kind,
     recur: bool,
     /// For what remains to be drawn.
     rng: Rng,
@@ -181,15 +190,18 @@ impl ClosedRobot {
         if let Some(visit) = self.private_visit(universe, table, &mut plan) {
             return visit;
         }
-        let direct = &table.mix.direct[plan.chosen];
-        if plan.recur {
-            match self.revisit(universe, table, direct, serial) {
-                Some(object) => (object, true),
-                None => (new_object(direct, Space::Once(self.robot), serial, &mut plan.rng), false),
-            }
-        } else {
-            (new_object(direct, Space::BestEffort(self.robot), serial, &mut plan.rng), false)
+        let revisited = if plan.recur { self.revisit(universe, table, &plan, serial) } else { None };
+        if let Some(object) = revisited {
+            return (object, true);
         }
+        if plan.kind == Kind::Foreign
+            && let Some(object) = walked(universe, self.robot, serial)
+        {
+            return (object, false);
+        }
+        // What should have been a revisit is asked for once.
+        let space = if plan.recur { Space::Once(self.robot) } else { Space::BestEffort(self.robot) };
+        (new_object(&table.mix.direct[plan.chosen], space, serial, &mut plan.rng), false)
     }
 
     fn private_visit(
@@ -198,10 +210,10 @@ impl ClosedRobot {
         table: &GroupTable,
         plan: &mut Plan,
     ) -> Option<(ObjectId, bool)> {
-        let world = self.private.get_mut(plan.chosen).filter(|_| plan.private)?;
+        let world = self.private.get_mut(plan.chosen).filter(|_| plan.kind == Kind::Private)?;
         let direct = &table.mix.direct[plan.chosen];
-        let identity = PrivateWorld::identity(universe.seed(), self.robot, direct);
-        world.visit(identity, (self.robot, direct), self.frozen_at.is_some(), plan.recur, &mut plan.rng)
+        let frozen = self.frozen_at.is_some();
+        world.visit(universe, (self.robot, direct), frozen, plan.recur, &mut plan.rng)
     }
 
     /// The object of some past first visit.
@@ -209,15 +221,19 @@ impl ClosedRobot {
         &mut self,
         universe: &Universe,
         table: &GroupTable,
-        direct: &DirectMix,
+        wanted: &Plan,
         serial: u64,
     ) -> Option<ObjectId> {
         let window = Window::new(self.introduced(), self.frozen_introduced)?;
+        let popularity = match wanted.kind {
+            Kind::Foreign => &table.mix.popularity,
+            Kind::Public | Kind::Private => &table.mix.direct[wanted.chosen].popularity,
+        };
         let mut rng = Rng::of(Purpose::ClosedRevisit, &[universe.seed(), u64::from(self.robot), serial]);
         let world = hash(Purpose::HotSet, &[universe.seed(), u64::from(table.first)]);
         for _ in 0..TRIES {
             let other = table.by_rank[rng.below(u64::from(self.phase.living)) as usize];
-            let index = window.pick(&direct.popularity, &mut self.hot, world, &mut rng);
+            let index = window.pick(popularity, &mut self.hot, world, &mut rng);
             let (phase, number) = self.place_of(index, rng.unit())?;
             let means = if phase + 1 == self.counts.len() {
                 self.phase
@@ -226,13 +242,46 @@ impl ClosedRobot {
             };
             let serial = serial_of(phase, number);
             let mut plan = means.plan(universe, table, other, serial);
-            let was_new = !plan.private && !plan.recur;
-            if was_new && rng.unit() < self.phase.liking(&means, table, plan.chosen) {
+            let was_new = !plan.recur && plan.kind == wanted.kind;
+            let likes = |plan: &Plan| match plan.kind {
+                Kind::Foreign => 1.0,
+                Kind::Public | Kind::Private => self.phase.liking(&means, table, plan.chosen),
+            };
+            if was_new && rng.unit() < likes(&plan) {
+                if plan.kind == Kind::Foreign {
+                    return walked(universe, other, serial);
+                }
+                let preferred = self.prefer((universe, table), &means, (other, &plan, serial), &mut rng);
+                if preferred != serial {
+                    return means.introduced_by(universe, table, other, preferred).map(|(object, _)| object);
+                }
                 let direct = &table.mix.direct[plan.chosen];
                 return Some(new_object(direct, Space::BestEffort(other), serial, &mut plan.rng));
             }
         }
         None
+    }
+
+    /// The serial of the first visit that is revisited when another was picked: itself, or that of the smallest cachable object
+    /// of its type among what the same robot introduced around it.
+    fn prefer(
+        &self,
+        (universe, table): (&Universe, &GroupTable),
+        means: &PhaseMeans,
+        (robot, plan, serial): (RobotIndex, &Plan, u64),
+        rng: &mut Rng,
+    ) -> u64 {
+        let share = table.mix.direct[plan.chosen].popularity.size_preference;
+        if share <= 0.0 || rng.unit() >= share {
+            return serial;
+        }
+        let number = serial & NUMBERS;
+        let (low, high) = (serial - number.min(NEIGHBOURS), serial + NEIGHBOURS.min(NUMBERS - number));
+        smallest(low..=high, |serial| {
+            let (object, chosen) = means.introduced_by(universe, table, robot, serial)?;
+            (chosen == plan.chosen).then(|| universe.object(object))
+        })
+        .unwrap_or(serial)
     }
 
     /// Objects that this robot is expected to have introduced. The working set is counted in these, not in
@@ -263,7 +312,7 @@ impl ClosedRobot {
 
 /// An object that a robot introduced before its request with a serial, if the first look finds one.
 pub(crate) fn older(universe: &Universe, robot: RobotIndex, serial: u64, rng: &mut Rng) -> Option<ObjectId> {
-    let (phase, number) = (serial >> NUMBER_BITS, serial & ((1 << NUMBER_BITS) - 1));
+    let (phase, number) = (serial >> NUMBER_BITS, serial & NUMBERS);
     let table = &universe.groups()[universe.group_of(robot)?];
     let means = PhaseMeans::new(universe, table, phase as u16);
     let serial = serial_of(phase as usize, if number > 0 { rng.below(number) } else { return None });
@@ -273,6 +322,16 @@ pub(crate) fn older(universe: &Universe, robot: RobotIndex, serial: u64, rng: &m
 fn serial_of(phase: usize, number: u64) -> u64 {
     (phase as u64) << NUMBER_BITS | number
 }
+
+/// The object of the trace that a robot's own walk has reached at a request. Each phase begins elsewhere.
+fn walked(universe: &Universe, robot: RobotIndex, serial: u64) -> Option<ObjectId> {
+    let (phase, number) = (serial >> NUMBER_BITS, serial & NUMBERS);
+    let line = universe.walked_line(robot, number + phase * PHASE_STRIDE);
+    universe.foreign(line).map(|(object, _)| object)
+}
+
+/// Lines between the places where a walk is in two phases; a prime.
+const PHASE_STRIDE: u64 = 1_000_003;
 
 /// The object that a request introduces; the same whoever works it out.
 fn new_object(direct: &DirectMix, space: Space, serial: u64, rng: &mut Rng) -> ObjectId {
@@ -301,7 +360,12 @@ impl PhaseMeans {
         let direct = &table.mix.direct;
         let chosen = pick_few(direct.iter().map(|d| d.share), of_type).unwrap_or(0);
         let recur = of_recurrence < revisit_share(direct[chosen].recurrence, self.recurrence);
-        Plan { chosen, private: of_kind < table.private_share, recur, rng }
+        if of_kind >= table.private_share && of_kind < table.private_share + table.foreign_share {
+            let recur = of_recurrence < revisit_share(table.mix.recurrence, self.recurrence);
+            return Plan { chosen, kind: Kind::Foreign, recur, rng };
+        }
+        let kind = if of_kind < table.private_share { Kind::Private } else { Kind::Public };
+        Plan { chosen, kind, recur, rng }
     }
 
     /// The public object that a request of a robot introduces, and which of the group's types it is of; none when it introduces
@@ -314,18 +378,20 @@ impl PhaseMeans {
         serial: u64,
     ) -> Option<(ObjectId, usize)> {
         let mut plan = self.plan(universe, table, robot, serial);
-        let was_new = !plan.private && !plan.recur;
+        let was_new = plan.kind == Kind::Public && !plan.recur;
         was_new.then(|| {
             let direct = &table.mix.direct[plan.chosen];
             (new_object(direct, Space::BestEffort(robot), serial, &mut plan.rng), plan.chosen)
         })
     }
 
-    /// The share of a robot's requests that introduce a public object.
+    /// The share of a robot's requests that introduce a public object or a line of the trace.
     fn new_share(&self, table: &GroupTable) -> f64 {
         let new =
             |direct: &DirectMix| direct.share * (1.0 - revisit_share(direct.recurrence, self.recurrence));
-        (1.0 - table.private_share) * table.mix.direct.iter().map(new).sum::<f64>()
+        let public = 1.0 - table.private_share - table.foreign_share;
+        public * table.mix.direct.iter().map(new).sum::<f64>()
+            + table.foreign_share * (1.0 - revisit_share(table.mix.recurrence, self.recurrence))
     }
 
     /// The chance that a first visit of a type, made in a phase with the factors `then`, is taken for a revisit

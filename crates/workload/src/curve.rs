@@ -90,20 +90,23 @@ struct Piece {
     sum: Poly,
     straight: bool,
     begin: f64,
+    /// At the place where it is cut, and where it would end if it were not.
     end: f64,
+    whole: f64,
 }
 
 impl Curve {
-    /// From the rate (per second) in each piece and the piece's length in seconds.
-    pub(crate) fn new(rates: impl IntoIterator<Item = (Poly, f64)>) -> Self {
+    /// From the rate (per second) in each piece, the piece's length in seconds, and the place (1: the end) at which it is cut.
+    pub(crate) fn new(rates: impl IntoIterator<Item = (Poly, f64, f64)>) -> Self {
         let mut begin = 0.0;
         let pieces = rates
             .into_iter()
-            .map(|(rate, length_s)| {
+            .map(|(rate, length_s, cut)| {
                 let sum = rate.integral(length_s, begin);
                 // Rounding must not make a sum fall.
-                let end = sum.at(1.0).max(begin);
-                let piece = Piece { straight: sum.is_straight(), sum, begin, end };
+                let end = sum.at(cut).max(begin);
+                let whole = sum.at(1.0).max(begin);
+                let piece = Piece { straight: sum.is_straight(), sum, begin, end, whole };
                 begin = end;
                 piece
             })
@@ -140,12 +143,12 @@ impl Curve {
 }
 
 impl Piece {
-    /// The place between `low` and `high` where the sum is `value`. Depends on the arguments alone, so that
-    /// every slice of a stream finds the same bits.
+    /// The place between `low` and `high` where the sum is `value`. Depends on the arguments alone, and not on where the piece
+    /// is cut, so that every slice of a stream finds the same bits.
     #[inline]
     fn solve(&self, value: f64, low: f64, high: f64) -> f64 {
         if self.straight {
-            return ((value - self.begin) / (self.end - self.begin)).clamp(low, high);
+            return ((value - self.begin) / (self.whole - self.begin)).clamp(low, high);
         }
         let (mut low, mut high) = (low, high);
         let (below, above) = (self.sum.at(low), self.sum.at(high));
@@ -169,17 +172,25 @@ impl Piece {
     }
 }
 
-/// The integral of a function over [from, to] by five points of Gauss and Legendre: exact up to degree 9.
+/// Points of Gauss and Legendre on [-1, 1] with their weights: exact up to degree 9.
+const POINTS: [(f64, f64); 5] = [
+    (-0.906_179_845_938_664, 0.236_926_885_056_189_1),
+    (-0.538_469_310_105_683_1, 0.478_628_670_499_366_5),
+    (0.0, 0.568_888_888_888_888_9),
+    (0.538_469_310_105_683_1, 0.478_628_670_499_366_5),
+    (0.906_179_845_938_664, 0.236_926_885_056_189_1),
+];
+
+/// The integral of a function over [from, to] by five points.
 pub(crate) fn integrate(from: f64, to: f64, mut f: impl FnMut(f64) -> f64) -> f64 {
-    const POINTS: [(f64, f64); 5] = [
-        (-0.906_179_845_938_664, 0.236_926_885_056_189_1),
-        (-0.538_469_310_105_683_1, 0.478_628_670_499_366_5),
-        (0.0, 0.568_888_888_888_888_9),
-        (0.538_469_310_105_683_1, 0.478_628_670_499_366_5),
-        (0.906_179_845_938_664, 0.236_926_885_056_189_1),
-    ];
     let (middle, half) = ((from + to) / 2.0, (to - from) / 2.0);
     half * POINTS.iter().map(|(x, weight)| weight * f(middle + half * x)).sum::<f64>()
+}
+
+/// The points and weights of [`integrate`], for several functions at once.
+pub(crate) fn points(from: f64, to: f64) -> impl Iterator<Item = (f64, f64)> {
+    let (middle, half) = ((from + to) / 2.0, (to - from) / 2.0);
+    POINTS.into_iter().map(move |(x, weight)| (middle + half * x, half * weight))
 }
 
 #[cfg(test)]
@@ -197,7 +208,7 @@ mod tests {
             lines in prop::array::uniform4(line()), length in 0.1f64..1e5, u in 0.0f64..=1.0,
         ) {
             let rate = lines.iter().fold(Poly::constant(3.0), |p, l| p.times(*l));
-            let curve = Curve::new([(rate, length)]);
+            let curve = Curve::new([(rate, length, 1.0)]);
             let direct = length * integrate(0.0, u, |v| lines.iter().fold(3.0, |p, l| p * l.at(v)));
             prop_assert!((curve.at(0, u) - direct).abs() <= 1e-9 * (1.0 + direct));
         }
@@ -207,7 +218,7 @@ mod tests {
             lines in prop::collection::vec(prop::array::uniform3(line()), 1..5), share in 0.0f64..1.0,
         ) {
             let rate = |ls: &[Line; 3]| ls.iter().fold(Poly::constant(3.0), |p, l| p.times(*l));
-            let curve = Curve::new(lines.iter().map(|ls| (rate(ls), 100.0)));
+            let curve = Curve::new(lines.iter().map(|ls| (rate(ls), 100.0, 1.0)));
             let value = curve.total() * share;
             let (piece, u) = curve.reach(value, 0).unwrap();
             prop_assert!((0.0..=1.0).contains(&u));
@@ -217,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_value_beyond_the_end_is_never_reached() {
-        let curve = Curve::new([(Poly::constant(2.0), 5.0), (Poly::ZERO, 5.0)]);
+        let curve = Curve::new([(Poly::constant(2.0), 5.0, 1.0), (Poly::ZERO, 5.0, 1.0)]);
         assert_eq!(curve.total(), 10.0);
         assert_eq!(curve.reach(10.0, 0), None);
         assert_eq!(curve.reach(4.0, 0), Some((0, 0.4)));

@@ -191,6 +191,41 @@ impl Distribution {
         }
     }
 
+    /// The chance that a draw is at most `bound`, its sign aside. For whole bounds, that of a draw as a count or size.
+    pub fn chance_within(&self, bound: f64) -> f64 {
+        if bound.is_nan() || bound < 0.0 {
+            return 0.0;
+        }
+        let certain = |holds: bool| f64::from(u8::from(holds));
+        match self {
+            Self::Constant(x) | Self::Sequence { first: x } => certain(libm::fabs(*x) <= bound),
+            Self::Uniform { low, high } => part_within(*low, *high, bound),
+            Self::Exponential { mean } if *mean != 0.0 => -libm::expm1(-bound / libm::fabs(*mean)),
+            Self::Exponential { .. } => 1.0,
+            Self::Normal { mean, deviation } if *deviation != 0.0 => {
+                let below = |x: f64| libm::erfc((mean - x) / libm::fabs(*deviation) / SQRT_2) / 2.0;
+                below(bound) - below(-bound)
+            }
+            Self::Normal { mean, .. } => certain(libm::fabs(*mean) <= bound),
+            Self::LogNormal { mean, deviation } => match log_normal(*mean, *deviation) {
+                Law::LogNormal { mu, sigma } if sigma > 0.0 && bound > 0.0 => {
+                    libm::erfc((mu - libm::log(bound)) / sigma / SQRT_2) / 2.0
+                }
+                Law::LogNormal { sigma, .. } if sigma > 0.0 => 0.0,
+                Law::LogNormal { .. } => certain(*mean <= bound),
+                _ => 1.0,
+            },
+            Self::Zipf { n } if *n < 1.0 || bound >= libm::floor(*n) => certain(bound >= 1.0),
+            Self::Zipf { n } => libm::log(libm::floor(bound) + 1.0) / libm::log(n + 1.0),
+            Self::Table(_) => {
+                let (sum, all) = bars(self).fold((0.0, 0.0), |(sum, all), (low, high, weight)| {
+                    (sum + weight * part_within(low, high, bound), all + weight)
+                });
+                if all > 0.0 { sum / all } else { 1.0 }
+            }
+        }
+    }
+
     /// The mean of the draws as counts or sizes, which are rounded up and lose their sign.
     pub fn mean_count(&self) -> f64 {
         match self {
@@ -252,6 +287,15 @@ fn ceiling_mean(low: f64, high: f64) -> f64 {
         libm::copysign(area, x)
     };
     (integral(high) - integral(low)) / (high - low)
+}
+
+/// The part of an interval that is at most `bound`, signs aside; a point counts as a whole.
+fn part_within(low: f64, high: f64, bound: f64) -> f64 {
+    if low == high {
+        return f64::from(u8::from(libm::fabs(low) <= bound));
+    }
+    let (low, high) = (low.min(high), low.max(high));
+    ((high.min(bound) - low.max(-bound)) / (high - low)).clamp(0.0, 1.0)
 }
 
 /// Above this mean, rounding up adds a half.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{ContentIndex, OriginIndex, RobotIndex, Workload};
+use crate::model::{ContentIndex, OriginIndex, RobotIndex, Server, Workload};
 use crate::object::{ObjectId, Space};
 use crate::picker::Picker;
 use crate::rng::{Purpose, hash, unit_of};
@@ -28,10 +28,6 @@ impl Trace {
             let first = *this.lines.entry((url.origin, url.path.clone())).or_insert(line);
             this.first.push(first);
         }
-        let types = |server: &crate::model::Server| match Picker::of(&server.direct_access) {
-            direct if direct.sum() > 0.0 => direct,
-            _ => Picker::of(&server.contents),
-        };
         this.contents = workload.servers.iter().map(types).collect();
         this
     }
@@ -43,6 +39,14 @@ impl Trace {
 
     fn line(&self, origin: OriginIndex, path: &str) -> Option<u32> {
         self.lines.get(&(origin, path.to_owned())).copied()
+    }
+}
+
+/// The types that a server's URLs of a trace may be of.
+pub(crate) fn types(server: &Server) -> Picker<ContentIndex> {
+    match Picker::of(&server.direct_access) {
+        direct if direct.sum() > 0.0 => direct,
+        _ => Picker::of(&server.contents),
     }
 }
 

@@ -16,6 +16,9 @@ pub(crate) struct GroupMix {
     pub(crate) direct: Vec<DirectMix>,
     /// How it asks for each content type of the workload, asked for directly or not.
     pub(crate) requests: Vec<RequestMix>,
+    /// The group's own recurrence and popularity, for what is of no type of its own.
+    pub(crate) recurrence: f64,
+    pub(crate) popularity: Popularity,
     /// Types of what it posts.
     pub(crate) post_contents: Picker<ContentIndex>,
     /// Types of what it puts.
@@ -63,6 +66,8 @@ impl GroupMix {
         Self {
             direct: direct(workload, group),
             requests: (0..workload.contents.len()).map(|c| RequestMix::new(workload, group, c)).collect(),
+            recurrence: group.recurrence,
+            popularity: group.popularity.clone().unwrap_or(UNIFORM),
             post_contents: Picker::of(&group.post_contents),
             put_contents: Picker::of(&group.put_contents),
         }

@@ -33,6 +33,12 @@ impl<T: Copy> Picker<T> {
         self.items.last().map_or(0.0, |last| last.0)
     }
 
+    /// The things with their weights.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = (T, f64)> + '_ {
+        let before = std::iter::once(0.0).chain(self.items.iter().map(|item| item.0));
+        self.items.iter().zip(before).map(|((sum, item), before)| (*item, sum - before))
+    }
+
     /// The thing that `unit` (0 ≤ unit < 1) falls on; none when there is none.
     #[inline]
     pub(crate) fn pick(&self, unit: f64) -> Option<T> {

@@ -2,6 +2,7 @@
 
 use crate::model::{Bin, Popularity, PopularityLaw};
 use crate::rng::{Purpose, Rng, hash, unit_of};
+use crate::universe::Object;
 
 /// The serials of a world that can be revisited now: `low .. high`, never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,24 @@ impl Window {
         }
     }
 
+    /// The serial that a revisit takes which picked another: itself, or, in a share of revisits, that of the smallest cachable
+    /// object among its neighbours and itself.
+    #[inline]
+    pub(crate) fn prefer(
+        &self,
+        serial: u64,
+        share: f64,
+        rng: &mut Rng,
+        object: impl FnMut(u64) -> Option<Object>,
+    ) -> u64 {
+        if share <= 0.0 || rng.unit() >= share {
+            return serial;
+        }
+        let low = serial.saturating_sub(NEIGHBOURS).max(self.low);
+        let high = serial.saturating_add(NEIGHBOURS).min(self.high - 1);
+        smallest(low..=high, object).unwrap_or(serial)
+    }
+
     #[inline]
     fn draw(&self, law: &PopularityLaw, unit: f64) -> u64 {
         let size = self.size();
@@ -52,6 +71,21 @@ impl Window {
             }
         }
     }
+}
+
+/// How far on each side a smaller object is looked for.
+pub(crate) const NEIGHBOURS: u64 = 4;
+
+/// The serial of the smallest cachable object.
+pub(crate) fn smallest(
+    serials: impl IntoIterator<Item = u64>,
+    mut object: impl FnMut(u64) -> Option<Object>,
+) -> Option<u64> {
+    let sizes = serials.into_iter().filter_map(|serial| {
+        let object = object(serial).filter(|object| object.cachable)?;
+        Some((object.size_bytes, serial))
+    });
+    sizes.min().map(|(_, serial)| serial)
 }
 
 /// The age (0 newest, 1 oldest) at which so much of the weight lies below.

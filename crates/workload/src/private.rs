@@ -5,6 +5,7 @@ use crate::model::RobotIndex;
 use crate::object::{ObjectId, Space};
 use crate::popularity::{HotSet, Window};
 use crate::rng::{Purpose, Rng, fold, hash, unit_of};
+use crate::universe::Universe;
 
 /// One robot's private objects of one content type, at all origins together.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,12 +25,13 @@ impl PrivateWorld {
     /// when no origin has the type.
     pub(crate) fn visit(
         &mut self,
-        identity: u64,
+        universe: &Universe,
         (robot, direct): (RobotIndex, &DirectMix),
         frozen: bool,
         recur: bool,
         rng: &mut Rng,
     ) -> Option<(ObjectId, bool)> {
+        let identity = Self::identity(universe.seed(), robot, direct);
         if frozen && self.frozen == 0 {
             self.frozen = self.introduced.saturating_add(1);
         }
@@ -37,7 +39,12 @@ impl PrivateWorld {
         let window = Window::new(u64::from(self.introduced), size).filter(|_| recur);
         let serial = match &window {
             // The history is short, so its hot set is found from the start each time.
-            Some(window) => window.pick(&direct.popularity, &mut HotSet::default(), identity, rng),
+            Some(window) => {
+                let picked = window.pick(&direct.popularity, &mut HotSet::default(), identity, rng);
+                window.prefer(picked, direct.popularity.size_preference, rng, |serial| {
+                    Self::object(identity, robot, direct, serial).map(|id| universe.object(id))
+                })
+            }
             None => {
                 self.introduced = self.introduced.saturating_add(1);
                 u64::from(self.introduced) - 1

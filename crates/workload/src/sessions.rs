@@ -37,6 +37,9 @@ pub(crate) struct SessionTable {
     transactions: Option<u64>,
 }
 
+/// Busy periods are at least this long, so that a walk gets on.
+const SHORTEST_BUSY_NS: u64 = 1_000_000;
+
 /// Candidates among which the idle period of the start is drawn by length.
 const CANDIDATES: usize = 16;
 
@@ -135,7 +138,7 @@ impl SessionClock {
         self.state = SessionState {
             session: session + u64::from(!busy),
             busy: !busy,
-            until_ns: from_ns.saturating_add(length_ns.max(1)),
+            until_ns: from_ns.saturating_add(length_ns.max(if busy { 0 } else { SHORTEST_BUSY_NS })),
         };
     }
 }

@@ -16,16 +16,17 @@ use crate::arrivals::Arrivals;
 use crate::density::revisit_share;
 use crate::launch::{Draft, Launch};
 use crate::mix::DirectMix;
-use crate::model::RobotIndex;
+use crate::model::{Popularity, RobotIndex};
 use crate::object::{ObjectId, Space};
 use crate::picker::pick_few;
 use crate::popularity::{HotSet, Window};
 use crate::private::PrivateWorld;
 use crate::rng::Rng;
 use crate::schedule::Segment;
+use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
-use crate::worlds::{Place, Worlds};
+use crate::worlds::{Place, What, Worlds};
 
 /// Which robots a stream is for: of those from `first` until before `end`, every `count`-th, beginning with the `index`-th.
 ///
@@ -95,8 +96,27 @@ pub struct Stream {
     /// Hot sets: group by world. Empty when no popularity has one.
     hot: Vec<HotSet>,
     freeze_ns: u64,
+    /// Sessions of all robots, whoever's slice they are in: a slot looks for a busy one. Empty when there are none.
+    clocks: Vec<Option<SessionClock>>,
 }
 
+/// Which of its worlds a robot asks for something from.
+enum Kind {
+    Public,
+    Private,
+    Foreign,
+}
+
+/// A revisit before it is known of what.
+struct Pick<'a> {
+    robot: RobotIndex,
+    number: u64,
+    group: usize,
+    popularity: &'a Popularity,
+    world: u32,
+}
+
+/// The next slot of a world.
 #[derive(Debug, Clone, Copy)]
 struct SlotState {
     serial: u64,
@@ -115,12 +135,9 @@ impl Stream {
         } else {
             0
         };
-        let has_hot = |direct: &DirectMix| direct.popularity.hot_set_probability > 0.0;
-        let hot = groups.iter().flat_map(|g| &g.mix.direct).any(has_hot);
-        let freeze_ns = match timeline.freeze() {
-            Freeze::At(at) => u64::try_from(at.as_nanos()).unwrap_or(u64::MAX),
-            Freeze::Never | Freeze::Live { .. } => u64::MAX,
-        };
+        let has_hot = |popularity: &Popularity| popularity.hot_set_probability > 0.0;
+        let hot = groups.iter().flat_map(|g| &g.mix.direct).any(|direct| has_hot(&direct.popularity))
+            || groups.iter().any(|g| g.foreign_share > 0.0 && has_hot(&g.mix.popularity));
         let mut stream = Self {
             slots: BinaryHeap::with_capacity(worlds.worlds().len()),
             slot_states: Vec::with_capacity(worlds.worlds().len()),
@@ -128,7 +145,8 @@ impl Stream {
             private: vec![PrivateWorld::default(); robots * private_stride],
             private_stride,
             hot: if hot { vec![HotSet::default(); groups.len() * worlds.worlds().len()] } else { Vec::new() },
-            freeze_ns,
+            freeze_ns: freeze_ns(&timeline),
+            clocks: clocks(&universe),
             universe,
             timeline,
             slice,
@@ -139,16 +157,29 @@ impl Stream {
         stream
     }
 
+    /// Looks for the next slot of each world, from its state on.
     fn open_worlds(&mut self) {
+        self.slots.clear();
+        self.slot_states
+            .resize(self.worlds.worlds().len(), SlotState { serial: 0, at: Place { segment: 0, u: 0.0 } });
         for (index, world) in self.worlds.worlds().iter().enumerate() {
-            let first = self.worlds.slot(world, 0, 0);
-            let at = first.unwrap_or(Place { segment: 0, u: 0.0 });
-            self.slot_states.push(SlotState { serial: 0, at });
-            if first.is_some() {
+            let state = &mut self.slot_states[index];
+            if let Some(at) = self.worlds.slot(world, state.serial, 0) {
+                state.at = at;
                 let due_ns = self.timeline.segments()[at.segment].instant_ns(at.u);
                 self.slots.push(Reverse((due_ns, index as u32)));
             }
         }
+    }
+
+    /// Goes on with another timeline, which must be the same as the one before up to what the stream has given so far: a change of
+    /// a phase's length or population that was announced ahead. All slices of a stream must do so alike.
+    pub fn retime(&mut self, timeline: Arc<Timeline>) {
+        self.worlds = Worlds::new(&self.universe, &timeline);
+        self.freeze_ns = freeze_ns(&timeline);
+        self.arrivals.retime(&self.universe, &timeline);
+        self.timeline = timeline;
+        self.open_worlds();
     }
 
     /// Takes the soonest slot and puts the world's next one in its place.
@@ -157,9 +188,10 @@ impl Stream {
         let Reverse((due_ns, index)) = *top;
         let (world, state) = (&self.worlds.worlds()[index as usize], &mut self.slot_states[index as usize]);
         let taken = *state;
-        match self.worlds.slot(world, taken.serial + 1, taken.at.segment) {
+        state.serial += 1;
+        match self.worlds.slot(world, state.serial, taken.at.segment) {
             Some(at) => {
-                *state = SlotState { serial: taken.serial + 1, at };
+                state.at = at;
                 *top = Reverse((self.timeline.segments()[at.segment].instant_ns(at.u), index));
             }
             None => {
@@ -173,21 +205,26 @@ impl Stream {
     fn first_visit(&mut self, due_ns: u64, world: u32, state: SlotState) -> Option<Launch> {
         let world = &self.worlds.worlds()[world as usize];
         let segment = &self.timeline.segments()[state.at.segment];
-        let robot = self.worlds.owner(&self.universe, world, state.serial, state.at, segment);
+        let (universe, clocks) = (&self.universe, &mut self.clocks);
+        let is_busy = |robot: RobotIndex| {
+            let clock = clocks.get_mut(robot as usize).and_then(Option::as_mut);
+            clock.is_none_or(|clock| clock.at(universe, due_ns).busy)
+        };
+        let robot = self.worlds.owner(&self.universe, (world, state.serial), state.at, segment, is_busy);
         if !self.slice.has(robot) {
             return None;
         }
-        let object = ObjectId {
-            origin: world.origin,
-            content: world.content,
-            space: Space::Public,
-            serial: state.serial,
+        let (object, revisit) = match world.what {
+            What::Objects(origin, content) => {
+                (ObjectId { origin, content, space: Space::Public, serial: state.serial }, false)
+            }
+            What::Trace => self.universe.foreign(state.serial)?,
         };
         let number = self.count(robot);
-        Some(self.dress(robot, number, due_ns, state.at, object, false))
+        Some(self.dress(robot, number, due_ns, state.at, object, revisit))
     }
 
-    /// A robot's own arrival: a revisit of a public object, or anything in its private world.
+    /// A robot's own arrival: a revisit of a public object or of a line of the trace, or anything in its private world.
     fn own_arrival(&mut self, robot: RobotIndex, due_ns: u64, at: Place, rng: &mut Rng) -> Option<Launch> {
         let universe = Arc::clone(&self.universe);
         let group = universe.group_of(robot)?;
@@ -196,50 +233,77 @@ impl Stream {
         let factor = self.timeline.segments()[at.segment].shape.recurrence.at(at.u);
         let revisits = |d: &DirectMix| d.share * revisit_share(d.recurrence, factor);
         let (of_kind, of_type, of_world) = (rng.unit(), rng.unit(), rng.unit());
-        let private = table.private_share > 0.0 && {
-            let public = (1.0 - table.private_share) * direct.iter().map(revisits).sum::<f64>();
-            of_kind * (public + table.private_share) < table.private_share
-        };
+        let mut kind = Kind::Public;
+        if table.private_share > 0.0 || table.foreign_share > 0.0 {
+            let share = 1.0 - table.private_share - table.foreign_share;
+            let public = share * direct.iter().map(revisits).sum::<f64>();
+            let foreign = table.foreign_share * revisit_share(table.mix.recurrence, factor);
+            let unit = of_kind * (public + table.private_share + foreign);
+            if unit < table.private_share {
+                kind = Kind::Private;
+            } else if unit < table.private_share + foreign {
+                kind = Kind::Foreign;
+            }
+        }
         let number = self.count(robot);
-        let (object, revisit) = if private {
-            let chosen = pick_few(direct.iter().map(|d| d.share), of_type)?;
-            let recur = of_world < revisit_share(direct[chosen].recurrence, factor);
-            let identity = PrivateWorld::identity(universe.seed(), robot, &direct[chosen]);
-            let world = self.private.get_mut(self.slice.place(robot) * self.private_stride + chosen)?;
-            world.visit(identity, (robot, &direct[chosen]), due_ns >= self.freeze_ns, recur, rng)?
-        } else {
-            let chosen = pick_few(direct.iter().map(revisits), of_type)?;
-            let world = self.worlds.pick(group, chosen, of_world)?;
-            self.public_revisit(robot, number, group, &direct[chosen], world, due_ns, at, rng)
+        let (object, revisit) = match kind {
+            Kind::Private => {
+                let chosen = pick_few(direct.iter().map(|d| d.share), of_type)?;
+                let recur = of_world < revisit_share(direct[chosen].recurrence, factor);
+                let world = self.private.get_mut(self.slice.place(robot) * self.private_stride + chosen)?;
+                let frozen = due_ns >= self.freeze_ns;
+                world.visit(&universe, (robot, &direct[chosen]), frozen, recur, rng)?
+            }
+            Kind::Foreign => {
+                let world = self.worlds.trace()?;
+                let pick = Pick { robot, number, group, popularity: &table.mix.popularity, world };
+                self.public_revisit(&pick, due_ns, at, rng)?
+            }
+            Kind::Public => {
+                let chosen = pick_few(direct.iter().map(revisits), of_type)?;
+                let world = self.worlds.pick(group, chosen, of_world)?;
+                let pick = Pick { robot, number, group, popularity: &direct[chosen].popularity, world };
+                self.public_revisit(&pick, due_ns, at, rng)?
+            }
         };
         Some(self.dress(robot, number, due_ns, at, object, revisit))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one decision, all of whose inputs are plain values")]
     fn public_revisit(
         &mut self,
-        robot: RobotIndex,
-        number: u64,
-        group: usize,
-        direct: &DirectMix,
-        index: u32,
+        pick: &Pick<'_>,
         due_ns: u64,
         at: Place,
         rng: &mut Rng,
-    ) -> (ObjectId, bool) {
-        let world = &self.worlds.worlds()[index as usize];
+    ) -> Option<(ObjectId, bool)> {
+        let world = &self.worlds.worlds()[pick.world as usize];
         let available = self.worlds.available(world, self.timeline.segments(), due_ns, at.segment);
         let frozen = (due_ns >= self.freeze_ns).then(|| self.worlds.frozen(world));
-        let object = |space, serial| ObjectId { origin: world.origin, content: world.content, space, serial };
-        match Window::new(available, frozen) {
-            Some(window) => {
-                let mut unused = HotSet::default();
-                let place = group * self.worlds.worlds().len() + index as usize;
-                let hot = self.hot.get_mut(place).unwrap_or(&mut unused);
-                (object(Space::Public, window.pick(&direct.popularity, hot, world.hash, rng)), true)
+        let universe = &self.universe;
+        let Some(window) = Window::new(available, frozen) else {
+            return match world.what {
+                What::Objects(origin, content) => {
+                    let space = Space::Once(pick.robot);
+                    Some((ObjectId { origin, content, space, serial: pick.number }, false))
+                }
+                // The trace has no objects but its own.
+                What::Trace => universe.foreign(0).map(|(object, _)| (object, false)),
+            };
+        };
+        let mut unused = HotSet::default();
+        let place = pick.group * self.worlds.worlds().len() + pick.world as usize;
+        let hot = self.hot.get_mut(place).unwrap_or(&mut unused);
+        let picked = window.pick(pick.popularity, hot, world.hash, rng);
+        let object = |serial| match world.what {
+            What::Objects(origin, content) => {
+                Some(ObjectId { origin, content, space: Space::Public, serial })
             }
-            None => (object(Space::Once(robot), number), false),
-        }
+            What::Trace => universe.foreign(serial).map(|(object, _)| object),
+        };
+        let preference = pick.popularity.size_preference;
+        let serial =
+            window.prefer(picked, preference, rng, |serial| object(serial).map(|id| universe.object(id)));
+        object(serial).map(|object| (object, true))
     }
 
     /// The robot's next number.
@@ -263,6 +327,21 @@ impl Stream {
         let due = Duration::from_nanos(due_ns);
         self.universe.dress(&Draft { due, robot, number, phase: segment.phase, object, revisit, special })
     }
+}
+
+fn freeze_ns(timeline: &Timeline) -> u64 {
+    match timeline.freeze() {
+        Freeze::At(at) => u64::try_from(at.as_nanos()).unwrap_or(u64::MAX),
+        Freeze::Never | Freeze::Live { .. } => u64::MAX,
+    }
+}
+
+/// A clock for each robot that has sessions; nothing when no robot has.
+fn clocks(universe: &Universe) -> Vec<Option<SessionClock>> {
+    if universe.groups().iter().all(|group| group.session.is_none()) {
+        return Vec::new();
+    }
+    (0..universe.robot_count()).map(|robot| SessionClock::new(universe, robot)).collect()
 }
 
 impl Iterator for Stream {

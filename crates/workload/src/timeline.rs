@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::density::Densities;
 use crate::model::Workload;
+pub use crate::schedule::Adaptation;
 use crate::schedule::{Segment, Solved, solve};
 use crate::validate::{UniverseError, validate};
 
@@ -146,9 +147,26 @@ pub struct Timeline {
 impl Timeline {
     /// Solves the schedule of a workload.
     pub fn new(workload: &Workload) -> Result<Self, ScheduleError> {
+        Self::adapted(workload, &[])
+    }
+
+    /// Solves the schedule as it was adapted: phases of another length, or with another population, than was planned. Phases
+    /// without an entry are as planned. Where two timelines have been adapted alike, streams of them are alike as well: so a
+    /// change that is announced ahead goes into the stream by [`crate::Stream::retime`].
+    pub fn adapted(workload: &Workload, adaptations: &[Adaptation]) -> Result<Self, ScheduleError> {
         validate(workload)?;
-        let Solved { spans, segments, freeze } = solve(workload, &Densities::new(workload))?;
+        let densities = Densities::new(workload);
+        let Solved { spans, segments, freeze } = solve(workload, &densities, adaptations)?;
         Ok(Self { phases: spans, freeze, segments })
+    }
+
+    /// The load factor that is planned for a moment of the schedule; none before the start of a phase whose place is not known,
+    /// and after the end.
+    pub fn load_at(&self, at: Duration) -> Option<f64> {
+        let at_ns = u64::try_from(at.as_nanos()).ok()?;
+        let after = self.segments.partition_point(|segment| segment.end_ns <= at_ns);
+        let segment = self.segments.get(after).filter(|segment| segment.start_ns <= at_ns)?;
+        Some(segment.shape.load.at(segment.place_of(at_ns)))
     }
 
     /// The pieces of all phases whose place in time is known, without gaps.

@@ -70,6 +70,12 @@ pub(crate) struct GroupTable {
     pub(crate) by_rank: Vec<RobotIndex>,
     /// Place of each robot of the group in that order.
     pub(crate) ranks: Vec<u32>,
+    /// Requests per second of a living robot at load 1, on average over its busy and idle periods; none: it waits for answers.
+    pub(crate) mean_rate: Option<f64>,
+    /// The same while it is busy.
+    pub(crate) rate: Option<f64>,
+    /// Seconds between a robot's requests at load 1; none: exponential.
+    pub(crate) between: Option<Sampler>,
     /// Share of its launches that go to the trace.
     pub(crate) foreign_share: f64,
     pub(crate) cookie_limit: Sampler,
@@ -327,9 +333,17 @@ impl GroupTable {
         for (rank, robot) in by_rank.iter().enumerate() {
             ranks[(robot - first) as usize] = rank as u32;
         }
+        let session = group.session.as_ref().map(|session| SessionTable::new(session, group));
+        let busy_share = session.as_ref().map_or(1.0, |session| session.busy_share);
         Self {
             first,
             count,
+            mean_rate: group.pace.per_second().map(|rate| rate * busy_share),
+            rate: group.pace.per_second(),
+            between: match &group.pace {
+                Pace::Renewal(between_s) => Some(between_s.sampler()),
+                Pace::BestEffort | Pace::Think(_) | Pace::Rate { .. } => None,
+            },
             mix: GroupMix::new(workload, group),
             private_share: if options.private_as_public { 0.0 } else { group.private_share },
             by_rank,
@@ -341,7 +355,7 @@ impl GroupTable {
                 Pace::Think(pause_s) => Some(pause_s.sampler()),
                 Pace::BestEffort | Pace::Renewal(_) | Pace::Rate { .. } => None,
             },
-            session: group.session.as_ref().map(|session| SessionTable::new(session, group)),
+            session,
         }
     }
 }

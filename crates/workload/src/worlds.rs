@@ -3,11 +3,13 @@
 //! First visits are arrivals of their own: slot j of a world is due where the expected number of first visits
 //! reaches j + h(j), h(j) in [0, 1) hashed from j. No robot needs to know what another has done.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::curve::{Curve, Line, Poly};
 use crate::density::revisit_line;
-use crate::model::{ContentIndex, Distribution, OriginIndex, Pace, RobotIndex};
+use crate::mix::{DirectMix, GroupMix};
+use crate::model::{ContentIndex, Distribution, OriginIndex, RobotIndex, Workload};
 use crate::picker::{Picker, pick_few};
 use crate::rng::{Purpose, Rng, hash, unit_of};
 use crate::schedule::Segment;
@@ -21,33 +23,22 @@ pub(crate) struct Place {
     pub(crate) u: f64,
 }
 
-impl Segment {
-    pub(crate) fn length_s(&self) -> f64 {
-        (self.end_ns - self.start_ns) as f64 / 1e9
-    }
-
-    /// The instant of a place; always before the end, so that it belongs to the phase.
-    #[inline]
-    pub(crate) fn instant_ns(&self, u: f64) -> u64 {
-        let length = self.end_ns - self.start_ns;
-        self.start_ns + ((u * length as f64) as u64).min(length - 1)
-    }
-}
+/// Draws of a busy robot before all are looked at.
+const LOOKS: u32 = 32;
 
 /// All public worlds that scheduled robots ask for.
 #[derive(Debug)]
 pub(crate) struct Worlds {
-    profiles: Vec<Profile>,
+    layout: Layout,
     worlds: Vec<World>,
     /// For each group and each of its direct types: the worlds by weight.
     pickers: Vec<Vec<Picker<u32>>>,
 }
 
-/// One world: an origin and a content type.
+/// One world: an origin and a content type, or the trace.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) origin: OriginIndex,
-    pub(crate) content: ContentIndex,
+    pub(crate) what: What,
     /// Start of all hashes about it.
     pub(crate) hash: u64,
     profile: usize,
@@ -59,77 +50,108 @@ pub(crate) struct World {
     frozen: u64,
 }
 
+/// Which worlds there are, and how first visits accrue in them: of a workload alone, whatever the seed.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    profiles: Vec<Profile>,
+    worlds: Vec<WorldShare>,
+}
+
+/// One world's part in its profile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorldShare {
+    pub(crate) what: What,
+    profile: usize,
+    /// First visits per unit of the profile.
+    pub(crate) scale: f64,
+}
+
+/// How often a group asks for what.
+#[derive(Debug)]
+pub(crate) struct GroupShares<'a> {
+    pub(crate) group: usize,
+    pub(crate) mix: &'a GroupMix,
+    /// Requests of a living robot, on average over busy and idle periods.
+    pub(crate) per_second: f64,
+    pub(crate) private_share: f64,
+    pub(crate) foreign_share: f64,
+}
+
+/// What a world consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    /// Objects of one type at one origin.
+    Objects(OriginIndex, ContentIndex),
+    /// The lines of the trace, in order and round again.
+    Trace,
+}
+
+impl What {
+    fn content(self) -> Option<ContentIndex> {
+        match self {
+            Self::Objects(_, content) => Some(content),
+            Self::Trace => None,
+        }
+    }
+}
+
 /// How first visits accrue in worlds that differ in scale only.
 #[derive(Debug)]
 struct Profile {
-    content: ContentIndex,
+    content: Option<ContentIndex>,
     sum: Curve,
     /// Groups that ask for it, with their part of its launches and its recurrence.
     parts: Vec<Part>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Part {
-    group: usize,
-    share: f64,
+pub(crate) struct Part {
+    pub(crate) group: usize,
+    pub(crate) share: f64,
+    /// Of a living robot, on average over its busy and idle periods.
     per_second: f64,
-    recurrence: f64,
+    pub(crate) recurrence: f64,
 }
 
-impl Worlds {
-    pub(crate) fn new(universe: &Universe, timeline: &Timeline) -> Self {
-        let mut this = Self {
-            profiles: Vec::new(),
-            worlds: Vec::new(),
-            pickers: vec![Vec::new(); universe.groups().len()],
-        };
+impl Layout {
+    pub(crate) fn new(workload: &Workload, groups: &[GroupShares<'_>], segments: &[Segment]) -> Self {
+        let mut this = Self { profiles: Vec::new(), worlds: Vec::new() };
         // Shares of each (content, origin), group by group.
         let mut shares: Vec<Vec<Vec<Part>>> =
-            vec![vec![Vec::new(); universe.workload().origins.len()]; universe.workload().contents.len()];
-        for (group, table) in scheduled(universe) {
-            let Pace::Rate { per_second } = universe.workload().robots[group].pace else { continue };
-            for direct in &table.mix.direct {
+            vec![vec![Vec::new(); workload.origins.len()]; workload.contents.len()];
+        let mut trace = Vec::new();
+        for of in groups {
+            let (group, per_second) = (of.group, of.per_second);
+            for direct in &of.mix.direct {
                 for (origin, share) in &direct.origin_shares {
-                    let share = share * (1.0 - table.private_share);
+                    let share = share * (1.0 - of.private_share - of.foreign_share);
                     let part = Part { group, share, per_second, recurrence: direct.recurrence };
                     shares[usize::from(direct.content)][usize::from(*origin)].push(part);
                 }
             }
-        }
-        let mut index =
-            vec![vec![None; universe.workload().origins.len()]; universe.workload().contents.len()];
-        for (content, origins) in shares.into_iter().enumerate() {
-            for (origin, parts) in origins.into_iter().enumerate() {
-                if parts.iter().any(|part| part.share > 0.0) {
-                    index[content][origin] = Some(this.worlds.len() as u32);
-                    this.add(universe, timeline, content as ContentIndex, origin as OriginIndex, parts);
-                }
+            if of.foreign_share > 0.0 {
+                let recurrence = of.mix.recurrence;
+                trace.push(Part { group, share: of.foreign_share, per_second, recurrence });
             }
         }
-        for (group, table) in scheduled(universe) {
-            let of_type = |direct: &crate::mix::DirectMix| {
-                let world = |(origin, share): &(OriginIndex, f64)| {
-                    index[usize::from(direct.content)][usize::from(*origin)].map(|world| (world, *share))
-                };
-                Picker::new(direct.origin_shares.iter().filter_map(world))
-            };
-            this.pickers[group] = table.mix.direct.iter().map(of_type).collect();
+        for (content, origins) in shares.into_iter().enumerate() {
+            for (origin, parts) in origins.into_iter().enumerate() {
+                this.add(What::Objects(origin as OriginIndex, content as ContentIndex), parts, segments);
+            }
         }
+        this.add(What::Trace, trace, segments);
         this
     }
 
-    fn add(
-        &mut self,
-        universe: &Universe,
-        timeline: &Timeline,
-        content: ContentIndex,
-        origin: OriginIndex,
-        mut parts: Vec<Part>,
-    ) {
+    /// Adds a world, if anybody asks for it.
+    fn add(&mut self, what: What, mut parts: Vec<Part>, segments: &[Segment]) {
         let scale: f64 = parts.iter().map(|part| part.share).sum();
+        if !parts.iter().any(|part| part.share > 0.0) {
+            return;
+        }
         parts.iter_mut().for_each(|part| part.share /= scale);
         let alike = |profile: &Profile| {
-            profile.content == content
+            profile.content == what.content()
                 && profile.parts.len() == parts.len()
                 && profile
                     .parts
@@ -138,17 +160,78 @@ impl Worlds {
                     .all(|(a, b)| a.group == b.group && (a.share - b.share).abs() < 1e-12)
         };
         let profile = self.profiles.iter().position(alike).unwrap_or_else(|| {
-            self.profiles.push(Profile { content, sum: sum_of(&parts, timeline.segments()), parts });
+            let sum = sum_of(&parts, segments);
+            self.profiles.push(Profile { content: what.content(), sum, parts });
             self.profiles.len() - 1
         });
-        let hash = hash(Purpose::Slot, &[universe.seed(), u64::from(content), u64::from(origin)]);
-        let mut world =
-            World { origin, content, hash, profile, scale, delta_ns: delta_ns(universe, origin), frozen: 0 };
+        self.worlds.push(WorldShare { what, profile, scale });
+    }
+
+    pub(crate) fn worlds(&self) -> &[WorldShare] {
+        &self.worlds
+    }
+
+    /// The groups that ask for a world, with their shares of its scale.
+    pub(crate) fn parts(&self, world: usize) -> &[Part] {
+        &self.profiles[self.worlds[world].profile].parts
+    }
+
+    /// Where so many first visits of a world are reached; none: never.
+    pub(crate) fn reach(&self, world: usize, visits: f64) -> Option<Place> {
+        let WorldShare { profile, scale, .. } = self.worlds[world];
+        self.profiles[profile].sum.reach(visits / scale, 0).map(|(segment, u)| Place { segment, u })
+    }
+}
+
+/// Time that a first fetch of what a trace names is given.
+pub(crate) fn trace_delta_ns(workload: &Workload) -> u64 {
+    workload.foreign.iter().map(|url| delta_ns(workload, url.origin)).max().unwrap_or(0)
+}
+
+impl Worlds {
+    pub(crate) fn new(universe: &Universe, timeline: &Timeline) -> Self {
+        let workload = universe.workload();
+        let shares = scheduled(universe).filter_map(|(group, table)| {
+            Some(GroupShares {
+                group,
+                mix: &table.mix,
+                per_second: table.mean_rate?,
+                private_share: table.private_share,
+                foreign_share: table.foreign_share,
+            })
+        });
+        let layout = Layout::new(workload, &shares.collect::<Vec<_>>(), timeline.segments());
+        let mut index = HashMap::new();
+        let worlds = (0..).zip(&layout.worlds).map(|(place, share): (u32, &WorldShare)| {
+            index.insert(share.what, place);
+            World::new(universe, share)
+        });
+        let worlds = worlds.collect();
+        let groups = universe.groups().len();
+        let mut this = Self { layout, worlds, pickers: vec![Vec::new(); groups] };
         if let Freeze::At(at) = timeline.freeze() {
             let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
-            world.frozen = self.introduced(&world, timeline.segments(), at_ns, 0);
+            for place in 0..this.worlds.len() {
+                this.worlds[place].frozen =
+                    this.introduced(&this.worlds[place], timeline.segments(), at_ns, 0);
+            }
         }
-        self.worlds.push(world);
+        for (group, table) in scheduled(universe) {
+            let of_type = |direct: &DirectMix| {
+                let world = |(origin, share): &(OriginIndex, f64)| {
+                    index.get(&What::Objects(*origin, direct.content)).map(|world| (*world, *share))
+                };
+                Picker::new(direct.origin_shares.iter().filter_map(world))
+            };
+            this.pickers[group] = table.mix.direct.iter().map(of_type).collect();
+        }
+        this
+    }
+
+    /// The world of the trace.
+    pub(crate) fn trace(&self) -> Option<u32> {
+        let last = self.worlds.len().checked_sub(1)?;
+        (self.worlds[last].what == What::Trace).then_some(last as u32)
     }
 
     pub(crate) fn worlds(&self) -> &[World] {
@@ -166,21 +249,22 @@ impl Worlds {
     pub(crate) fn slot(&self, world: &World, serial: u64, from: usize) -> Option<Place> {
         let shift = unit_of(crate::rng::fold(world.hash, serial));
         let value = (serial as f64 + shift) / world.scale;
-        self.profiles[world.profile].sum.reach(value, from).map(|(segment, u)| Place { segment, u })
+        self.layout.profiles[world.profile].sum.reach(value, from).map(|(segment, u)| Place { segment, u })
     }
 
-    /// The robot that makes the first visit of a slot.
+    /// The robot that makes the first visit of a slot: one of the living, and busy if any is. `is_busy` is asked of groups with
+    /// sessions only.
     #[inline]
     pub(crate) fn owner(
         &self,
         universe: &Universe,
-        world: &World,
-        serial: u64,
+        (world, serial): (&World, u64),
         at: Place,
         segment: &Segment,
+        mut is_busy: impl FnMut(RobotIndex) -> bool,
     ) -> RobotIndex {
         let mut rng = Rng::of(Purpose::Owner, &[world.hash, serial]);
-        let parts = &self.profiles[world.profile].parts;
+        let parts = &self.layout.profiles[world.profile].parts;
         let shape = &segment.shape;
         let factor = shape.recurrence.at(at.u);
         let weight = |part: &Part| {
@@ -195,7 +279,16 @@ impl Worlds {
         let group = parts[chosen].group;
         let table = &universe.groups()[group];
         let living = (libm::round(shape.alive[group].at(at.u)) as u64).clamp(1, u64::from(table.count));
-        table.by_rank[rng.below(living) as usize]
+        let place = rng.below(living);
+        let first = table.by_rank[place as usize];
+        if table.session.is_none() || is_busy(first) {
+            return first;
+        }
+        let drawn =
+            (0..LOOKS).map(|_| table.by_rank[rng.below(living) as usize]).find(|robot| is_busy(*robot));
+        // Hardly anybody is busy: whoever is, looked for from a random place on.
+        let mut others = (0..living).map(|step| table.by_rank[((place + step) % living) as usize]);
+        drawn.or_else(|| others.find(|robot| is_busy(*robot))).unwrap_or(first)
     }
 
     /// Number of serials that may be revisited at an instant, and the size of a frozen window.
@@ -216,15 +309,28 @@ impl Worlds {
         while segments.get(segment).is_some_and(|s| s.end_ns <= at_ns) {
             segment += 1;
         }
-        let u = segments
-            .get(segment)
-            .map_or(0.0, |s| (at_ns - s.start_ns) as f64 / (s.end_ns - s.start_ns) as f64);
-        (world.scale * self.profiles[world.profile].sum.at(segment, u)) as u64
+        let u = segments.get(segment).map_or(0.0, |s| (at_ns - s.start_ns) as f64 / s.span_ns as f64);
+        (world.scale * self.layout.profiles[world.profile].sum.at(segment, u)) as u64
     }
 
     /// The size of a world's window once the working set has been frozen.
     pub(crate) fn frozen(&self, world: &World) -> u64 {
         world.frozen
+    }
+}
+
+impl World {
+    fn new(universe: &Universe, share: &WorldShare) -> Self {
+        let (workload, seed) = (universe.workload(), universe.seed());
+        let (hash, delta_ns) = match share.what {
+            What::Objects(origin, content) => {
+                let words = [seed, u64::from(content), u64::from(origin)];
+                (hash(Purpose::Slot, &words), delta_ns(workload, origin))
+            }
+            What::Trace => (hash(Purpose::Slot, &[seed]), trace_delta_ns(workload)),
+        };
+        let WorldShare { what, profile, scale } = *share;
+        Self { what, hash, profile, scale, delta_ns, frozen: 0 }
     }
 }
 
@@ -241,18 +347,16 @@ fn sum_of(parts: &[Part], segments: &[Segment]) -> Curve {
         };
         parts.iter().map(of_part).fold(Poly::ZERO, |sum, part| sum.plus(&part))
     };
-    Curve::new(segments.iter().map(|segment| (rate(segment), segment.length_s())))
+    Curve::new(segments.iter().map(|segment| (rate(segment), segment.span_s(), segment.cut())))
 }
 
 /// Groups with a rate and robots.
 pub(crate) fn scheduled(universe: &Universe) -> impl Iterator<Item = (usize, &GroupTable)> {
-    let has_rate = |group: usize| matches!(universe.workload().robots[group].pace, Pace::Rate { .. });
-    universe.groups().iter().enumerate().filter(move |(group, table)| table.count > 0 && has_rate(*group))
+    universe.groups().iter().enumerate().filter(|(_, table)| table.count > 0 && table.mean_rate.is_some())
 }
 
 /// Enough for a first fetch to finish: a second, or the origin's mean think time and four deviations.
-fn delta_ns(universe: &Universe, origin: OriginIndex) -> u64 {
-    let workload = universe.workload();
+pub(crate) fn delta_ns(workload: &Workload, origin: OriginIndex) -> u64 {
     let server = &workload.servers[usize::from(workload.origins[usize::from(origin)].server)];
     let think_s =
         server.think_s.as_ref().map_or(0.0, |think: &Distribution| think.mean() + 4.0 * think.deviation());

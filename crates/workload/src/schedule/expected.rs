@@ -1,0 +1,229 @@
+//! What is to be expected of each phase? The integrals of its rates, and what changes while there is nothing to revisit yet.
+//!
+//! A public world has something to revisit from the moment at which its first slot is due, plus the time that a first fetch
+//! is given: before that, what would have been a revisit asks for something new. A robot's first request in its private world
+//! never is a revisit. A trace that has been walked through begins again, with nothing new in it. All three are known in
+//! advance, so the offered ratios stated here are those of the stream itself.
+
+use super::{Segment, Shape};
+use crate::curve::integrate;
+use crate::density::{Densities, PerLaunch, Target, revisit_share};
+use crate::model::Workload;
+use crate::timeline::Expected;
+use crate::worlds::{GroupShares, Layout, What, delta_ns, trace_delta_ns};
+
+/// What all phases together are computed with.
+struct Account<'a> {
+    workload: &'a Workload,
+    densities: &'a Densities,
+    segments: &'a [Segment],
+}
+
+/// Expected numbers of each phase.
+pub(super) fn expected(
+    workload: &Workload,
+    densities: &Densities,
+    segments: &[Segment],
+    phases: usize,
+) -> Vec<Expected> {
+    let mut sums = vec![Expected::default(); phases];
+    for segment in segments {
+        segment.add(densities, &mut sums[usize::from(segment.phase)]);
+    }
+    let account = Account { workload, densities, segments };
+    account.public(&mut sums);
+    for group in 0..densities.groups.len() {
+        account.private(group, &mut sums);
+    }
+    sums
+}
+
+impl Account<'_> {
+    /// Takes from each public world the revisits that come before there is anything to revisit.
+    fn public(&self, sums: &mut [Expected]) {
+        let groups = self.densities.groups.iter().enumerate().filter(|(_, group)| group.count > 0);
+        let shares = groups.filter_map(|(index, group)| {
+            Some(GroupShares {
+                group: index,
+                mix: &group.mix,
+                per_second: group.per_second?,
+                private_share: group.private_share,
+                foreign_share: group.foreign_share,
+            })
+        });
+        let shares: Vec<_> = shares.collect();
+        let layout = Layout::new(self.workload, &shares, self.segments);
+        for (index, world) in layout.worlds().iter().enumerate() {
+            let warm = layout.reach(index, 1.0).map_or(u64::MAX, |place| {
+                let at_ns = self.segments[place.segment].instant_ns(place.u);
+                at_ns.saturating_add(match world.what {
+                    What::Objects(origin, _) => delta_ns(self.workload, origin),
+                    What::Trace => trace_delta_ns(self.workload),
+                })
+            });
+            for part in layout.parts(index) {
+                let target = match world.what {
+                    What::Objects(_, content) => {
+                        let direct = &self.densities.groups[part.group].mix.direct;
+                        direct.iter().position(|d| d.content == content).map(Target::Direct)
+                    }
+                    What::Trace => Some(Target::Trace),
+                };
+                let Some(target) = target else { continue };
+                let share = part.share * world.scale;
+                let revisits = |factor| share * revisit_share(part.recurrence, factor);
+                self.exchange(part.group, target, (0, warm), revisits, sums);
+                if let Some((seen, all)) = self.trace_ends(&layout, index, world.what) {
+                    // New lines are none where the trace names a URL again.
+                    let news = |factor| -share * (1.0 - revisit_share(part.recurrence, factor));
+                    self.exchange(part.group, target, (0, all), |factor| news(factor) * seen, sums);
+                    self.exchange(part.group, target, (all, u64::MAX), news, sums);
+                }
+            }
+        }
+    }
+
+    /// The share of a trace's lines that name a URL again, and when it has been walked through.
+    fn trace_ends(&self, layout: &Layout, world: usize, what: What) -> Option<(f64, u64)> {
+        if what != What::Trace {
+            return None;
+        }
+        let lines = self.workload.foreign.len() as f64;
+        let urls: std::collections::HashSet<_> =
+            self.workload.foreign.iter().map(|url| (url.origin, url.path.as_str())).collect();
+        let end = layout.reach(world, lines);
+        let end_ns = end.map_or(u64::MAX, |place| self.segments[place.segment].instant_ns(place.u));
+        Some((1.0 - urls.len() as f64 / lines, end_ns))
+    }
+
+    /// Makes a part of a group's launches first visits that were counted as revisits (or, where the part is negative, the other
+    /// way round) between two instants. `part` gives it for a recurrence factor.
+    fn exchange(
+        &self,
+        group: usize,
+        target: Target,
+        (from_ns, until_ns): (u64, u64),
+        part: impl Fn(f64) -> f64,
+        sums: &mut [Expected],
+    ) {
+        for segment in self.segments {
+            if segment.end_ns <= from_ns || segment.start_ns >= until_ns {
+                continue;
+            }
+            let cut = segment.cut();
+            let from = segment.place_of(from_ns).clamp(0.0, cut);
+            let until = segment.place_of(until_ns).clamp(0.0, cut);
+            let shape = &segment.shape;
+            let sum = &mut sums[usize::from(segment.phase)];
+            sum.integrate(segment.span_s(), (from, until), |u| {
+                let launches = shape.requests(self.densities, group, u) * shape.launches[group].at(u);
+                let each = self.densities.new_for_revisit(group, target, shape.special.at(u));
+                (launches * part(shape.recurrence.at(u)), each)
+            });
+        }
+    }
+
+    /// Takes from each robot's private worlds the first request, if it would have been a revisit.
+    fn private(&self, group: usize, sums: &mut [Expected]) {
+        const STEPS: u32 = 64;
+        let density = &self.densities.groups[group];
+        let Some(per_second) = density.per_second.filter(|_| density.private_share > 0.0) else { return };
+        for (index, direct) in density.mix.direct.iter().enumerate() {
+            // Robots that were alive at any time, and those among them that have asked for nothing yet.
+            let (mut ever, mut fresh) = (0.0, 0.0);
+            for segment in self.segments {
+                let (shape, cut) = (&segment.shape, segment.cut());
+                for step in 0..STEPS {
+                    let (from, until) = (
+                        cut * f64::from(step) / f64::from(STEPS),
+                        cut * f64::from(step + 1) / f64::from(STEPS),
+                    );
+                    let u = (from + until) / 2.0;
+                    let alive = shape.alive[group].at(u);
+                    if alive > ever {
+                        fresh += alive - ever;
+                        ever = alive;
+                    }
+                    if ever <= 0.0 {
+                        continue;
+                    }
+                    let rate = per_second * shape.load.at(u) * shape.launches[group].at(u);
+                    let asked =
+                        rate * density.private_share * direct.share * (until - from) * segment.span_s();
+                    let first = fresh * -libm::expm1(-asked * alive / ever);
+                    fresh -= first;
+                    let lost = first * revisit_share(direct.recurrence, shape.recurrence.at(u));
+                    let target = Target::Direct(index);
+                    let each = self.densities.new_for_revisit(group, target, shape.special.at(u));
+                    sums[usize::from(segment.phase)].add(lost, &each);
+                }
+            }
+        }
+    }
+}
+
+impl Segment {
+    /// Adds what is expected of it.
+    fn add(&self, densities: &Densities, sum: &mut Expected) {
+        let (shape, cut) = (&self.shape, self.cut());
+        for group in 0..densities.groups.len() {
+            sum.integrate(self.span_s(), (0.0, cut), |u| shape.launches(densities, group, u));
+            sum.launches += self.span_s() * integrate(0.0, cut, |u| shape.launches(densities, group, u).0);
+        }
+        for u in [0.0, shape.bend(densities).min(cut), cut] {
+            let requests = |group| shape.requests(densities, group, u);
+            let groups = 0..densities.groups.len();
+            let rate: f64 = groups.clone().map(requests).sum();
+            let opened: f64 = groups.map(|g| requests(g) / densities.groups[g].connection_use).sum();
+            sum.peak_request_rate = sum.peak_request_rate.max(rate);
+            sum.peak_new_connections = sum.peak_new_connections.max(opened);
+        }
+    }
+}
+
+impl Expected {
+    /// Adds so many launches with what each brings; the launches themselves are not counted.
+    fn add(&mut self, launches: f64, each: &PerLaunch) {
+        self.requests += launches * each.requests;
+        self.basic += launches * each.basic;
+        self.basic_bytes += launches * each.basic_bytes;
+        self.fill_objects += launches * each.fill;
+        self.fill_bytes += launches * each.fill_bytes;
+        self.offered_hits += launches * each.hits;
+        self.offered_hit_bytes += launches * each.hit_bytes;
+        self.body_bytes += launches * each.body_bytes;
+    }
+
+    /// Adds launches per second, and what each brings, over a part of a segment.
+    fn integrate(&mut self, span_s: f64, (from, until): (f64, f64), of: impl Fn(f64) -> (f64, PerLaunch)) {
+        if until <= from {
+            return;
+        }
+        let mut sum = Self::default();
+        for (u, weight) in crate::curve::points(from, until) {
+            let (launches, each) = of(u);
+            sum.add(weight * launches, &each);
+        }
+        let fields = [
+            (&mut self.requests, sum.requests),
+            (&mut self.basic, sum.basic),
+            (&mut self.basic_bytes, sum.basic_bytes),
+            (&mut self.fill_objects, sum.fill_objects),
+            (&mut self.fill_bytes, sum.fill_bytes),
+            (&mut self.offered_hits, sum.offered_hits),
+            (&mut self.offered_hit_bytes, sum.offered_hit_bytes),
+            (&mut self.body_bytes, sum.body_bytes),
+        ];
+        fields.into_iter().for_each(|(field, sum)| *field += span_s * sum);
+    }
+}
+
+impl Shape {
+    /// The place where the request rate is largest: it is a parabola, since load and population may both move.
+    fn bend(&self, densities: &Densities) -> f64 {
+        let rate = |u| (0..densities.groups.len()).map(|g| self.requests(densities, g, u)).sum::<f64>();
+        let (begin, middle, end) = (rate(0.0), rate(0.5), rate(1.0));
+        let curvature = begin - 2.0 * middle + end;
+        if curvature < 0.0 { (0.5 - (end - begin) / (4.0 * curvature)).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
