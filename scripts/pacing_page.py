@@ -11,8 +11,8 @@ BEGIN = "<!-- results: made by `make bench-pacing`, not by hand -->"
 HOUR_BEGIN = "<!-- hour: made by `scripts/pacing.sh hour`, not by hand -->"
 END = "<!-- end of results -->"
 
-WIDTH, HEIGHT = 800, 460
-LEFT, RIGHT, TOP, BOTTOM = 64, 780, 24, 404
+WIDTH, HEIGHT = 800, 500
+LEFT, RIGHT, TOP, BOTTOM = 84, 780, 20, 380
 # Lateness from 1 µs to 1 s, shares from all to one in ten thousand.
 DECADES_X, DECADES_Y = 6, 4
 # Colour on white, colour on dark, dashes. Told apart without colour by the dashes and the labels.
@@ -29,15 +29,23 @@ def number(us):
     return f"{us:,.1f}" if us < 9.95 else f"{us:,.0f}"
 
 
-def row(contestant):
-    middle, version = contestant["median"], contestant["version"]
-    name = contestant["title"] + (f" {version}" if version else "")
-    spread = f"{number(contestant['p99_from'])} – {number(contestant['p99_to'])}"
+def name_of(contestant):
+    return contestant["title"] + (f" {contestant['version']}" if contestant["version"] else "")
+
+
+def lateness_row(contestant):
+    middle = contestant["median"]
+    cells = [name_of(contestant), number(middle["p50"]), number(middle["p99"]), number(contestant["p99_from"]),
+             number(contestant["p99_to"]), number(middle["p999"]), number(contestant["max"])]
+    return "| " + " | ".join(cells) + " |"
+
+
+def job_row(contestant):
+    middle = contestant["median"]
     connections = "–" if contestant["connections"] is None else f"{contestant['connections']:,}"
-    cells = [name, number(middle["p50"]), f"{number(middle['p99'])} ({spread})", number(middle["p999"]),
-             number(contestant["max"]), f"{middle['cpu_percent']:.0f} %", f"{contestant['due']:,}",
-             f"{contestant['sent']:,}", f"{middle['rate']:,.1f}", connections, WAYS[contestant["yardstick"]],
-             f"{contestant['kept']} of {contestant['tried']} ({contestant['quiet']} quiet)"]
+    cells = [name_of(contestant), f"{middle['cpu_percent']:.0f} %", f"{contestant['due']:,}", f"{contestant['sent']:,}",
+             f"{middle['rate']:,.1f}", connections, WAYS[contestant["yardstick"]],
+             f"{contestant['kept']} of {contestant['tried']}", f"{contestant['quiet']}"]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -56,16 +64,17 @@ def own_words(contestants):
 
 def section(results):
     job, gate = results["job"], results["gate"]
-    lines = [BEGIN, "", f"Taken {results['taken']} on {results['processors']} processors of a virtual machine, {results['system']}; "
-             f"{job['rate']:,} requests a second over {job['connections']} connections, {job['seconds']} s a run after "
-             f"{job['warm_s']} s of warm-up. Of each contestant the quietest runs are kept; *quiet* is a run during which "
-             f"everything else used no more than {gate['other_percent']:.0f} % of one processor and the hypervisor took no more "
-             f"than {gate['steal_percent']} % of the time. Percentiles are the middle of those runs, the maximum is the "
-             "largest of all of them. Microseconds.", "",
-             "| | p50 | p99 (from – to) | p99.9 | max | generator CPU | due | sent | rate | connections | due times | runs |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|---|"]
-    lines += [row(contestant) for contestant in results["contestants"]]
-    lines.append("")
+    lines = [
+        BEGIN, "", f"Taken {results['taken']} on {results['processors']} processors of a virtual machine, {results['system']}; "
+        f"{job['rate']:,} requests a second over {job['connections']} connections, {job['seconds']} s a run after "
+        f"{job['warm_s']} s of warm-up. Of each contestant the quietest runs are kept; *quiet* is a run during which everything "
+        f"else used no more than {gate['other_percent']:.0f} % of one processor and the hypervisor took no more than "
+        f"{gate['steal_percent']} % of the time.", "",
+        "Lateness in microseconds. Percentiles are the middle of the kept runs, the maximum is the largest of all of them.", "",
+        "| | p50 | p99 | lowest p99 | highest p99 | p99.9 | max |", "|---|--:|--:|--:|--:|--:|--:|",
+        *map(lateness_row, results["contestants"]), "", "What it took, and what came of it:", "",
+        "| | generator CPU | due | sent | rate | connections | due times | runs kept | quiet |",
+        "|---|--:|--:|--:|--:|--:|---|--:|--:|", *map(job_row, results["contestants"]), ""]
     dropped = next((c["median"]["own"]["dropped"] for c in results["contestants"] if c["name"] == "k6" and "own" in c["median"]), 0)
     if dropped:
         lines += [f"k6 says itself that it dropped {dropped:,.0f} requests in a run (middle of its runs), because none of its "
@@ -98,30 +107,30 @@ def grid():
         y = y_of(10 ** -decade)
         yield f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
         yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{word}</text>'
-    yield f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">later than this after it was due</text>'
+    yield f'<text x="{(LEFT + RIGHT) / 2}" y="{BOTTOM + 38}" text-anchor="middle">later than this after it was due</text>'
 
 
 def line(contestant):
     points = [(x_of(us), y_of(share)) for share, us in contestant["curve"] if math.log10(share) >= -DECADES_Y - 1e-9]
     path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     dashes = STYLES[contestant["name"]][2]
-    return f'<path class="{contestant["name"]}" d="{path}"{f" stroke-dasharray={chr(34)}{dashes}{chr(34)}" if dashes else ""}/>'
+    return f'<path class="{contestant["name"]}" d="{path}"' + (f' stroke-dasharray="{dashes}"' if dashes else "") + "/>"
 
 
 def legend(contestants):
+    """Below the picture, three columns."""
     for place, contestant in enumerate(contestants):
-        name, y = contestant["name"], TOP + 18 + 20 * place
+        name, x, y = contestant["name"], LEFT + 236 * (place % 3), BOTTOM + 66 + 20 * (place // 3)
         dashes = STYLES[name][2]
-        yield (f'<line class="{name}" x1="{RIGHT - 216}" y1="{y - 4}" x2="{RIGHT - 184}" y2="{y - 4}"'
+        yield (f'<line class="{name}" x1="{x}" y1="{y - 4}" x2="{x + 32}" y2="{y - 4}"'
                + (f' stroke-dasharray="{dashes}"' if dashes else "") + "/>")
-        yield f'<text class="name" x="{RIGHT - 176}" y="{y}">{contestant["title"].replace("`", "")}</text>'
+        yield f'<text class="name" x="{x + 40}" y="{y}">{contestant["title"].replace("`", "")}</text>'
 
 
 def picture(results):
     """Shares of requests that were later than so much, both on logarithmic scales; follows the reader's colours."""
     drawn = [c for c in results["contestants"] if c["name"] in STYLES]
     colours = [" ".join(f".{name} {{ stroke: {style[at]}; }}" for name, style in STYLES.items()) for at in (0, 1)]
-    count = len(drawn)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'aria-label="Share of requests by how late they left, for each contestant; the table says the same in numbers.">',
@@ -132,9 +141,8 @@ def picture(results):
         "@media (prefers-color-scheme: dark) { text { fill: #9ca3af; } .name { fill: #f3f4f6; } .paper { fill: #161b22; }",
         f".grid {{ stroke: #30363d; }} {colours[1]} }}", "</style>",
         f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="8"/>', *grid(),
-        *(line(contestant) for contestant in drawn),
-        f'<rect class="paper" x="{RIGHT - 224}" y="{TOP + 2}" width="222" height="{20 * count + 8}" rx="4"/>',
-        *legend(drawn), "</svg>",
+        f'<clipPath id="plot"><rect x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{BOTTOM - TOP}"/></clipPath>',
+        '<g clip-path="url(#plot)">', *(line(contestant) for contestant in drawn), "</g>", *legend(drawn), "</svg>",
     ]
     return "\n".join(parts) + "\n"
 

@@ -10,6 +10,7 @@ import glob
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -345,7 +346,8 @@ class Vegeta(Fitted):
             file.write(f"GET http://{ADDRESS}/\n")
         return self.popen([tool("vegeta"), "attack", "-targets", targets, "-rate", f"{job.rate}/1s",
                            "-duration", f"{job.total_s}s", "-connections", str(job.connections),
-                           "-workers", str(job.connections), "-max-workers", str(job.connections),
+                           "-max-connections", str(job.connections), "-workers", str(job.connections),
+                           "-max-workers", str(job.connections),
                            "-output", os.path.join(directory, "attack")])
 
 
@@ -372,13 +374,11 @@ CONTESTANTS = {
 
 
 def version_of(name):
-    """The version of a tool that is not ours."""
+    """The version of a tool that is not ours; none when it cannot be found out."""
     command = CONTESTANTS[name].command
-    if command is None:
+    if command is None or shutil.which("go") is None:
         return None
-    for flag in ("version", "-version"):
-        said = subprocess.run([tool(command), flag], capture_output=True, text=True)
-        words = [word.strip(",") for word in said.stdout.split() if word.lstrip("v")[:1].isdigit()]
-        if words:
-            return words[0].lstrip("v")
-    return None
+    # What it was built from, which it says of itself only when it was built to.
+    built = subprocess.run(["go", "version", "-m", tool(command)], capture_output=True, text=True).stdout
+    found = re.search(rf"^\s+(?:mod|dep)\s+\S*\b{command}(?:/v\d+)?\s+v(\S+)", built, re.MULTILINE)
+    return found and found.group(1)

@@ -10,20 +10,30 @@ use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 
 use crate::sys::write_rows;
 
-/// Prints how many launches there are; writes `robot << 32 | number` and the due time since the start of each.
-pub fn count(spec: &str, out: Option<&str>) -> Result<(), Box<dyn Error>> {
+/// Prints how many launches there are, and the digest of who asks for what, as a summary has it.
+pub fn count(spec: &str) -> Result<(), Box<dyn Error>> {
     let universe = read_universe(spec)?;
-    let timeline = Arc::new(Timeline::new(universe.workload())?);
-    let stream = Stream::new(universe, timeline, Slice::ALL);
-    let Some(out) = out else {
-        println!("{}", stream.count());
-        return Ok(());
-    };
-    let rows: Vec<_> = stream
+    let (mut count, mut digest) = (0u64, 0u64);
+    for launch in stream(&universe)? {
+        count += 1;
+        digest = digest.wrapping_add(launch_digest(&launch, &universe));
+    }
+    println!("{count} {digest:016x}");
+    Ok(())
+}
+
+/// Writes `robot << 32 | number` of each launch, and when it is due since the start.
+pub fn write(spec: &str, out: &str) -> Result<(), Box<dyn Error>> {
+    let launches = stream(&read_universe(spec)?)?;
+    let rows: Vec<_> = launches
         .map(|launch| (request_id(launch.robot, launch.number), launch.due.as_nanos() as u64))
         .collect();
-    println!("{}", rows.len());
     Ok(write_rows(out, &rows)?)
+}
+
+fn stream(universe: &Arc<Universe>) -> Result<Stream, Box<dyn Error>> {
+    let timeline = Arc::new(Timeline::new(universe.workload())?);
+    Ok(Stream::new(universe.clone(), timeline, Slice::ALL))
 }
 
 /// One number for a robot's request; fits as long as no robot sends four thousand million.
