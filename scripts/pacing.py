@@ -103,7 +103,9 @@ def targets(runs, summaries):
     by_name = {summary["name"]: summary for summary in summaries}
     if "assay" not in by_name:
         return []
-    checks = [{"what": "Assay's median lateness", "seen_us": by_name["assay"]["median"]["p50"], "below_us": 30}]
+    assay = by_name["assay"]["median"]
+    checks = [{"what": "Assay's median lateness, from outside", "seen_us": assay["p50"], "below_us": 30},
+              {"what": "Assay's median lateness, as it says itself", "seen_us": assay["own"]["p50"], "below_us": 30}]
     for floor, words in (("timer", "the bare timer's"), ("sender", "the bare sender's")):
         above = differences(runs, "assay", floor)
         if above:
@@ -119,8 +121,11 @@ def hour(run_dir):
     with tempfile.TemporaryDirectory(prefix="pacing-") as directory:
         if run_dir is None:
             run_dir = os.path.join(directory, "run")
-            subprocess.run([ASSAY, "run", os.path.join(HERE, "bench/pacing/hour.pg"), "--direct", "--no-live",
-                            "--run-dir", run_dir], check=True)
+            played = subprocess.run([ASSAY, "run", os.path.join(HERE, "bench/pacing/hour.pg"), "--direct", "--no-live",
+                                     "--run-dir", run_dir])
+            # A run that Assay doubts is as good as any for counting.
+            if played.returncode not in (0, 96):
+                sys.exit(played.returncode)
         with open(os.path.join(run_dir, "summary.json")) as file:
             run = json.load(file)
         spec = os.path.join(directory, "universe.json")
