@@ -69,7 +69,8 @@ def section(results):
         f"{job['rate']:,} requests a second over {job['connections']} connections, {job['seconds']} s a run after "
         f"{job['warm_s']} s of warm-up. Of each contestant the quietest runs are kept; *quiet* is a run during which everything "
         f"else used no more than {gate['other_percent']:.0f} % of one processor and the hypervisor took no more than "
-        f"{gate['steal_percent']} % of the time.", "",
+        f"{gate['steal_percent']} % of the time." + (f" All contestants and the origin ran at nice {job['nice']}, so that what else "
+                                                     "ran had less to say." if job["nice"] else ""), "",
         "Lateness in microseconds. Percentiles are the middle of the kept runs, the maximum is the largest of all of them.", "",
         "| | p50 | p99 | lowest p99 | highest p99 | p99.9 | max |", "|---|--:|--:|--:|--:|--:|--:|",
         *map(lateness_row, results["contestants"]), "", "What it took, and what came of it:", "",

@@ -6,7 +6,6 @@ their schedule is put where their least late request is on time, which flatters 
 """
 
 import array
-import glob
 import json
 import math
 import os
@@ -34,8 +33,8 @@ SHARES = [10 ** (-step / 10) for step in range(0, 44)]
 class Job:
     """What everybody has to do."""
 
-    def __init__(self, rate, connections, warm_s, seconds):
-        self.rate, self.connections, self.warm_s, self.seconds = rate, connections, warm_s, seconds
+    def __init__(self, rate, connections, warm_s, seconds, nice):
+        self.rate, self.connections, self.warm_s, self.seconds, self.nice = rate, connections, warm_s, seconds, nice
         self.total_s = warm_s + seconds
 
 
@@ -48,8 +47,18 @@ def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def pinned(cpu):
-    return lambda: os.sched_setaffinity(0, {cpu})
+def pinned(cpu, nice):
+    """For a process that is about to start: its processor, and how it stands to whatever else runs there."""
+    def prepare():
+        os.sched_setaffinity(0, {cpu})
+        if nice:
+            os.setpriority(os.PRIO_PROCESS, 0, nice)
+            # Where the kernel groups processes by session, it is the session that counts.
+            os.setsid()
+            if os.path.exists("/proc/self/autogroup"):
+                with open("/proc/self/autogroup", "w") as file:
+                    file.write(str(nice))
+    return prepare
 
 
 def read_rows(path):
@@ -59,16 +68,14 @@ def read_rows(path):
     return dict(zip(reversed(numbers[0::2]), reversed(numbers[1::2])))
 
 
-def task_ns(pid):
-    """Processor time of all threads of a process so far; 0 when it is gone."""
-    total = 0
-    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-        try:
-            with open(path) as file:
-                total += int(file.read().split()[0])
-        except OSError:
-            pass
-    return total
+def process_ns(pid):
+    """Processor time of a process so far, with threads that have ended; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) * SECOND // TICK
 
 
 def machine_ns():
@@ -97,7 +104,7 @@ class Usage(threading.Thread):
 
     def run(self):
         while not self.done.is_set():
-            self.samples.append((now(), *machine_ns(), *(task_ns(pid) if pid else 0 for pid in self.pids)))
+            self.samples.append((now(), *machine_ns(), *(process_ns(pid) if pid else 0 for pid in self.pids)))
             self.done.wait(0.5)
 
     def between(self, begin_ns, end_ns):
@@ -115,10 +122,10 @@ class Usage(threading.Thread):
 class Origin:
     """The origin that notes arrivals."""
 
-    def __init__(self, universe, directory):
+    def __init__(self, job, universe, directory):
         self.out = os.path.join(directory, "arrivals")
         self.process = subprocess.Popen([PACING, "origin", universe, ADDRESS, self.out], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, preexec_fn=pinned(SERVER))
+                                        stdout=subprocess.PIPE, text=True, preexec_fn=pinned(SERVER, job.nice))
         if self.process.stdout.readline() != "listening\n":
             sys.exit("the origin does not start")
 
@@ -195,7 +202,7 @@ class Contestant:
 
     def run(self, job, directory):
         spec = universe(job, directory)
-        origin = Origin(spec, directory) if self.network else None
+        origin = Origin(job, spec, directory) if self.network else None
         start = now() + SECOND
         process = self.begin(job, spec, start, directory)
         usage = Usage(process.pid, origin and origin.process.pid)
@@ -214,8 +221,8 @@ class Contestant:
         """What the contestant says of its own lateness, where it does."""
         return None
 
-    def popen(self, arguments, **more):
-        return subprocess.Popen(arguments, preexec_fn=pinned(CLIENT), **more)
+    def popen(self, job, arguments, **more):
+        return subprocess.Popen(arguments, preexec_fn=pinned(CLIENT, job.nice), **more)
 
 
 class Scheduled(Contestant):
@@ -235,9 +242,9 @@ class Timer(Scheduled):
     title = "bare timer, no network"
     network = False
 
-    def begin(self, _job, spec, start, directory):
+    def begin(self, job, spec, start, directory):
         due = due_times(spec, directory)
-        return self.popen([PACING, "timer", due, str(start), os.path.join(directory, "own")])
+        return self.popen(job, [PACING, "timer", due, str(start), os.path.join(directory, "own")])
 
     def arrived(self, directory):
         return read_rows(os.path.join(directory, "own"))
@@ -246,9 +253,9 @@ class Timer(Scheduled):
 class Sender(Scheduled):
     title = "bare timer that writes"
 
-    def begin(self, _job, spec, start, directory):
+    def begin(self, job, spec, start, directory):
         due = due_times(spec, directory)
-        return self.popen([PACING, "sender", due, str(start), ADDRESS, os.path.join(directory, "own")])
+        return self.popen(job, [PACING, "sender", due, str(start), ADDRESS, os.path.join(directory, "own")])
 
     def own(self, _job, due, begin, end, directory):
         return self.own_rows(due, begin, end, directory)
@@ -260,7 +267,7 @@ class Assay(Scheduled):
     def __init__(self, title, spin_us):
         self.title, self.spin_us = title, spin_us
 
-    def begin(self, _job, spec, start, directory):
+    def begin(self, job, spec, start, directory):
         due_times(spec, directory)
         with open(spec) as file:
             same = json.load(file)
@@ -269,7 +276,7 @@ class Assay(Scheduled):
             json.dump({"universe": same, "threads": 1, "cpus": [CLIENT], "sources": [], "timeout_ms": 30000,
                        "timing": {"spin_us": self.spin_us}, "target": {"kind": "direct", "origins": [ADDRESS]},
                        "xact_log": None, "behaviour": {"caches": False}}, file)
-        process = self.popen([ASSAY, "role", "robots", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = self.popen(job, [ASSAY, "role", "robots", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for line in process.stdout:
             if json.loads(line)["event"] == "ready":
                 break
@@ -316,7 +323,7 @@ class Ticks(Contestant):
     def begin(self, job, _spec, start, directory):
         # Its connections are begun 5 ms apart; a period later it is in its stride.
         self.ahead_ns = (job.connections * 5_000_000) // SECOND * SECOND
-        return self.popen([PACING, "ticks", ADDRESS, str(job.rate), str(job.connections), str(start),
+        return self.popen(job, [PACING, "ticks", ADDRESS, str(job.rate), str(job.connections), str(start),
                            str(job.total_s + self.ahead_ns // SECOND + 1), os.path.join(directory, "own")])
 
     def due(self, _job, start, _arrived, directory):
@@ -344,7 +351,7 @@ class Vegeta(Fitted):
         targets = os.path.join(directory, "targets")
         with open(targets, "w") as file:
             file.write(f"GET http://{ADDRESS}/\n")
-        return self.popen([tool("vegeta"), "attack", "-targets", targets, "-rate", f"{job.rate}/1s",
+        return self.popen(job, [tool("vegeta"), "attack", "-targets", targets, "-rate", f"{job.rate}/1s",
                            "-duration", f"{job.total_s}s", "-connections", str(job.connections),
                            "-max-connections", str(job.connections), "-workers", str(job.connections),
                            "-max-workers", str(job.connections),
@@ -357,7 +364,7 @@ class K6(Fitted):
     def begin(self, job, _spec, _start, directory):
         environment = {"RATE": job.rate, "CONNECTIONS": job.connections, "SECONDS": job.total_s, "ORIGIN": ADDRESS}
         named = [part for name, value in environment.items() for part in ("--env", f"{name}={value}")]
-        return self.popen([tool("k6"), "run", "--quiet", "--no-usage-report", "--address", "", "--summary-export",
+        return self.popen(job, [tool("k6"), "run", "--quiet", "--no-usage-report", "--address", "", "--summary-export",
                            os.path.join(directory, "summary.json"), *named, os.path.join(HERE, "bench/pacing/k6.js")],
                           stdout=subprocess.DEVNULL, stderr=open(os.path.join(directory, "log"), "w"))
 
