@@ -1,7 +1,8 @@
 //! A role that does nothing but speak as roles do, for the lab's tests: `fake_role role KIND SPEC.json`.
 //!
 //! The workload's name says how it behaves: `plain` runs for one interval, `endless` until it is stopped,
-//! `robots-die` and `origins-die` end in the middle, `robots-refuse` does not start, `fault` reports one.
+//! `robots-die` and `origins-die` end in the middle, `robots-refuse` does not start, `fault` reports one, `stall` says
+//! that a thread stood still.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use assay_engine::spec::{OriginsSpec, RobotsSpec};
 use assay_proxy::spec::ProxySpec;
 use assay_record::doubt::Reason;
+use assay_record::health::{Baseline, Stall, ThreadInterval};
 use assay_record::interval::{OriginInterval, RobotInterval};
 use assay_record::role::{Command, Event, ProxyCounters};
 use assay_workload::model::Workload;
@@ -100,6 +102,11 @@ fn robots(spec: &RobotsSpec) {
         eprintln!("robots do not like this workload");
         std::process::exit(1);
     }
+    say(&Event::Baseline(Box::new(Baseline {
+        role: "robots".into(),
+        length_ms: 250,
+        ..Baseline::default()
+    })));
     say(&Event::Ready { listening: Vec::new() });
     let mut worker = None;
     obey(|command| match command {
@@ -120,12 +127,19 @@ fn walk(name: &str) {
     interval.counts.due = 10;
     interval.counts.completed = 10;
     say(&Event::Robots(Box::new(interval.clone())));
+    let thread =
+        ThreadInterval { role: "robots".into(), length_ms: 1000, cpu_us: 1000, ..ThreadInterval::default() };
+    say(&Event::Thread(Box::new(thread)));
     match name {
         "robots-die" => {
             eprintln!("robots have had enough");
             std::process::exit(3);
         }
         "fault" => say(&Event::Fault { reason: Reason::RoleFailed, message: "a timer broke".into() }),
+        "stall" => {
+            let stall = Stall { role: "robots".into(), at_ms: 500, length_us: 300_000, ..Stall::default() };
+            say(&Event::Stall(stall));
+        }
         "endless" | "origins-die" => {
             while !STOPPED.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(5));

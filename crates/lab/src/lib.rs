@@ -40,5 +40,5 @@ pub use error::LabError;
 pub use event::{LabEvent, Stage};
 pub use plan::{MOST_SPIN, Mode, RunOutcome, RunPlan, TargetChoice};
 pub use run::run;
-pub use verdict::judge_left_behind;
+pub use verdict::doubts;
 pub use verdict::limits::reasons_as_markdown;

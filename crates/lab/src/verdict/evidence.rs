@@ -9,9 +9,6 @@ use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::run::PhaseInfo;
 use assay_record::series::Entry;
 
-/// Doublings of microseconds that mean waits are sorted into.
-const WAIT_CLASSES: usize = 32;
-
 /// A role whose threads are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
@@ -66,6 +63,8 @@ pub struct PhaseEvidence {
     pub processors: BTreeMap<u32, ProcessorSum>,
     /// What the hypervisor took from all processors together, in microseconds, and out of how much time.
     pub machine: ProcessorSum,
+    /// Processor time of the target, if the lab started it.
+    pub proxy_cpu_us: u64,
     /// What the network stack counted; levels are not added up.
     pub network: NetworkInterval,
     /// Where threads stood still.
@@ -83,12 +82,10 @@ pub struct ThreadSum {
     pub cpu_us: u64,
     /// Time that it was ready to run and had no processor.
     pub run_delay_us: u64,
-    /// The same, by how long it waited each time: class *i* holds intervals with mean waits of 2^*i* µs and more.
-    waited_us: [u64; WAIT_CLASSES],
-    /// The interval with the longest mean wait: when it began, and the mean in microseconds.
-    pub worst_wait: (u64, u64),
-    /// The latest that its timer was served.
-    pub longest_lag_us: u64,
+    /// The interval in which it waited most: when it began, and the share of it.
+    pub worst_wait: (u64, f64),
+    /// How late its timer was served: how often, by the least microseconds of a bucket.
+    lags: BTreeMap<u64, u64>,
     /// The fullest accept queue, and its limit.
     pub accept_queue: (u32, u32),
     /// When that was.
@@ -96,9 +93,9 @@ pub struct ThreadSum {
 }
 
 impl ThreadSum {
-    /// Time that it waited for a processor in intervals with a mean wait of at least so long.
-    pub fn waited_long_us(&self, mean_us: u64) -> u64 {
-        self.waited_us[class_of(mean_us)..].iter().sum()
+    /// How often its timer was served more than so late, and how often in all.
+    pub fn lags_above(&self, late_us: u64) -> (u64, u64) {
+        (self.lags.range(late_us..).map(|(_, count)| count).sum(), self.lags.values().sum())
     }
 
     /// Share of the time that it was running or ready to run.
@@ -106,14 +103,15 @@ impl ThreadSum {
         share(self.cpu_us + self.run_delay_us, self.wall_us)
     }
 
+    /// Share of the time that it was ready to run and had no processor.
+    pub fn waited(&self) -> f64 {
+        share(self.run_delay_us, self.wall_us)
+    }
+
     /// Share of the time that it was running.
     pub fn ran(&self) -> f64 {
         share(self.cpu_us, self.wall_us)
     }
-}
-
-fn class_of(mean_us: u64) -> usize {
-    (mean_us.max(1).ilog2() as usize).min(WAIT_CLASSES - 1)
 }
 
 /// What a processor did in a phase.
@@ -231,18 +229,19 @@ impl Evidence {
 
     fn thread(&mut self, interval: &ThreadInterval) {
         let Some(side) = Side::of(&interval.role) else { return };
-        let mean_wait_us = interval.run_delay_us / interval.slices.max(1);
+        let waited = share(interval.run_delay_us, interval.length_ms * 1000);
         self.spread(interval.start_ms, interval.length_ms, |phase, part| {
             let sum = phase.threads.entry((side, interval.thread)).or_default();
             sum.cpu = interval.cpu;
             sum.wall_us += part(interval.length_ms * 1000);
             sum.cpu_us += part(interval.cpu_us);
             sum.run_delay_us += part(interval.run_delay_us);
-            sum.waited_us[class_of(mean_wait_us)] += part(interval.run_delay_us);
-            if mean_wait_us > sum.worst_wait.1 {
-                sum.worst_wait = (interval.start_ms, mean_wait_us);
+            if waited > sum.worst_wait.1 {
+                sum.worst_wait = (interval.start_ms, waited);
             }
-            sum.longest_lag_us = sum.longest_lag_us.max(interval.longest_lag_us);
+            for &(low_us, count) in &interval.timer_lag.buckets {
+                *sum.lags.entry(low_us).or_default() += part(count);
+            }
             if interval.accept_queue >= sum.accept_queue.0 {
                 sum.accept_queue = (interval.accept_queue, interval.accept_queue_limit);
                 sum.accept_queue_at_ms = interval.start_ms;
@@ -304,22 +303,25 @@ impl Evidence {
         });
     }
 
-    /// Of the accounts of roles and machine, only the machine's steal is needed.
+    /// Robots and origins watch their threads themselves: what is needed here is the machine's steal, and the target.
     fn host(&mut self, interval: &HostInterval) {
-        if interval.role != "host" {
-            return;
-        }
-        self.spread(interval.start_ms, interval.length_ms, |phase, part| {
-            let sum = &mut phase.machine;
-            sum.wall_us += part(interval.length_ms * 1000);
-            sum.busy_us += part(interval.cpu_us);
-            sum.steal_us += part(interval.steal_us);
+        self.spread(interval.start_ms, interval.length_ms, |phase, part| match interval.role.as_str() {
+            "proxy" => phase.proxy_cpu_us += part(interval.cpu_us),
+            "host" => {
+                let sum = &mut phase.machine;
+                sum.wall_us += part(interval.length_ms * 1000);
+                sum.busy_us += part(interval.cpu_us);
+                sum.steal_us += part(interval.steal_us);
+            }
+            _ => {}
         });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use assay_record::histogram::SparseHistogram;
+
     use super::*;
 
     fn two_phases() -> Evidence {
@@ -337,15 +339,15 @@ mod tests {
             role: "origins".into(),
             cpu_us: 400,
             run_delay_us: 300,
-            slices: 2,
+            timer_lag: SparseHistogram { buckets: vec![(50, 8), (2_000, 4)], ..SparseHistogram::default() },
             accept_queue: 7,
             ..ThreadInterval::default()
         });
         for phase in &evidence.phases[..2] {
             let sum = &phase.threads[&(Side::Origins, 0)];
             assert_eq!((sum.wall_us, sum.cpu_us, sum.run_delay_us), (500_000, 200, 150));
-            assert_eq!((sum.worst_wait, sum.accept_queue.0), ((1000, 150), 7));
-            assert_eq!((sum.waited_long_us(128), sum.waited_long_us(256)), (150, 0));
+            assert_eq!((sum.worst_wait, sum.accept_queue.0), ((1000, 300e-6), 7));
+            assert_eq!((sum.lags_above(1_000), sum.lags_above(3_000)), ((2, 6), (0, 6)));
         }
         assert!(evidence.phases[2].threads.is_empty(), "it never began");
     }

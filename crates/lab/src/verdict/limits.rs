@@ -31,11 +31,19 @@ pub const LATE_COUNT: u64 = 5;
 /// Share of requests that Assay itself came to too late (after their phase) above which the schedule was not kept.
 pub const UNSENT_LATE_SHARE: f64 = 0.001;
 
-/// Waits for a processor count as long when their mean in a second is this part of what lateness may be: the longest of
-/// a hundred waits is about four times their mean.
-pub const WAIT_PART_OF_LATENESS: u64 = 4;
-/// Share of a phase's time that a thread may spend in long waits: above, one request in a hundred met one.
-pub const STARVED_SHARE: f64 = 0.01;
+/// Share of the times that a thread's timer was due at which it may be served later than lateness may be: above, whatever
+/// comes for this thread (a request that is due, an answer that has arrived) waits as long as often.
+pub const LAG_SHARE: f64 = 0.01;
+/// Share of the time that a thread must have waited for a processor, if that is to be why its timer was served late.
+pub const WAITED_SHARE: f64 = 0.01;
+/// Share of a processor that others must have had, if a thread is to have waited for them. The kernel counts this in ticks,
+/// which is rough; what robots and origins had themselves is known exactly.
+pub const OTHERS_SHARE: f64 = 0.2;
+/// Share of the time that a thread wanted to run in which others may keep it waiting: above, all it does takes a quarter
+/// longer than it would.
+pub const KEPT_WAITING_SHARE: f64 = 0.2;
+/// What those waits may add to a request, as a share of the median response time.
+pub const ADDED_SHARE: f64 = 0.05;
 
 /// A thread that was running or ready to run for this share of a phase had no time left.
 pub const SATURATED_SHARE: f64 = 0.95;
@@ -137,13 +145,19 @@ fn rules_of_time() -> Vec<Rule> {
         ),
         rule(
             Reason::Starved,
-            "time that a thread was ready to run and had no processor, in the seconds in which it waited long each \
-             time (`threads.parquet`); not where robots and origins used the processor up themselves: that is \
-             `saturated`",
+            "time that a thread was ready to run and had no processor, how late its timer was served, and what others \
+             had of its processor (`threads.parquet`, `processors.parquet`)",
             String::new(),
             format!(
-                "{} of a phase, in seconds with a mean wait of 1/{WAIT_PART_OF_LATENESS} of what lateness may be",
-                percent(STARVED_SHARE)
+                "the timer served later than lateness may be in {} of all cases ({LATE_COUNT} at least), by a thread that \
+                 waited for {} of the time; or a thread that others kept waiting for {} of the time that it wanted to \
+                 run, where that adds {} of the median response time to each request, and others had {} of the \
+                 processor",
+                percent(LAG_SHARE),
+                percent(WAITED_SHARE),
+                percent(KEPT_WAITING_SHARE),
+                percent(ADDED_SHARE),
+                percent(OTHERS_SHARE)
             ),
         ),
         rule(
@@ -152,8 +166,8 @@ fn rules_of_time() -> Vec<Rule> {
              processor",
             String::new(),
             format!(
-                "{} running; or {} running or ready (or as much waiting as for `starved`), while robots and origins had \
-                 {} of the processor",
+                "{} running; or {} running or ready, or its timer served as late as for `starved`, while robots and \
+                 origins had {} of the processor",
                 percent(SATURATED_SHARE),
                 percent(SATURATED_SHARE),
                 percent(OWN_SHARE)

@@ -82,7 +82,7 @@ mod tests {
         let mut run = Run::of(&["a"]);
         run.thread(
             "origins",
-            ThreadInterval { accept_queue: queue, accept_queue_limit: 100, ..used(1000, 0, 10) },
+            ThreadInterval { accept_queue: queue, accept_queue_limit: 100, ..used(1000, 0) },
         );
         run.network(network);
         run.judge().iter().map(|doubt| (doubt.reason, doubt.invalidates)).collect()

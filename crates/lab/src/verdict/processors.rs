@@ -6,7 +6,8 @@ use super::Case;
 use super::evidence::{PhaseEvidence, Side, ThreadSum, share};
 use super::finding::{Finding, percent, time};
 use super::limits::{
-    OWN_SHARE, SATURATED_SHARE, STARVED_SHARE, STEAL_INVALID, STEAL_KNOWN, UNQUIET_US, WAIT_PART_OF_LATENESS,
+    ADDED_SHARE, KEPT_WAITING_SHARE, LAG_SHARE, LATE_COUNT, OTHERS_SHARE, OWN_SHARE, SATURATED_SHARE,
+    STEAL_INVALID, STEAL_KNOWN, UNQUIET_US, WAITED_SHARE,
 };
 use super::pace::late_limit_us;
 
@@ -32,85 +33,120 @@ struct Seat<'a> {
     busy: f64,
     /// Share of it that robots and origins had.
     own: f64,
+    /// Share of it that the target had, if it is placed there.
+    proxy: Option<f64>,
 }
 
-impl Seat<'_> {
+impl<'a> Seat<'a> {
+    fn new(
+        case: &Case<'_>,
+        phase: &'a PhaseEvidence,
+        (side, number): (Side, u32),
+        thread: &'a ThreadSum,
+    ) -> Self {
+        let processor = phase.processors_of(thread.cpu);
+        // A processor that was not watched is taken to be as busy as the thread needs it to be.
+        let wall_us = if processor.wall_us == 0 { thread.wall_us } else { processor.wall_us };
+        let own = share(phase.own_cpu_us(thread.cpu), wall_us);
+        let proxy = case.proxy_beside(thread.cpu).map(|processors| {
+            let all = if thread.cpu.is_none() { 1 } else { processors.max(1) };
+            share(phase.proxy_cpu_us / all as u64, wall_us)
+        });
+        // The kernel counts what a processor does in steps; what our threads had, exactly.
+        let busy = share(processor.busy_us, wall_us).max(own).min(1.0);
+        Self { side, number, thread, busy, own, proxy }
+    }
+
+    /// Share of the processor that neither robots, origins nor the target had.
+    fn others(&self) -> f64 {
+        (self.busy - self.own - self.proxy.unwrap_or(0.0)).max(0.0)
+    }
+
     /// It ran all the time, or was kept from running by robots and origins alone.
     fn is_saturated(&self) -> bool {
         let used_up_by_us = self.thread.wanted() >= SATURATED_SHARE && self.own >= OWN_SHARE;
         self.thread.ran() >= SATURATED_SHARE || used_up_by_us
     }
 
-    fn name(&self) -> String {
-        format!("thread {} of {}", self.number, self.side.name())
-    }
-
-    /// What its processor did, in words.
-    fn processor(&self) -> String {
+    fn finding(&self, reason: Reason, index: u16, weight: f64, seen: &str) -> Finding {
         let whose = match self.thread.cpu {
             Some(cpu) => format!("processor {cpu} was"),
             None => "the processors of this machine were".to_owned(),
         };
-        format!("{whose} busy for {}, robots and origins had {}", percent(self.busy), percent(self.own))
+        let proxy = self.proxy.map(|proxy| format!(", the proxy {}", percent(proxy))).unwrap_or_default();
+        let (number, role) = (self.number, self.side.name());
+        Finding {
+            reason,
+            invalidates: true,
+            role,
+            phase: Some(index),
+            weight,
+            at_ms: (reason == Reason::Starved).then_some(self.thread.worst_wait.0),
+            seen: format!(
+                "thread {number} of {role} {seen}; {whose} busy for {}, robots and origins had {}{proxy}",
+                percent(self.busy),
+                percent(self.own)
+            ),
+        }
     }
 }
 
-fn seats(phase: &PhaseEvidence, side: Side) -> impl Iterator<Item = Seat<'_>> {
-    let of_side = phase.threads.iter().filter(move |((of, _), _)| *of == side);
-    of_side.map(move |((_, number), thread)| {
-        let processor = phase.processors_of(thread.cpu);
-        // A processor that was not watched is taken to be as busy as the thread needs it to be.
-        let wall_us = if processor.wall_us == 0 { thread.wall_us } else { processor.wall_us };
-        let own = share(phase.own_cpu_us(thread.cpu), wall_us);
-        // The kernel counts what a processor does in steps; what our threads had, exactly.
-        let busy = share(processor.busy_us, wall_us).max(own).min(1.0);
-        Seat { side, number: *number, thread, busy, own }
+/// The worst thread of a role: it had no time left, or it waited for its processor. Whoever had the processor meanwhile
+/// gives it its name.
+fn scarce(case: &Case<'_>, index: u16, phase: &PhaseEvidence, side: Side) -> Option<Finding> {
+    let of_side = phase.threads.iter().filter(|((of, _), _)| *of == side);
+    let seats: Vec<Seat<'_>> = of_side.map(|(id, thread)| Seat::new(case, phase, *id, thread)).collect();
+    let looks = [saturated, served_late, kept_waiting];
+    looks.iter().find_map(|look| {
+        let found = seats.iter().filter_map(|seat| look(index, phase, seat, seats.len()));
+        found.max_by(|a, b| a.weight.total_cmp(&b.weight))
     })
 }
 
-/// The worst thread of a role: it had no time left, or it waited long for its processor. Whoever had the processor
-/// meanwhile gives it its name.
-fn scarce(case: &Case<'_>, index: u16, phase: &PhaseEvidence, side: Side) -> Option<Finding> {
-    let finding = |reason, weight, at_ms, seen| Finding {
-        reason,
-        invalidates: true,
-        role: side.name(),
-        phase: Some(index),
-        weight,
-        at_ms,
-        seen,
-    };
-    let wanted = |seat: &Seat<'_>| seat.thread.wanted();
-    if let Some(seat) =
-        seats(phase, side).filter(Seat::is_saturated).max_by(|a, b| wanted(a).total_cmp(&wanted(b)))
-    {
-        let seen = format!(
-            "{} was running for {} of the time and waited for its turn for {}; {}",
-            seat.name(),
-            percent(seat.thread.ran()),
-            percent(seat.thread.wanted() - seat.thread.ran()),
-            seat.processor()
-        );
-        return Some(finding(Reason::Saturated, wanted(&seat), None, seen));
-    }
-    let long_us = late_limit_us(phase) / WAIT_PART_OF_LATENESS;
-    let waited = |seat: &Seat<'_>| share(seat.thread.waited_long_us(long_us), seat.thread.wall_us);
-    let seat = seats(phase, side).max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
-    let weight = waited(&seat);
-    if weight < STARVED_SHARE {
+fn saturated(index: u16, _: &PhaseEvidence, seat: &Seat<'_>, _: usize) -> Option<Finding> {
+    let (ran, waited) = (percent(seat.thread.ran()), percent(seat.thread.waited()));
+    let seen = format!("was running for {ran} of the time and waited for its turn for {waited}");
+    seat.is_saturated().then(|| seat.finding(Reason::Saturated, index, seat.thread.wanted(), &seen))
+}
+
+/// Its timer was served late, and it had waited for a processor.
+fn served_late(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>, _: usize) -> Option<Finding> {
+    let limit_us = late_limit_us(phase);
+    let (late, all) = seat.thread.lags_above(limit_us);
+    let weight = share(late, all);
+    if late < LATE_COUNT || weight < LAG_SHARE || seat.thread.waited() < WAITED_SHARE {
         return None;
     }
-    let (at_ms, mean_us) = seat.thread.worst_wait;
     let seen = format!(
-        "{} was ready to run and had no processor for {} of the time, for {} each time in the worst second; {}{}",
-        seat.name(),
-        percent(weight),
-        time(mean_us),
-        seat.processor(),
-        case.neighbours(seat.thread.cpu)
+        "was ready to run and had no processor for {} of the time, and served its timer more than {} late in {} of all \
+         cases",
+        percent(seat.thread.waited()),
+        time(limit_us),
+        percent(weight)
     );
     let reason = if seat.own >= OWN_SHARE { Reason::Saturated } else { Reason::Starved };
-    Some(finding(reason, weight, Some(at_ms), seen))
+    Some(seat.finding(reason, index, weight, &seen))
+}
+
+/// It was served soon enough, but all it did took longer because of others, and response times show it.
+fn kept_waiting(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>, threads: usize) -> Option<Finding> {
+    let (waited_us, wanted_us) = (seat.thread.run_delay_us, seat.thread.cpu_us + seat.thread.run_delay_us);
+    let weight = share(waited_us, wanted_us);
+    // Robots, and their requests, are divided evenly among threads.
+    let added_us = waited_us as f64 * threads as f64 / phase.robots.completed.max(1) as f64;
+    let median_us = phase.response.quantile_us(0.5)?;
+    let matters = added_us >= ADDED_SHARE * median_us as f64;
+    if weight < KEPT_WAITING_SHARE || seat.others() < OTHERS_SHARE || !matters {
+        return None;
+    }
+    let seen = format!(
+        "had no processor for {} of the time that it wanted to run, which added {} to each request (the median response \
+         time is {})",
+        percent(weight),
+        time(added_us as u64),
+        time(median_us)
+    );
+    Some(seat.finding(Reason::Starved, index, weight, &seen))
 }
 
 fn stolen(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
@@ -147,59 +183,106 @@ fn unquiet(case: &Case<'_>, side: Side) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::testing::{Run, used};
+    use crate::verdict::testing::{Run, late_timer, used};
 
     fn told(run: &Run) -> Vec<(Reason, bool, String)> {
         run.judge().into_iter().map(|doubt| (doubt.reason, doubt.invalidates, doubt.role)).collect()
     }
 
     #[test]
-    fn short_waits_are_nobodys_fault_however_many() {
+    fn short_waits_for_each_other_are_nobodys_fault() {
         let mut run = Run::of(&["a"]);
-        // Robots and origins share a processor at half of its power: many waits of 50 µs.
-        run.thread("robots", used(300_000, 200_000, 4_000));
-        run.thread("origins", used(250_000, 200_000, 4_000));
+        // Robots and origins share a processor at half of its power.
+        run.thread("robots", late_timer(used(300_000, 200_000), 9));
+        run.thread("origins", late_timer(used(250_000, 200_000), 0));
         run.processor(0, 600_000);
+        run.answered(0, 100, 300);
         assert_eq!(told(&run), []);
     }
 
     #[test]
-    fn long_waits_behind_others_are_starvation() {
+    fn a_timer_that_is_served_late_behind_others_is_starvation() {
         let mut run = Run::of(&["a"]);
-        run.thread("robots", used(200_000, 300_000, 300));
-        run.thread("origins", used(50_000, 2_000, 300));
+        run.thread("robots", late_timer(used(200_000, 300_000), 20));
+        run.thread("origins", used(50_000, 2_000));
         run.processor(0, 1_000_000);
         assert_eq!(told(&run), [(Reason::Starved, true, "robots".to_owned())]);
         let seen = &run.judge()[0].seen;
-        assert!(seen.contains("had no processor for 30 % of the time, for 1.0 ms each time"), "{seen}");
+        assert!(
+            seen.contains(
+                "no processor for 30 % of the time, and served its timer more than 1.0 ms late in 2 %"
+            ),
+            "{seen}"
+        );
         assert!(seen.contains("processor 0 was busy for 100 %, robots and origins had 25 %"), "{seen}");
+    }
+
+    #[test]
+    fn a_timer_that_is_served_late_by_a_thread_that_had_its_processor_is_not() {
+        let mut run = Run::of(&["a"]);
+        run.thread("robots", late_timer(used(700_000, 2_000), 20));
+        assert_eq!(told(&run), []);
+    }
+
+    #[test]
+    fn others_that_keep_a_thread_waiting_starve_it_where_response_times_show_it() {
+        let judge = |busy_us, requests, response_us| {
+            let mut run = Run::of(&["a"]);
+            run.thread("origins", late_timer(used(120_000, 90_000), 0));
+            run.processor(0, busy_us);
+            run.answered(0, requests, response_us);
+            told(&run)
+        };
+        // 90 ms of waiting in a second of 2,000 requests: 45 µs each.
+        let starved = [(Reason::Starved, true, "origins".to_owned())];
+        assert_eq!(judge(1_000_000, 2_000, 500), starved);
+        assert_eq!(judge(1_000_000, 2_000, 2_000_000), [], "a slow target hides it");
+        assert_eq!(judge(200_000, 2_000, 500), [], "nobody else was there");
+        assert_eq!(judge(1_000_000, 10_000, 500), [], "9 µs each");
+    }
+
+    #[test]
+    fn a_proxy_on_the_same_processor_is_no_stranger() {
+        let judge = |late, cpus: &[u32]| {
+            let mut run = Run::of(&["a"]);
+            run.thread("robots", late_timer(used(120_000, 90_000), late));
+            run.processor(0, 1_000_000);
+            run.answered(0, 2_000, 500);
+            run.proxy(870_000, cpus);
+            run.judge().into_iter().map(|doubt| doubt.seen).collect::<Vec<_>>()
+        };
+        assert!(judge(0, &[0]).is_empty() && judge(0, &[]).is_empty());
+        assert!(!judge(0, &[1])[0].contains("proxy"));
+        let late = judge(90, &[0]);
+        assert!(late[0].ends_with("robots and origins had 12 %, the proxy 87 %"), "{late:?}");
     }
 
     #[test]
     fn waits_that_a_slow_target_hides_starve_nobody() {
         let mut run = Run::of(&["a"]);
-        run.thread("robots", used(200_000, 300_000, 300));
-        run.times(0, &[2_000_000], &[]);
+        run.thread("robots", late_timer(used(200_000, 300_000), 300));
+        run.processor(0, 1_000_000);
+        run.answered(0, 100, 2_000_000);
         assert_eq!(told(&run), []);
     }
 
     #[test]
     fn a_processor_that_robots_and_origins_used_up_is_their_limit() {
         let mut run = Run::of(&["a"]);
-        run.thread("robots", used(500_000, 480_000, 500));
-        run.thread("origins", used(480_000, 300_000, 500));
+        run.thread("robots", late_timer(used(500_000, 480_000), 500));
+        run.thread("origins", late_timer(used(480_000, 300_000), 500));
         run.processor(0, 990_000);
         let both = ["robots", "origins"].map(|role| (Reason::Saturated, true, role.to_owned()));
         assert_eq!(told(&run), both);
         let mut alone = Run::of(&["a"]);
-        alone.thread("origins", used(960_000, 0, 10));
+        alone.thread("origins", used(960_000, 0));
         assert_eq!(told(&alone), [(Reason::Saturated, true, "origins".to_owned())]);
     }
 
     #[test]
     fn a_thread_that_wants_its_processor_all_the_time_and_shares_it_with_others_is_starved() {
         let mut run = Run::of(&["a"]);
-        run.thread("robots", used(500_000, 490_000, 200));
+        run.thread("robots", late_timer(used(500_000, 490_000), 200));
         run.processor(0, 1_000_000);
         assert_eq!(told(&run), [(Reason::Starved, true, "robots".to_owned())]);
     }

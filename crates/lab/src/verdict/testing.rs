@@ -7,7 +7,7 @@ use assay_record::doubt::Doubt;
 use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
-use assay_record::run::{PhaseInfo, RunInfo};
+use assay_record::run::{PhaseInfo, PlacementInfo, RunInfo};
 use assay_record::series::Entry;
 
 use super::{Evidence, judge};
@@ -23,16 +23,21 @@ pub struct Run {
 }
 
 /// A thread on processor 0 that used so much of the first second, scaled to the whole of the first phase.
-pub fn used(cpu_us: u64, run_delay_us: u64, slices: u64) -> ThreadInterval {
+pub fn used(cpu_us: u64, run_delay_us: u64) -> ThreadInterval {
     let scale = PHASE_MS / 1000;
     ThreadInterval {
         length_ms: PHASE_MS,
         cpu: Some(0),
         cpu_us: cpu_us * scale,
         run_delay_us: run_delay_us * scale,
-        slices: slices * scale,
         ..ThreadInterval::default()
     }
+}
+
+/// The same, with a timer that was served 5 ms late so often, of 1,000 times.
+pub fn late_timer(interval: ThreadInterval, times: usize) -> ThreadInterval {
+    let lags: Vec<u64> = (0..1000).map(|i| if i < times { 5_000 } else { 30 }).collect();
+    ThreadInterval { timer_lag: histogram(&lags), ..interval }
 }
 
 fn histogram(values_us: &[u64]) -> SparseHistogram {
@@ -78,6 +83,12 @@ impl Run {
         self.robots(interval);
     }
 
+    /// So many requests were answered in each second of a phase, all in the same time.
+    pub fn answered(&mut self, phase: u16, per_s: u64, response_us: u64) {
+        self.counts(phase, |counts| counts.completed = per_s * PHASE_MS / 1000);
+        self.times(phase, &[response_us], &[]);
+    }
+
     /// How long those waited that were never sent.
     pub fn unsent_wait(&mut self, phase: u16, waited_us: &[u64]) {
         self.robots(RobotInterval { phase, unsent_wait: histogram(waited_us), ..RobotInterval::default() });
@@ -113,6 +124,16 @@ impl Run {
         let busy_us = busy_us * PHASE_MS / 1000;
         let interval = ProcessorInterval { start_ms: 0, length_ms: PHASE_MS, cpu, busy_us, steal_us: 0 };
         self.evidence.take(&Entry::Processors(Cow::Owned(vec![interval])));
+    }
+
+    /// What the target used in each second of the first phase, and the processors it is placed on.
+    pub fn proxy(&mut self, cpu_us: u64, cpus: &[u32]) {
+        let cpu_us = cpu_us * PHASE_MS / 1000;
+        let interval =
+            HostInterval { role: "proxy".into(), length_ms: PHASE_MS, cpu_us, ..HostInterval::default() };
+        self.evidence.take(&Entry::Host(Cow::Owned(interval)));
+        let placed = PlacementInfo { role: "proxy".into(), cpus: cpus.to_vec(), ..PlacementInfo::default() };
+        self.info.placement.push(placed);
     }
 
     /// What the hypervisor took from two processors in each second of the first phase.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use assay_lab::description::Description;
 use assay_lab::{LabError, LabEvent, Mode, RunOutcome, RunPlan, Stage, TargetChoice};
 use assay_record::dir::RunDir;
+use assay_record::doubt::Reason;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 use tokio::sync::{mpsc, watch};
@@ -213,6 +214,33 @@ async fn a_fault_of_a_role_makes_the_run_invalid() {
     let verdict = &ran.result.as_ref().unwrap().verdict;
     assert!(!verdict.valid);
     assert_eq!((verdict.doubts[0].blame.name(), verdict.doubts[0].seen.as_str()), ("assay", "a timer broke"));
+}
+
+#[tokio::test]
+async fn a_thread_that_stood_still_makes_its_phase_invalid() {
+    let ran = run(plan("stall", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
+    let verdict = &ran.result.as_ref().unwrap().verdict;
+    let doubt = &verdict.doubts[0];
+    assert!(!verdict.valid && doubt.invalidates);
+    assert_eq!((doubt.reason, doubt.role.as_str(), doubt.at_ms), (Reason::Stalled, "robots", Some(500)));
+    assert_eq!(doubt.phases, [0]);
+    assert!(ran.info().phases[0].invalid);
+    let told = |is: fn(&LabEvent) -> bool| ran.events.iter().any(is);
+    assert!(told(|event| matches!(event, LabEvent::Stall(_))));
+    assert!(told(|event| matches!(event, LabEvent::Baseline(_))), "also before everybody is ready");
+    assert!(told(|event| matches!(event, LabEvent::Thread(_))));
+    let series = Series::read(&RunDir::open(&ran.run_dir).unwrap()).unwrap();
+    assert_eq!((series.stalls.len(), series.baselines.len(), series.threads.len()), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn the_machine_and_its_network_are_watched_while_a_run_goes_on() {
+    let is_measured = |event: &LabEvent| matches!(event, LabEvent::Network(_));
+    let ran = run(plan("endless", TargetChoice::Direct), is_measured).await;
+    assert!(ran.result.is_ok(), "{:?}", ran.result);
+    let series = Series::read(&RunDir::open(&ran.run_dir).unwrap()).unwrap();
+    assert!(!series.network.is_empty() && !series.processors.is_empty());
+    assert!(series.host.iter().any(|interval| interval.role == "host"));
 }
 
 #[tokio::test]
