@@ -4,11 +4,13 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_lab::Need;
 use assay_workload::model::{Phase, Ramp, Workload};
 use assay_workload::{PhaseSpan, Timeline};
 use clap::Args;
 use serde::Serialize;
 
+use super::machine;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
@@ -68,6 +70,8 @@ struct Document<'a> {
     explained: &'a [String],
     warnings: &'a [String],
     notes: &'a [String],
+    /// What a run through the built-in proxy needs of this machine.
+    machine: &'a [Need],
     /// The workload as compiled (and rehearsed): what the run directory keeps as `workload.json`.
     compiled: &'a Workload,
 }
@@ -94,12 +98,17 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
         digest_requests: args.stream_digest,
         threads: args.threads,
     })?;
-    let text = if args.json { output::json(&document(args, &prepared))? } else { words(args, &prepared) };
+    let needs = machine::needs(args, &prepared)?;
+    let text = if args.json {
+        output::json(&document(args, &prepared, &needs))?
+    } else {
+        words(args, &prepared, &needs)
+    };
     output::stdout(&text)?;
     Ok(Exit::Fine)
 }
 
-fn document<'a>(args: &CheckArgs, prepared: &'a Prepared) -> Document<'a> {
+fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> Document<'a> {
     let seconds = |at: Option<Duration>| at.map(|at| at.as_secs_f64());
     let phase = |span: &'a PhaseSpan| PhaseDocument {
         name: &span.name,
@@ -123,11 +132,12 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared) -> Document<'a> {
         explained: &prepared.explained,
         warnings: &prepared.warnings,
         notes: &prepared.notes,
+        machine: needs,
         compiled: &prepared.workload,
     }
 }
 
-fn words(args: &CheckArgs, prepared: &Prepared) -> String {
+fn words(args: &CheckArgs, prepared: &Prepared, needs: &[Need]) -> String {
     let mut text = String::new();
     // Phases are in the table below.
     for line in prepared.explained.iter().filter(|line| !line.starts_with("phase ")) {
@@ -136,6 +146,7 @@ fn words(args: &CheckArgs, prepared: &Prepared) -> String {
     }
     text.push('\n');
     text.push_str(&schedule(prepared));
+    text.push_str(&machine::words(needs, prepared));
     let _ = writeln!(
         text,
         "\nstream digest {} (first {} requests of every robot, seed {})",

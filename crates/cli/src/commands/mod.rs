@@ -1,6 +1,8 @@
 //! The commands, one file each: flags, then what they do.
 
+pub mod calibrate;
 pub mod check;
+mod machine;
 pub mod proxies;
 pub mod report;
 pub mod role;

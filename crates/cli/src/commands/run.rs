@@ -8,6 +8,7 @@ use assay_lab::{LabError, RunOutcome, RunPlan, TargetChoice};
 use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
+use crate::commands::calibrate;
 use crate::commands::report::{self, Form};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -22,7 +23,8 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let prepared = prepare(&Wish {
         workload: &args.workload,
         include: &args.include,
-        rehearse: args.rehearse,
+        // A calibration replaces the schedule; how long it may take is its own affair.
+        rehearse: args.rehearse.filter(|_| !args.calibrate),
         seed: args.seed,
         private_as_public: args.private_as_public,
         digest_requests: DIGEST_REQUESTS,
@@ -31,7 +33,11 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     for note in &prepared.notes {
         output::eprint(&format!("note: {note}\n"));
     }
-    let plan = plan(args, target, prepared)?;
+    let mut plan = plan(args, target, &prepared)?;
+    if args.calibrate {
+        return calibrate::calibrate(args, plan);
+    }
+    forebode(&mut plan)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -45,6 +51,21 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         }
     };
     finish(args, &outcome)
+}
+
+/// Says, and keeps for the record, what may turn out to be too little; with what is known of this machine.
+fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
+    let mut warnings = assay_lab::warnings(&assay_lab::arithmetic(plan).map_err(Failure::usage)?);
+    match assay_lab::calibrate::find(plan) {
+        Ok(found) => plan.calibration = found,
+        Err(error) => warnings.push(error.to_string()),
+    }
+    warnings.extend(assay_lab::calibrate::shortfall(plan));
+    for warning in warnings {
+        output::eprint(&format!("warning: {warning}\n"));
+        plan.warnings.push(warning);
+    }
+    Ok(())
 }
 
 /// The result where the user wants it, and the exit code.
@@ -110,7 +131,7 @@ fn header(plan: &RunPlan) -> Header {
 }
 
 /// Everything the lab needs to know.
-fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunPlan, Failure> {
+pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result<RunPlan, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let origins = prepared.workload.origins.len();
     if !args.origin_listen.is_empty() && args.origin_listen.len() != origins {
@@ -129,10 +150,10 @@ fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunP
         assay_version: env!("CARGO_PKG_VERSION").into(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         workload: (*prepared.workload).clone(),
-        sources: prepared.sources,
+        sources: prepared.sources.clone(),
         scale: prepared.scale,
-        explained: prepared.explained,
-        stream_digest: prepared.stream_digest,
+        explained: prepared.explained.clone(),
+        stream_digest: prepared.stream_digest.clone(),
         stream_digest_requests: DIGEST_REQUESTS,
         seed: args.seed,
         world: world(),
@@ -155,7 +176,7 @@ fn plan(args: &RunArgs, target: TargetChoice, prepared: Prepared) -> Result<RunP
         realtime: args.realtime,
         calibration: None,
         temp_dir: None,
-        warnings: prepared.warnings,
+        warnings: prepared.warnings.clone(),
     })
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 
 use crate::units;
 
@@ -19,7 +19,7 @@ Examples:
   assay run image.pg --proxy varnish --memory 256MB
   assay run image.pg --proxy nginx --rehearse 60s --json -o nginx.json
   assay run image.pg --proxy 10.1.2.3:8080 --forward --origin-listen 10.1.2.4:9000
-  assay run image.pg --direct                    no proxy: what can this machine do at all?
+  assay run image.pg --calibrate                 what can this machine offer for it at all?
 
 The first Ctrl-C stops the run and reports what there is; the second quits at once.";
 
@@ -118,4 +118,16 @@ pub struct RunArgs {
     /// Robots and origins go before all other work (SCHED_FIFO)
     #[arg(long, help_heading = MACHINE)]
     pub realtime: bool,
+    /// Find what this machine can offer for the workload without a proxy, in about a minute (or what `--rehearse`
+    /// says), and keep it for later runs
+    #[arg(long, conflicts_with_all = ["xact_log", "no_report", "scale_capacity"], help_heading = MACHINE)]
+    pub calibrate: bool,
+}
+
+impl RunArgs {
+    /// What `assay run WORKLOAD` means without any flag.
+    pub fn plain(workload: &str) -> Result<Self, clap::Error> {
+        let command = Self::augment_args(clap::Command::new("run").no_binary_name(true));
+        Self::from_arg_matches(&command.try_get_matches_from(["--", workload])?)
+    }
 }

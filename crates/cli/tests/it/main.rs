@@ -2,6 +2,7 @@
 
 mod architecture;
 mod documentation;
+mod machine;
 mod mistakes;
 mod runs;
 mod support;

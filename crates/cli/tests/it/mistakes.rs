@@ -171,7 +171,8 @@ fn too_few_file_descriptors_are_told_with_the_numbers_before_anything_starts() {
     let mut command = std::process::Command::new("/bin/sh");
     command.args(["-c", &line]).current_dir(assay.directory.path());
     let said: crate::support::Said = command.output().expect("a shell").into();
-    let said = said.exits(2).complains("4000 connections").complains("may have 256 (ulimit -n)");
+    let said =
+        said.exits(2).complains("4000 connections").complains("256 (the limit of a process, ulimit -n)");
     assert!(!said.stderr.contains("starting"), "{}", said.stderr);
     assert!(!assay.path("r").exists(), "a run directory was made for nothing");
 }

@@ -1,18 +1,13 @@
 //! Whole runs through the real binary, and what they leave behind.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use assay_record::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 
-use crate::support::{Assay, Said};
-
-/// Nothing here takes longer, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::support::{Assay, Said, assert_nothing_left, processes_of, send, wait_for};
 
 /// Starts a run of the demo, squeezed into `length`; its run directory is `r`.
 fn demo(assay: &Assay, length: &str, more: &[&str]) -> Child {
@@ -157,54 +152,6 @@ fn the_result_can_go_to_a_file() {
     assert_eq!(said.stdout, "");
     let text = std::fs::read_to_string(assay.path("result.json")).expect("the result");
     serde_json::from_str::<Value>(&text).expect("one JSON document");
-}
-
-/// Reads lines of standard error until one has `words`.
-fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) {
-    let mut seen = Vec::new();
-    for line in lines {
-        let line = line.expect("text");
-        let found = line.contains(words);
-        seen.push(line);
-        if found {
-            return;
-        }
-    }
-    panic!("no `{words}` in {seen:#?}");
-}
-
-/// Processes whose command line names `directory`.
-fn processes_of(directory: &Path) -> Vec<String> {
-    let name = directory.display().to_string();
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
-        if let Ok(command) = std::fs::read(entry.path().join("cmdline")) {
-            let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            if command.contains(&name) {
-                found.push(command);
-            }
-        }
-    }
-    found
-}
-
-/// Waits until no process names `directory`.
-fn assert_nothing_left(directory: &Path) {
-    let started = Instant::now();
-    loop {
-        let left = processes_of(directory);
-        if left.is_empty() {
-            return;
-        }
-        assert!(started.elapsed() < PATIENCE, "still running: {left:#?}");
-        std::thread::yield_now();
-    }
-}
-
-fn send(child: &Child, signal: i32) {
-    // SAFETY: a plain system call; the process is our child and has not been waited for.
-    let sent = unsafe { libc::kill(child.id() as i32, signal) };
-    assert_eq!(sent, 0, "cannot send a signal");
 }
 
 /// A demo that would run for minutes, with an absolute run directory so that its processes can be told.

@@ -1,7 +1,11 @@
 //! What the tests share: the tree, the binary, and directories that go away.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Nothing here takes longer, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The top of the tree.
 pub fn root() -> PathBuf {
@@ -84,4 +88,53 @@ impl Said {
         assert!(self.stderr.contains(words), "no `{words}` in stderr:\n{}", self.stderr);
         self
     }
+}
+
+/// Reads lines of standard error until one has `words`.
+pub fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, words: &str) {
+    let mut seen = Vec::new();
+    for line in lines {
+        let line = line.expect("text");
+        let found = line.contains(words);
+        seen.push(line);
+        if found {
+            return;
+        }
+    }
+    panic!("no `{words}` in {seen:#?}");
+}
+
+/// Processes whose command line names `directory`.
+pub fn processes_of(directory: &Path) -> Vec<String> {
+    let name = directory.display().to_string();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
+        if let Ok(command) = std::fs::read(entry.path().join("cmdline")) {
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            if command.contains(&name) {
+                found.push(command);
+            }
+        }
+    }
+    found
+}
+
+/// Waits until no process names `directory`.
+pub fn assert_nothing_left(directory: &Path) {
+    let started = Instant::now();
+    loop {
+        let left = processes_of(directory);
+        if left.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "still running: {left:#?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Sends a signal to a child.
+pub fn send(child: &Child, signal: i32) {
+    // SAFETY: a plain system call; the process is our child and has not been waited for.
+    let sent = unsafe { libc::kill(child.id() as i32, signal) };
+    assert_eq!(sent, 0, "cannot send a signal");
 }

@@ -70,7 +70,7 @@ pub fn flat(workload: &Workload, peak: &Peak, multiple: f64, rise: Duration, len
         log_stats: true,
         ..Phase::default()
     };
-    let phases = vec![phase("rise", rise, 0.0), phase("flat", length, peak.load * multiple)];
+    let phases = vec![phase("warm", rise, 0.0), phase("steady", length, peak.load * multiple)];
     Workload { schedule: Schedule { phases, working_set: WorkingSet::Grows }, ..workload.clone() }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use self::flat::{Peak, flat, longest_answer};
 use self::search::Search;
-use self::step::{Figures, Heard, Limit};
+use self::step::{Figures, Heard, Limit, Processors};
 pub use self::store::{find, keep};
 use crate::arithmetic;
 use crate::checks::{self, Resource};
@@ -56,6 +56,16 @@ pub enum CalibrationEvent {
 /// What the schedule asks for at its peak, in requests per second; none: as many as are answered.
 pub fn peak_requests_per_s(plan: &RunPlan) -> Result<Option<f64>, LabError> {
     Peak::of(&plan.workload).map(|peak| peak.requests_per_s).map_err(|e| LabError::plan(e.to_string()))
+}
+
+/// Where robots and origins of a plan run, in words.
+pub fn placed(plan: &RunPlan) -> Result<String, LabError> {
+    let Placement { robots, origins, .. } = prepare::place(plan, &placement::available())?;
+    if robots.is_empty() && origins.is_empty() {
+        return Ok("robots and origins on any processor".into());
+    }
+    let show = |cpus: &[u32]| if cpus.is_empty() { "any".into() } else { placement::show(cpus) };
+    Ok(format!("robots on processor {}, origins on {}", show(&robots), show(&origins)))
 }
 
 /// Why a run of this plan may be limited by the machine, as it was calibrated; none: it asks for less, or nobody knows.
@@ -194,11 +204,14 @@ impl Bench {
                 "no request was completed: there is nothing to compare with".into(),
             ));
         }
-        let on = |cpus: &[u32]| if cpus.is_empty() { self.cpus.len() } else { cpus.len() };
-        let cpus = (on(&self.placement.robots), on(&self.placement.origins));
-        let shared = self.placement.robots == self.placement.origins;
-        let limit = step::best_effort_limit(&median.verdict, &median.figures, cpus, shared);
+        let limit = step::best_effort_limit(&median.verdict, &median.figures, self.processors());
         self.calibration(&median.figures, &limit)
+    }
+
+    fn processors(&self) -> Processors {
+        let on = |cpus: &[u32]| if cpus.is_empty() { self.cpus.len() } else { cpus.len() };
+        let Placement { robots, origins, .. } = &self.placement;
+        Processors { robots: on(robots), origins: on(origins), shared: robots == origins }
     }
 
     /// A load that the arithmetic says is easy.
@@ -284,7 +297,7 @@ impl Bench {
             if *self.stop.borrow() {
                 return Err(LabError::Interrupted);
             }
-            let tried = judge(result, &all, first)?;
+            let tried = judge(result, &all, self.processors(), first)?;
             let noise = tried.limit.as_ref().is_some_and(|limit| limit.is_noise);
             if !noise || !std::mem::take(&mut again) {
                 return Ok(tried);
@@ -317,7 +330,12 @@ impl Bench {
 }
 
 /// What a step's run came to.
-fn judge(result: Result<RunOutcome, LabError>, heard: &Heard, first: bool) -> Result<Tried, LabError> {
+fn judge(
+    result: Result<RunOutcome, LabError>,
+    heard: &Heard,
+    processors: Processors,
+    first: bool,
+) -> Result<Tried, LabError> {
     let too_much = |name: &str, seen: String| Tried {
         figures: heard.figures().unwrap_or_default(),
         limit: Some(Limit { name: name.into(), seen, is_noise: false }),
@@ -333,7 +351,7 @@ fn judge(result: Result<RunOutcome, LabError>, heard: &Heard, first: bool) -> Re
     let Some(figures) = heard.figures() else {
         return Ok(too_much(step::WORKLOAD, "nothing was measured at that load".into()));
     };
-    let limit = step::limit(&outcome.verdict, &figures);
+    let limit = step::limit(&outcome.verdict, &figures, processors);
     Ok(Tried { figures, limit, verdict: outcome.verdict })
 }
 

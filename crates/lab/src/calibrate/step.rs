@@ -46,6 +46,8 @@ pub struct Figures {
     pub robots_cpus: f64,
     /// Processors that origins used.
     pub origins_cpus: f64,
+    /// Processors that robots and origins used, or were ready to use and did not get.
+    pub wanted_cpus: f64,
 }
 
 /// Why a load was not kept.
@@ -93,20 +95,24 @@ impl Heard {
             completed_per_s: self.completed as f64 / length_s,
             body_bytes_per_s: self.body_bytes as f64 / length_s,
             lateness_p99_us: self.lateness.quantile_us(0.99).unwrap_or(0),
-            robots_cpus: self.cpus("robots", began_ms, ended_ms),
-            origins_cpus: self.cpus("origins", began_ms, ended_ms),
+            robots_cpus: self.cpus("robots", began_ms, ended_ms, |i| i.cpu_us),
+            origins_cpus: self.cpus("origins", began_ms, ended_ms, |i| i.cpu_us),
+            wanted_cpus: ["robots", "origins"]
+                .map(|role| self.cpus(role, began_ms, ended_ms, |i| i.cpu_us + i.run_delay_us))
+                .iter()
+                .sum(),
         })
     }
 
     /// Processors used by a role in the intervals that lie within the phase, or touch it if none does.
-    fn cpus(&self, role: &str, began_ms: u64, ended_ms: u64) -> f64 {
+    fn cpus(&self, role: &str, began_ms: u64, ended_ms: u64, of: fn(&HostInterval) -> u64) -> f64 {
         let of_role =
             || self.host.iter().filter(move |interval| interval.role == role && interval.length_ms > 0);
         let end = |interval: &HostInterval| interval.start_ms + interval.length_ms;
         let within = of_role().filter(|i| i.start_ms + 100 >= began_ms && end(i) <= ended_ms + 100);
         let touching = of_role().filter(|i| i.start_ms < ended_ms && end(i) > began_ms);
         let sum =
-            |(cpu_us, length_ms): (u64, u64), i: &HostInterval| (cpu_us + i.cpu_us, length_ms + i.length_ms);
+            |(cpu_us, length_ms): (u64, u64), i: &HostInterval| (cpu_us + of(i), length_ms + i.length_ms);
         let (cpu_us, length_ms) = match within.fold((0, 0), sum) {
             (_, 0) => touching.fold((0, 0), sum),
             found => found,
@@ -115,58 +121,95 @@ impl Heard {
     }
 }
 
-/// The worst doubt that touches the flat phase and makes it invalid.
+/// The worst doubt that touches the flat phase and says that the load was too high. What is only worth knowing is
+/// mostly the machine's and not the load's. But lateness is what a target with fast answers would be judged by, however
+/// long these origins think; unless a bare timer was no better.
 fn worst(verdict: &Verdict) -> Option<&Doubt> {
     let touches = |doubt: &&Doubt| doubt.phases.is_empty() || doubt.phases.contains(&FLAT_PHASE);
-    verdict.doubts.iter().filter(|doubt| doubt.invalidates).find(touches)
+    let unquiet = verdict.doubts.iter().any(|doubt| doubt.reason == Reason::Unquiet);
+    let counts = |doubt: &&Doubt| doubt.invalidates || (doubt.reason == Reason::Late && !unquiet);
+    verdict.doubts.iter().filter(counts).find(touches)
+}
+
+/// Processors of robots and origins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Processors {
+    /// Those of robots.
+    pub robots: usize,
+    /// Those of origins.
+    pub origins: usize,
+    /// They are the same ones.
+    pub shared: bool,
+}
+
+impl Processors {
+    /// Who had how much of them, and the largest share.
+    fn used(self, figures: &Figures) -> (String, f64) {
+        let share = |used: f64, cpus: usize| used / cpus.max(1) as f64;
+        if self.shared {
+            let both = share(figures.robots_cpus + figures.origins_cpus, self.robots);
+            let words =
+                format!("robots and origins used {:.0} % of the processors that they share", both * 100.0);
+            return (words, both);
+        }
+        let robots = share(figures.robots_cpus, self.robots);
+        let origins = share(figures.origins_cpus, self.origins);
+        let (of_robots, of_origins) = (robots * 100.0, origins * 100.0);
+        (
+            format!("robots used {of_robots:.0} % and origins {of_origins:.0} % of their processors"),
+            robots.max(origins),
+        )
+    }
+
+    fn wanted(self, figures: &Figures) -> f64 {
+        let all = if self.shared { self.robots } else { self.robots + self.origins };
+        figures.wanted_cpus / all.max(1) as f64
+    }
+
+    /// What it was when no doubt says it: processors that were used up, processors that others had, or neither.
+    fn limit(self, figures: &Figures, otherwise: &str) -> Limit {
+        let (words, used) = self.used(figures);
+        let (name, seen) = if used >= BUSY_SHARE {
+            (Reason::Saturated.name(), words)
+        } else if self.wanted(figures) >= BUSY_SHARE {
+            (Reason::Starved.name(), format!("{words}, and waited for the rest: others had it"))
+        } else {
+            (WORKLOAD, format!("{words}: {otherwise}"))
+        };
+        Limit { name: name.into(), seen, is_noise: false }
+    }
 }
 
 /// Why a load was not carried; none: it was.
-pub fn limit(verdict: &Verdict, figures: &Figures) -> Option<Limit> {
+pub fn limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Option<Limit> {
     if let Some(doubt) = worst(verdict) {
-        let is_noise = matches!(doubt.reason, Reason::Stolen | Reason::Unquiet);
-        return Some(Limit { name: doubt.reason.name().into(), seen: doubt.seen.clone(), is_noise });
+        return Some(of_doubt(doubt));
     }
     let share =
         if figures.offered_per_s > 0.0 { figures.completed_per_s / figures.offered_per_s } else { 0.0 };
-    (share < COMPLETED_SHARE).then(|| Limit {
-        name: WORKLOAD.into(),
-        seen: format!(
-            "{:.1} % of what was due was completed in time: robots had no more connections to ask with (open_conn_lmt), \
-             or answers take long by themselves (think times)",
-            share * 100.0
-        ),
-        is_noise: false,
+    (share < COMPLETED_SHARE).then(|| {
+        let otherwise = "robots had no more connections to ask with (open_conn_lmt), or think times are long";
+        let Limit { name, seen, is_noise } = processors.limit(figures, otherwise);
+        let seen = format!("{:.1} % of what was due was completed in time; {seen}", share * 100.0);
+        Limit { name, seen, is_noise }
     })
 }
 
 /// What kept robots that ask as fast as they are answered from asking more.
-pub fn best_effort_limit(verdict: &Verdict, figures: &Figures, cpus: (usize, usize), shared: bool) -> Limit {
-    if let Some(doubt) = worst(verdict) {
-        return Limit { name: doubt.reason.name().into(), seen: doubt.seen.clone(), is_noise: false };
+pub fn best_effort_limit(verdict: &Verdict, figures: &Figures, processors: Processors) -> Limit {
+    match worst(verdict) {
+        Some(doubt) => of_doubt(doubt),
+        None => processors.limit(figures, "there are too few robots, or connections of theirs, to use more"),
     }
-    let used = |used: f64, cpus: usize| used / cpus.max(1) as f64;
-    let (robots, origins) = if shared {
-        let both = used(figures.robots_cpus + figures.origins_cpus, cpus.0);
-        (both, both)
-    } else {
-        (used(figures.robots_cpus, cpus.0), used(figures.origins_cpus, cpus.1))
-    };
-    let words = if shared {
-        format!("robots and origins used {:.0} % of the processors that they share", robots * 100.0)
-    } else {
-        format!(
-            "robots used {:.0} % and origins {:.0} % of their processors",
-            robots * 100.0,
-            origins * 100.0
-        )
-    };
-    let (name, seen) = if robots.max(origins) >= BUSY_SHARE {
-        (Reason::Saturated.name(), words)
-    } else {
-        (WORKLOAD, format!("{words}; there are too few robots (or connections of theirs) to use more"))
-    };
-    Limit { name: name.into(), seen, is_noise: false }
+}
+
+fn of_doubt(doubt: &Doubt) -> Limit {
+    let is_noise = matches!(doubt.reason, Reason::Stolen | Reason::Unquiet);
+    let mut seen = doubt.seen.clone();
+    if !doubt.invalidates {
+        seen += "; where answers are fast, 1 ms is too much";
+    }
+    Limit { name: doubt.reason.name().into(), seen, is_noise }
 }
 
 /// A line of the protocol.
@@ -186,6 +229,8 @@ mod tests {
     use assay_record::counts::RobotCounts;
 
     use super::*;
+
+    const APART: Processors = Processors { robots: 1, origins: 1, shared: false };
 
     fn robots(phase: u16, due: u64, completed: u64, not_reached: u64) -> LabEvent {
         let counts = RobotCounts {
@@ -236,9 +281,14 @@ mod tests {
         let figures = heard(vec![robots(FLAT_PHASE, 1000, 995, 0)]);
         let doubt = |phases: Vec<u16>| Doubt { phases, ..Doubt::invalid(Reason::Starved, "x") };
         let verdict = |doubts: Vec<Doubt>| Verdict { doubts, ..Verdict::default() };
+        let limit = |verdict: &Verdict, figures: &Figures| limit(verdict, figures, APART);
         assert_eq!(limit(&verdict(vec![]), &figures), None);
         assert_eq!(limit(&verdict(vec![doubt(vec![0])]), &figures), None, "the rise does not count");
-        assert_eq!(limit(&verdict(vec![Doubt::worth_knowing(Reason::Late, "x")]), &figures), None);
+        let known = |reason| limit(&verdict(vec![Doubt::worth_knowing(reason, "x")]), &figures);
+        assert_eq!((known(Reason::Stolen), known(Reason::NearLimit)), (None, None));
+        assert_eq!(known(Reason::Late).unwrap().name, "late", "fast answers would be judged by it");
+        let unquiet = [Reason::Late, Reason::Unquiet].map(|reason| Doubt::worth_knowing(reason, "x"));
+        assert_eq!(limit(&verdict(unquiet.to_vec()), &figures), None, "a bare timer was as late");
         for phases in [vec![], vec![FLAT_PHASE]] {
             assert_eq!(limit(&verdict(vec![doubt(phases)]), &figures).unwrap().name, "starved");
         }
@@ -250,11 +300,27 @@ mod tests {
     #[test]
     fn best_effort_robots_are_limited_by_processors_or_by_their_number() {
         let figures = Figures { robots_cpus: 0.95, origins_cpus: 0.5, ..Figures::default() };
-        let name = |cpus, shared| best_effort_limit(&Verdict::default(), &figures, cpus, shared).name;
-        assert_eq!(name((1, 1), false), "saturated");
-        assert_eq!(name((2, 2), false), WORKLOAD);
-        assert_eq!(name((1, 1), true), "saturated");
-        assert_eq!(name((2, 2), true), WORKLOAD);
+        let name = |cpus, shared| {
+            let processors = Processors { robots: cpus, origins: cpus, shared };
+            best_effort_limit(&Verdict::default(), &figures, processors).name
+        };
+        assert_eq!((name(1, false), name(2, false)), ("saturated".into(), WORKLOAD.into()));
+        assert_eq!((name(1, true), name(2, true)), ("saturated".into(), WORKLOAD.into()));
+    }
+
+    #[test]
+    fn a_load_that_others_left_no_processor_for_is_not_called_the_workloads() {
+        let figures = Figures {
+            offered_per_s: 100.0,
+            completed_per_s: 50.0,
+            robots_cpus: 0.3,
+            origins_cpus: 0.2,
+            wanted_cpus: 1.9,
+            ..Figures::default()
+        };
+        let found = limit(&Verdict::default(), &figures, APART).unwrap();
+        assert_eq!(found.name, "starved");
+        assert!(found.seen.starts_with("50.0 % of what was due was completed"), "{found:?}");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn needs(demand: &Demand, supply: &Supply) -> Vec<Need> {
         Share {
             least: robots.least + origins.least,
             likely: robots.likely + origins.likely,
-            how: format!("robots: {}; origins: {}", robots.how, origins.how),
+            how: format!("the sum of both in phase {}", load.phase),
         }
     });
     let apart = supply.robot_cpus.saturating_add(supply.origin_cpus) <= supply.shared_cpus;
@@ -87,7 +87,8 @@ fn need(role: &str, share: Share, cpus: u64) -> Need {
 }
 
 fn worst(loads: &[PhaseLoad], share: impl Fn(&PhaseLoad) -> Share) -> Option<Share> {
-    loads.iter().map(share).max_by(|a, b| a.likely.total_cmp(&b.likely))
+    // Of several that are alike, the first.
+    loads.iter().rev().map(share).max_by(|a, b| a.likely.total_cmp(&b.likely))
 }
 
 fn robots(load: &PhaseLoad) -> Share {
@@ -127,7 +128,11 @@ fn words(load: &PhaseLoad, share: f64, least: Cost, likely: Cost) -> String {
 
 /// Processors, for people.
 pub fn show(processors: f64) -> String {
-    if processors == processors.trunc() { format!("{processors:.0}") } else { format!("{processors:.2}") }
+    match processors {
+        whole if whole == whole.trunc() => format!("{whole:.0}"),
+        small if small < 0.1 => format!("{small:.4}"),
+        other => format!("{other:.2}"),
+    }
 }
 
 #[cfg(test)]
