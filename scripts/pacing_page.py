@@ -62,31 +62,48 @@ def own_words(contestants):
     return [*lines, ""]
 
 
-def section(results):
+def conditions(results):
+    """What the figures were taken on, and which of them are shown."""
     job, gate = results["job"], results["gate"]
-    lines = [
-        BEGIN, "", f"Taken {results['taken']} on {results['processors']} processors of a virtual machine, {results['system']}; "
+    words = (
+        f"Taken {results['taken']} on {results['processors']} processors of a virtual machine, {results['system']}; "
         f"{job['rate']:,} requests a second over {job['connections']} connections, {job['seconds']} s a run after "
-        f"{job['warm_s']} s of warm-up. Of each contestant the quietest runs are kept; *quiet* is a run during which everything "
-        f"else used no more than {gate['other_percent']:.0f} % of one processor and the hypervisor took no more than "
-        f"{gate['steal_percent']} % of the time." + (f" All contestants and the origin ran at nice {job['nice']}, so that what else "
-                                                     "ran had less to say." if job["nice"] else ""), "",
-        "Lateness in microseconds. Percentiles are the middle of the kept runs, the maximum is the largest of all of them.", "",
+        f"{job['warm_s']} s of warm-up. Of each contestant the quietest runs are kept; *quiet* is a run during which "
+        f"everything else used no more than {gate['other_percent']:.0f} % of one processor and the hypervisor took no "
+        f"more than {gate['steal_percent']} % of the time.")
+    if job["nice"]:
+        words += f" All contestants and the origin ran at nice {job['nice']}, so that what else ran had less to say."
+    return words
+
+
+def dropped_words(contestants):
+    k6 = next((contestant for contestant in contestants if contestant["name"] == "k6"), None)
+    dropped = k6["median"].get("own", {}).get("dropped", 0) if k6 else 0
+    if not dropped:
+        return []
+    return [f"k6 says itself that it dropped {dropped:,.0f} requests in a run (middle of its runs), because none of its "
+            "users was free.", ""]
+
+
+def target_words(targets):
+    if not targets:
+        return []
+    lines = ["| what must hold | seen | wanted | |", "|---|--:|--:|---|"]
+    lines += [f"| {target['what']} | {number(target['seen_us'])} µs | below {target['below_us']} µs | "
+              f"{'holds' if target['holds'] else '**missed**'} |" for target in targets]
+    return [*lines, ""]
+
+
+def section(results):
+    contestants = results["contestants"]
+    return "\n".join([
+        BEGIN, "", conditions(results), "",
+        "Lateness in microseconds. Percentiles are the middle of the kept runs, the maximum is the largest of them all.", "",
         "| | p50 | p99 | lowest p99 | highest p99 | p99.9 | max |", "|---|--:|--:|--:|--:|--:|--:|",
-        *map(lateness_row, results["contestants"]), "", "What it took, and what came of it:", "",
+        *map(lateness_row, contestants), "", "What it took, and what came of it:", "",
         "| | generator CPU | due | sent | rate | connections | due times | runs kept | quiet |",
-        "|---|--:|--:|--:|--:|--:|---|--:|--:|", *map(job_row, results["contestants"]), ""]
-    dropped = next((c["median"]["own"]["dropped"] for c in results["contestants"] if c["name"] == "k6" and "own" in c["median"]), 0)
-    if dropped:
-        lines += [f"k6 says itself that it dropped {dropped:,.0f} requests in a run (middle of its runs), because none of its "
-                  "users was free.", ""]
-    lines += own_words(results["contestants"])
-    if results["targets"]:
-        lines += ["| what must hold | seen | wanted | |", "|---|--:|--:|---|"]
-        lines += [f"| {t['what']} | {number(t['seen_us'])} µs | below {t['below_us']} µs | "
-                  f"{'holds' if t['holds'] else '**missed**'} |" for t in results["targets"]]
-        lines.append("")
-    return "\n".join([*lines, END])
+        "|---|--:|--:|--:|--:|--:|---|--:|--:|", *map(job_row, contestants), "",
+        *dropped_words(contestants), *own_words(contestants), *target_words(results["targets"]), END])
 
 
 def x_of(us):

@@ -21,7 +21,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: pacing count UNIVERSE.json | due UNIVERSE.json OUT | origin UNIVERSE.json ADDR OUT \
-                     | timer DUE START_NS OUT | sender DUE START_NS ADDR OUT | ticks ADDR RATE CONNECTIONS START_NS SECONDS OUT";
+                     | timer DUE START_NS OUT | sender DUE START_NS ADDR OUT \
+                     | ticks ADDR RATE CONNECTIONS START_NS SECONDS OUT";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
