@@ -5,6 +5,7 @@
 //! *Does not:* compute results, open sockets, or decide whether a run is valid.
 
 mod args;
+mod bundled;
 mod commands;
 mod exit;
 mod interrupt;

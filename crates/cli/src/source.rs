@@ -7,50 +7,16 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use assay_pgl::{Compiled, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source};
 
+use crate::bundled;
 use crate::exit::Failure;
 use crate::output;
 
-/// A workload that comes with Assay.
-#[derive(Debug, Clone, Copy)]
-pub struct Bundled {
-    /// What it is called on the command line.
-    pub name: &'static str,
-    /// What it is, in half a line.
-    pub about: &'static str,
-    /// The whole of it.
-    pub text: &'static str,
-}
-
-/// The workloads that come with Assay.
-pub const BUNDLED: [Bundled; 3] = [
-    Bundled {
-        name: "demo",
-        about: "half a minute of mixed content, to see how it works",
-        text: include_str!("../../../workloads/demo.pg"),
-    },
-    Bundled {
-        name: "image",
-        about: "a reverse proxy's day: images only, a thousand robots (rehearse it!)",
-        text: include_str!("../../../workloads/image.pg"),
-    },
-    Bundled {
-        name: "mixed",
-        about: "pages, downloads, conditional requests and reloads (rehearse it!)",
-        text: include_str!("../../../workloads/mixed.pg"),
-    },
-];
-
-/// The bundled workload that is called `name`.
-pub fn bundled(name: &str) -> Option<Bundled> {
-    BUNDLED.into_iter().find(|workload| workload.name == name)
-}
-
 /// Compiles what the user named. What the compiler has to say goes to standard error.
 pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
-    if name != "-" && bundled(name).is_none() && !Path::new(name).exists() {
-        let names: Vec<_> = BUNDLED.iter().map(|workload| workload.name).collect();
-        return Err(Failure::usage(anyhow!("there is no workload file {name}"))
-            .hint(format!("give the path of a PGL file, or one of the bundled {}", names.join(", "))));
+    if name != "-" && bundled::find(name).is_none() && !Path::new(name).exists() {
+        return Err(Failure::usage(anyhow!("there is no workload file {name}")).hint(
+            "give the path of a PGL file, or the name of a bundled workload: `assay workloads` lists them",
+        ));
     }
     let directories = include.iter().map(|directory| directory.display().to_string()).collect();
     let files = FileSystem { standard_input: OnceCell::new() };
@@ -87,7 +53,7 @@ struct WithBundled<R> {
 
 impl<R: Resolver> Resolver for WithBundled<R> {
     fn read(&self, name: &str, including: Option<&str>) -> Result<ResolvedSource, String> {
-        match (including, bundled(name)) {
+        match (including, bundled::find(name)) {
             (None, Some(workload)) => Ok(ResolvedSource {
                 name: format!("<bundled>/{}.pg", workload.name),
                 text: workload.text.to_owned(),

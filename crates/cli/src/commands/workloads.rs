@@ -3,9 +3,9 @@
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
+use crate::bundled::{self, SHELVES};
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::source::{self, BUNDLED};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,13 +42,18 @@ pub fn workloads(args: &WorkloadsArgs) -> Result<Exit, Failure> {
 }
 
 fn list() -> String {
-    BUNDLED.iter().map(|workload| format!("{:<12}{}\n", workload.name, workload.about)).collect()
+    let shelf = |shelf: &bundled::Shelf| {
+        let lines =
+            shelf.workloads.iter().map(|workload| format!("  {:<12} {}\n", workload.name, workload.about));
+        format!("{}\n{}", shelf.title, lines.collect::<String>())
+    };
+    SHELVES.iter().map(shelf).collect::<Vec<_>>().join("\n")
 }
 
 /// A bundled workload, or a file that workloads include.
 fn text(name: &str) -> Result<String, Failure> {
     let included = || assay_pgl::bundled(name).map(str::to_owned);
-    source::bundled(name).map(|workload| workload.text.to_owned()).or_else(included).ok_or_else(|| {
+    bundled::find(name).map(|workload| workload.text.to_owned()).or_else(included).ok_or_else(|| {
         Failure::usage(anyhow!("no bundled workload is called {name}")).hint("`assay workloads` lists them")
     })
 }

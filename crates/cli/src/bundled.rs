@@ -1,0 +1,101 @@
+//! Which workloads come with Assay?
+
+/// A workload that is compiled in.
+#[derive(Debug, Clone, Copy)]
+pub struct Bundled {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it is, in half a line.
+    pub about: &'static str,
+    /// The whole of it, as PGL source text.
+    pub text: &'static str,
+}
+
+/// Workloads of one kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Shelf {
+    /// What they have in common.
+    pub title: &'static str,
+    /// In the order in which they are best read.
+    pub workloads: &'static [Bundled],
+}
+
+macro_rules! bundled {
+    ($name:literal, $about:literal) => {
+        Bundled {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../../../workloads/", $name, ".pg")),
+        }
+    };
+}
+
+/// All of them.
+pub const SHELVES: &[Shelf] = &[
+    Shelf {
+        title: "To begin with",
+        workloads: &[bundled!("demo", "half a minute of mixed content, to see how it works")],
+    },
+    Shelf {
+        title: "A study of two caching proxies, 2012 (rehearse them: each takes hours)",
+        workloads: &[
+            bundled!(
+                "best-effort",
+                "mixed content as fast as the proxy answers: what is it capable of by nature?"
+            ),
+            bundled!("image", "pictures only, 400/s"),
+            bundled!("html", "pages with their pictures, 400/s"),
+            bundled!("download", "files of 300 KB, 400/s, which is more than a gigabit"),
+            bundled!("mixed", "pages, downloads, conditional requests and reloads, up to 1,600/s"),
+        ],
+    },
+    Shelf {
+        title: "Web Polygraph's, for reverse proxies",
+        workloads: &[
+            bundled!("webaxe-1", "a small site, nearly all of it asked for before"),
+            bundled!("webaxe-3", "the same with a site of 1 GB"),
+            bundled!("webaxe-4", "the same with everything that PolyMix-4 has"),
+        ],
+    },
+    Shelf {
+        title: "Web Polygraph's, for forward proxies (--forward)",
+        workloads: &[
+            bundled!("polymix-1", "one kind of object, one constant load, an hour"),
+            bundled!("polymix-2", "mixed content through two busy days"),
+            bundled!("polymix-3", "the same with a full cache, a hot set and conditional requests"),
+            bundled!("polymix-4", "the same with names, POST, HEAD, aborts and robots that come and go"),
+            bundled!("datacomm-1", "PolyMix-1 for four hours over persistent connections"),
+            bundled!("polyfill-2", "fills a cache twice"),
+            bundled!("downtime-2", "how long does a proxy take to come back?"),
+        ],
+    },
+    Shelf {
+        title: "Web Polygraph's, for balancers",
+        workloads: &[
+            bundled!("srvlb-l4-4", "servers that all hold the same site"),
+            bundled!("srvlb-l7-4", "servers that each hold one kind of file"),
+            bundled!("nolb-l4-4", "without a balancer, for comparison (--direct)"),
+        ],
+    },
+    Shelf {
+        title: "Of today's web",
+        workloads: &[
+            bundled!("site", "heavy pages: pictures, scripts, styles and fonts, sent compressed"),
+            bundled!(
+                "api",
+                "short-lived JSON, half of it for one client only, from an origin that fails now and then"
+            ),
+            bundled!("video", "segments of six seconds in four qualities, some in parts"),
+        ],
+    },
+];
+
+/// All of them in one row.
+pub fn all() -> impl Iterator<Item = &'static Bundled> {
+    SHELVES.iter().flat_map(|shelf| shelf.workloads)
+}
+
+/// The one that is called `name`.
+pub fn find(name: &str) -> Option<&'static Bundled> {
+    all().find(|workload| workload.name == name)
+}
