@@ -68,43 +68,47 @@ def read_rows(path):
     return dict(zip(reversed(numbers[0::2]), reversed(numbers[1::2])))
 
 
-def process_ns(pid):
-    """Processor time of a process so far, with threads that have ended; 0 when it is gone."""
+def process_ns(pid, children=False):
+    """Processor time of a process so far, of those that it has waited for too when asked; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
     except OSError:
         return 0
-    return (int(fields[11]) + int(fields[12])) * SECOND // TICK
+    return sum(map(int, fields[11:15 if children else 13])) * SECOND // TICK
 
 
-def machine_ns():
-    """Idle time of all processors, and steal."""
+def all_ns():
+    """Processor time of everybody: whoever has ended is with the one that waited for it."""
+    return sum(process_ns(pid, children=True) for pid in os.listdir("/proc") if pid.isdigit())
+
+
+def steal_ns():
     with open("/proc/stat") as file:
-        fields = [int(field) for field in file.readline().split()[1:]]
-    return (fields[3] + fields[4]) * SECOND // TICK, fields[7] * SECOND // TICK
+        return int(file.readline().split()[8]) * SECOND // TICK
 
 
 def used_percent(seconds):
-    """What is used of the machine now, in percent of one processor."""
-    (idle, steal), at = machine_ns(), now()
+    """What others use of the machine now, in percent of one processor."""
+    before, at = all_ns() - process_ns(os.getpid(), children=True), now()
     time.sleep(seconds)
-    (idle_after, steal_after), after = machine_ns(), now()
-    return 100 * (os.cpu_count() - (idle_after - idle + steal_after - steal) / (after - at))
+    after = all_ns() - process_ns(os.getpid(), children=True)
+    return 100 * (after - before) / (now() - at)
 
 
 class Usage(threading.Thread):
-    """Notes twice a second what a run's processes and the machine have used so far."""
+    """Notes twice a second what a run's processes and everybody have used so far."""
 
     def __init__(self, generator, origin):
         super().__init__(daemon=True)
-        self.pids = (generator, origin, os.getpid())
+        self.pids = [pid for pid in (generator, origin, os.getpid()) if pid]
         self.samples, self.done = [], threading.Event()
         self.start()
 
     def run(self):
         while not self.done.is_set():
-            self.samples.append((now(), *machine_ns(), *(process_ns(pid) if pid else 0 for pid in self.pids)))
+            ours = [process_ns(pid) for pid in self.pids]
+            self.samples.append((now(), ours[0], all_ns() - sum(ours), steal_ns()))
             self.done.wait(0.5)
 
     def between(self, begin_ns, end_ns):
@@ -113,8 +117,7 @@ class Usage(threading.Thread):
         inside = [sample for sample in self.samples if begin_ns <= sample[0] <= end_ns]
         if len(inside) < 2:
             sys.exit("a run was over before it could be measured")
-        at, idle, steal, generator, origin, own = (last - first for first, last in zip(inside[0], inside[-1]))
-        other = at * os.cpu_count() - idle - steal - generator - origin - own
+        at, generator, other, steal = (last - first for first, last in zip(inside[0], inside[-1]))
         return {"cpu_percent": 100 * generator / at, "other_percent": 100 * max(other, 0) / at,
                 "steal_percent": 100 * steal / at / os.cpu_count()}
 
