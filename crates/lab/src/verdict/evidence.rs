@@ -82,6 +82,8 @@ pub struct ThreadSum {
     pub cpu_us: u64,
     /// Time that it was ready to run and had no processor.
     pub run_delay_us: u64,
+    /// Times it was put on a processor.
+    pub slices: u64,
     /// The interval in which it waited most: when it began, and the share of it.
     pub worst_wait: (u64, f64),
     /// How late its timer was served: how often, by the least microseconds of a bucket.
@@ -236,6 +238,7 @@ impl Evidence {
             sum.wall_us += part(interval.length_ms * 1000);
             sum.cpu_us += part(interval.cpu_us);
             sum.run_delay_us += part(interval.run_delay_us);
+            sum.slices += part(interval.slices);
             if waited > sum.worst_wait.1 {
                 sum.worst_wait = (interval.start_ms, waited);
             }

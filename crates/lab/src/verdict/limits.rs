@@ -42,8 +42,8 @@ pub const OTHERS_SHARE: f64 = 0.2;
 /// Share of the time that a thread wanted to run in which others may keep it waiting: above, all it does takes a quarter
 /// longer than it would.
 pub const KEPT_WAITING_SHARE: f64 = 0.2;
-/// What those waits may add to a request, as a share of the median response time.
-pub const ADDED_SHARE: f64 = 0.05;
+/// How long each of those waits may be, as a share of the median response time: the same as for lateness.
+pub const ADDED_SHARE: f64 = LATE_SHARE;
 
 /// A thread that was running or ready to run for this share of a phase had no time left.
 pub const SATURATED_SHARE: f64 = 0.95;
@@ -151,8 +151,7 @@ fn rules_of_time() -> Vec<Rule> {
             format!(
                 "the timer served later than lateness may be in {} of all cases ({LATE_COUNT} at least), by a thread that \
                  waited for {} of the time; or a thread that others kept waiting for {} of the time that it wanted to \
-                 run, where that adds {} of the median response time to each request, and others had {} of the \
-                 processor",
+                 run, for {} of the median response time each, and others had {} of the processor",
                 percent(LAG_SHARE),
                 percent(WAITED_SHARE),
                 percent(KEPT_WAITING_SHARE),

@@ -98,19 +98,19 @@ fn scarce(case: &Case<'_>, index: u16, phase: &PhaseEvidence, side: Side) -> Opt
     let seats: Vec<Seat<'_>> = of_side.map(|(id, thread)| Seat::new(case, phase, *id, thread)).collect();
     let looks = [saturated, served_late, kept_waiting];
     looks.iter().find_map(|look| {
-        let found = seats.iter().filter_map(|seat| look(index, phase, seat, seats.len()));
+        let found = seats.iter().filter_map(|seat| look(index, phase, seat));
         found.max_by(|a, b| a.weight.total_cmp(&b.weight))
     })
 }
 
-fn saturated(index: u16, _: &PhaseEvidence, seat: &Seat<'_>, _: usize) -> Option<Finding> {
+fn saturated(index: u16, _: &PhaseEvidence, seat: &Seat<'_>) -> Option<Finding> {
     let (ran, waited) = (percent(seat.thread.ran()), percent(seat.thread.waited()));
     let seen = format!("was running for {ran} of the time and waited for its turn for {waited}");
     seat.is_saturated().then(|| seat.finding(Reason::Saturated, index, seat.thread.wanted(), &seen))
 }
 
 /// Its timer was served late, and it had waited for a processor.
-fn served_late(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>, _: usize) -> Option<Finding> {
+fn served_late(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>) -> Option<Finding> {
     let limit_us = late_limit_us(phase);
     let (late, all) = seat.thread.lags_above(limit_us);
     let weight = share(late, all);
@@ -129,21 +129,20 @@ fn served_late(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>, _: usize) -> 
 }
 
 /// It was served soon enough, but all it did took longer because of others, and response times show it.
-fn kept_waiting(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>, threads: usize) -> Option<Finding> {
-    let (waited_us, wanted_us) = (seat.thread.run_delay_us, seat.thread.cpu_us + seat.thread.run_delay_us);
-    let weight = share(waited_us, wanted_us);
-    // Robots, and their requests, are divided evenly among threads.
-    let added_us = waited_us as f64 * threads as f64 / phase.robots.completed.max(1) as f64;
+fn kept_waiting(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>) -> Option<Finding> {
+    let thread = seat.thread;
+    let weight = share(thread.run_delay_us, thread.cpu_us + thread.run_delay_us);
+    // What a request, or an answer, that wakes the thread meets.
+    let each_us = thread.run_delay_us as f64 / thread.slices.max(1) as f64;
     let median_us = phase.response.quantile_us(0.5)?;
-    let matters = added_us >= ADDED_SHARE * median_us as f64;
+    let matters = each_us >= ADDED_SHARE * median_us as f64;
     if weight < KEPT_WAITING_SHARE || seat.others() < OTHERS_SHARE || !matters {
         return None;
     }
     let seen = format!(
-        "had no processor for {} of the time that it wanted to run, which added {} to each request (the median response \
-         time is {})",
+        "had no processor for {} of the time that it wanted to run, {each_us:.0} µs each time (the median response time \
+         is {})",
         percent(weight),
-        time(added_us as u64),
         time(median_us)
     );
     Some(seat.finding(Reason::Starved, index, weight, &seen))
@@ -182,6 +181,8 @@ fn unquiet(case: &Case<'_>, side: Side) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use assay_record::health::ThreadInterval;
+
     use super::*;
     use crate::verdict::testing::{Run, late_timer, used};
 
@@ -196,7 +197,7 @@ mod tests {
         run.thread("robots", late_timer(used(300_000, 200_000), 9));
         run.thread("origins", late_timer(used(250_000, 200_000), 0));
         run.processor(0, 600_000);
-        run.answered(0, 100, 300);
+        run.times(0, &[300], &[]);
         assert_eq!(told(&run), []);
     }
 
@@ -226,28 +227,29 @@ mod tests {
 
     #[test]
     fn others_that_keep_a_thread_waiting_starve_it_where_response_times_show_it() {
-        let judge = |busy_us, requests, response_us| {
+        let judge = |busy_us, slices, response_us| {
             let mut run = Run::of(&["a"]);
-            run.thread("origins", late_timer(used(120_000, 90_000), 0));
+            run.thread("origins", ThreadInterval { slices, ..used(120_000, 90_000) });
             run.processor(0, busy_us);
-            run.answered(0, requests, response_us);
+            run.times(0, &[response_us], &[]);
             told(&run)
         };
-        // 90 ms of waiting in a second of 2,000 requests: 45 µs each.
+        // 900 ms of waiting in ten seconds, in 20,000 parts: 45 µs each.
         let starved = [(Reason::Starved, true, "origins".to_owned())];
-        assert_eq!(judge(1_000_000, 2_000, 500), starved);
-        assert_eq!(judge(1_000_000, 2_000, 2_000_000), [], "a slow target hides it");
-        assert_eq!(judge(200_000, 2_000, 500), [], "nobody else was there");
-        assert_eq!(judge(1_000_000, 10_000, 500), [], "9 µs each");
+        assert_eq!(judge(1_000_000, 20_000, 400), starved);
+        assert_eq!(judge(1_000_000, 20_000, 2_000_000), [], "a slow target hides it");
+        assert_eq!(judge(200_000, 20_000, 400), [], "nobody else was there");
+        assert_eq!(judge(1_000_000, 100_000, 400), [], "9 µs each");
     }
 
     #[test]
     fn a_proxy_on_the_same_processor_is_no_stranger() {
         let judge = |late, cpus: &[u32]| {
             let mut run = Run::of(&["a"]);
-            run.thread("robots", late_timer(used(120_000, 90_000), late));
+            let thread = ThreadInterval { slices: 20_000, ..used(120_000, 90_000) };
+            run.thread("robots", late_timer(thread, late));
             run.processor(0, 1_000_000);
-            run.answered(0, 2_000, 500);
+            run.times(0, &[400], &[]);
             run.proxy(870_000, cpus);
             run.judge().into_iter().map(|doubt| doubt.seen).collect::<Vec<_>>()
         };
@@ -262,7 +264,7 @@ mod tests {
         let mut run = Run::of(&["a"]);
         run.thread("robots", late_timer(used(200_000, 300_000), 300));
         run.processor(0, 1_000_000);
-        run.answered(0, 100, 2_000_000);
+        run.times(0, &[2_000_000], &[]);
         assert_eq!(told(&run), []);
     }
 

@@ -55,7 +55,7 @@ fn what_it_did(stall: &Stall) -> String {
     let (busy_us, waited_us) = (stall.cpu_us, stall.run_delay_us);
     let half = stall.length_us / 2;
     if busy_us >= half && busy_us >= waited_us {
-        format!("it was busy for {} of it", time(busy_us))
+        format!("it had its processor for {} of it: it was busy, or the hypervisor was", time(busy_us))
     } else if waited_us >= half {
         format!("it was ready to run and had no processor for {} of it", time(waited_us))
     } else {
@@ -83,7 +83,7 @@ mod tests {
     fn a_long_stall_makes_its_phase_invalid_and_says_when_and_why() {
         for (cpu_ms, waited_ms, words) in [
             (0, 0, "it, or the machine, was stopped"),
-            (290, 5, "it was busy for 290.0 ms of it"),
+            (290, 5, "it had its processor for 290.0 ms of it: it was busy, or the hypervisor was"),
             (5, 250, "it was ready to run and had no processor for 250.0 ms of it"),
         ] {
             let mut run = Run::of(&["a", "b"]);

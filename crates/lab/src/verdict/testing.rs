@@ -22,7 +22,7 @@ pub struct Run {
     evidence: Evidence,
 }
 
-/// A thread on processor 0 that used so much of the first second, scaled to the whole of the first phase.
+/// A thread on processor 0 that used so much in each second, in a thousand slices, in the first phase.
 pub fn used(cpu_us: u64, run_delay_us: u64) -> ThreadInterval {
     let scale = PHASE_MS / 1000;
     ThreadInterval {
@@ -30,6 +30,7 @@ pub fn used(cpu_us: u64, run_delay_us: u64) -> ThreadInterval {
         cpu: Some(0),
         cpu_us: cpu_us * scale,
         run_delay_us: run_delay_us * scale,
+        slices: 1_000 * scale,
         ..ThreadInterval::default()
     }
 }
@@ -81,12 +82,6 @@ impl Run {
             RobotInterval { phase, lateness: histogram(lateness_us), ..RobotInterval::default() };
         interval.miss.response = histogram(response_us);
         self.robots(interval);
-    }
-
-    /// So many requests were answered in each second of a phase, all in the same time.
-    pub fn answered(&mut self, phase: u16, per_s: u64, response_us: u64) {
-        self.counts(phase, |counts| counts.completed = per_s * PHASE_MS / 1000);
-        self.times(phase, &[response_us], &[]);
     }
 
     /// How long those waited that were never sent.
