@@ -201,7 +201,12 @@ impl ClosedRobot {
         }
         // What should have been a revisit is asked for once.
         let space = if plan.recur { Space::Once(self.robot) } else { Space::BestEffort(self.robot) };
-        (new_object(&table.mix.direct[plan.chosen], space, serial, &mut plan.rng), false)
+        let object = match table.mix.direct.get(plan.chosen) {
+            Some(direct) => new_object(direct, space, serial, &mut plan.rng),
+            // Not in a workload that passed validation: whoever has no types has a trace.
+            None => ObjectId { origin: 0, content: 0, space, serial },
+        };
+        (object, false)
     }
 
     fn private_visit(
@@ -359,12 +364,13 @@ impl PhaseMeans {
         let (of_kind, of_type, of_recurrence) = (rng.unit(), rng.unit(), rng.unit());
         let direct = &table.mix.direct;
         let chosen = pick_few(direct.iter().map(|d| d.share), of_type).unwrap_or(0);
-        let recur = of_recurrence < revisit_share(direct[chosen].recurrence, self.recurrence);
         if of_kind >= table.private_share && of_kind < table.private_share + table.foreign_share {
             let recur = of_recurrence < revisit_share(table.mix.recurrence, self.recurrence);
             return Plan { chosen, kind: Kind::Foreign, recur, rng };
         }
         let kind = if of_kind < table.private_share { Kind::Private } else { Kind::Public };
+        let recurrence = direct.get(chosen).map_or(0.0, |direct| direct.recurrence);
+        let recur = of_recurrence < revisit_share(recurrence, self.recurrence);
         Plan { chosen, kind, recur, rng }
     }
 

@@ -51,26 +51,32 @@ pub fn made_user(seed: u64, realm: &str, n: u32) -> (String, String) {
     (format!("user{n}_{name:08x}@{realm}"), format!("pw{password:08x}x"))
 }
 
+impl UserRun {
+    /// Number of users in it.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::One { .. } => 1,
+            Self::Made { count, .. } => u64::from(*count),
+        }
+    }
+}
+
 impl Universe {
     /// Who a robot is in one of its sessions (robots without sessions are always in session 0); none: it is anonymous. Users are
     /// taken in turn: robot i of a group of n is user (i + n × session), counted through the group's list and round again.
     pub fn login(&self, robot: RobotIndex, session: u64) -> Option<Login> {
         let group = self.group_of(robot)?;
         let (table, credentials) = (&self.groups()[group], &self.workload().robots[group].credentials);
-        let size = |run: &UserRun| match run {
-            UserRun::One { .. } => 1,
-            UserRun::Made { count, .. } => u64::from(*count),
-        };
-        let total: u64 = credentials.users.iter().map(size).sum();
+        let total: u64 = credentials.users.iter().map(UserRun::size).sum();
         if total == 0 {
             return None;
         }
         let turn = session.wrapping_mul(u64::from(table.count)).wrapping_add(u64::from(robot - table.first));
         let mut left = turn % total;
         let run = credentials.users.iter().find(|run| {
-            let here = left < size(run);
+            let here = left < run.size();
             if !here {
-                left -= size(run);
+                left -= run.size();
             }
             here
         })?;
@@ -82,6 +88,12 @@ impl Universe {
         let wrong = coin < credentials.wrong_share;
         let password = if wrong { format!("{password}-wrong") } else { password };
         Some(Login { user, password, wrong })
+    }
+
+    /// True when a robot never says who it is.
+    pub fn is_anonymous(&self, robot: RobotIndex) -> bool {
+        let Some(group) = self.group_of(robot) else { return true };
+        self.workload().robots[group].credentials.users.iter().all(|run| run.size() == 0)
     }
 
     /// The password of a user; none: there is no such user. For origins and proxies that check.

@@ -1,9 +1,10 @@
 //! How is a schedule made shorter without making it another? Every duration, volume and count is scaled alike;
-//! rates, sizes, probabilities, think times and idle timeouts stay.
+//! rates, sizes, probabilities, think times, idle timeouts and sessions stay. Samples of thermostats and scripts are parts of
+//! their phase and shrink with it, but not below a fifth of a second.
 
 use std::time::Duration;
 
-use crate::model::{Goal, Phase, WorkingSet, Workload};
+use crate::model::{Goal, Phase, ScriptStatement, WorkingSet, Workload};
 use crate::timeline::{Freeze, ScheduleError, Timeline};
 
 /// Counts are whole, so a scaled schedule misses its length a little; it is mended until it is this close.
@@ -11,6 +12,8 @@ const CLOSE_ENOUGH_NS: i128 = 1_000;
 /// Farther than this from the length that was asked for is a failure.
 const TOO_FAR_NS: i128 = 1_000_000;
 const MENDINGS: u32 = 8;
+/// Nothing is learned from a shorter sample.
+const SHORTEST_SAMPLE: Duration = Duration::from_millis(200);
 
 /// The workload with a schedule that takes `total`, and the scale that was used.
 ///
@@ -62,10 +65,13 @@ fn nanoseconds(duration: Duration) -> i128 {
 fn scaled(workload: &Workload, scale: f64) -> Workload {
     let mut workload = workload.clone();
     for phase in &mut workload.schedule.phases {
-        let Goal { duration, transactions, fill_bytes, errors: _ } = &mut phase.goal;
-        scale_each(duration, |d| scale_duration(d, scale));
-        scale_each(transactions, |count| scale_count(count, scale));
-        scale_each(fill_bytes, |bytes| scale_count(bytes, scale));
+        scale_goal(&mut phase.goal, scale);
+        if let Some(thermostat) = &mut phase.thermostat {
+            thermostat.sample = scale_duration(thermostat.sample, scale).max(SHORTEST_SAMPLE);
+        }
+        if let Some(script) = &mut phase.script {
+            scale_samples(&mut script.0, scale);
+        }
     }
     let working_set = &mut workload.schedule.working_set;
     *working_set = match *working_set {
@@ -74,6 +80,40 @@ fn scaled(workload: &Workload, scale: f64) -> Workload {
         WorkingSet::FrozenAtFill(objects) => WorkingSet::FrozenAtFill(scale_count(objects, scale)),
     };
     workload
+}
+
+fn scale_goal(goal: &mut Goal, scale: f64) {
+    let Goal { duration, transactions, fill_bytes, errors: _ } = goal;
+    scale_each(duration, |d| scale_duration(d, scale));
+    scale_each(transactions, |count| scale_count(count, scale));
+    scale_each(fill_bytes, |bytes| scale_count(bytes, scale));
+}
+
+/// Samples of a script are parts of its phase.
+fn scale_samples(statements: &mut [ScriptStatement], scale: f64) {
+    let sample = |goal: &mut Goal| {
+        scale_goal(goal, scale);
+        goal.duration = goal.duration.map(|d| if d.is_zero() { d } else { d.max(SHORTEST_SAMPLE) });
+    };
+    for statement in statements {
+        match statement {
+            ScriptStatement::Every { goal, body } => {
+                sample(goal);
+                scale_samples(body, scale);
+            }
+            ScriptStatement::SampleGoal(goal) => sample(goal),
+            ScriptStatement::If { then, otherwise, .. } => {
+                scale_samples(then, scale);
+                scale_samples(otherwise, scale);
+            }
+            ScriptStatement::Set { .. }
+            | ScriptStatement::TakeSample { .. }
+            | ScriptStatement::Load { .. }
+            | ScriptStatement::Population { .. }
+            | ScriptStatement::Print(_)
+            | ScriptStatement::EndPhase => {}
+        }
+    }
 }
 
 fn scale_each<T: Copy>(goal: &mut Option<T>, scale: impl Fn(T) -> T) {

@@ -47,6 +47,14 @@ pub enum ScheduleError {
         /// Its value.
         seen: f64,
     },
+    /// A thermostat that cannot work.
+    #[error("the thermostat of phase {phase:?} cannot work: {why}")]
+    Thermostat {
+        /// The phase.
+        phase: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// Longer than time can be counted.
     #[error("phase {phase:?} would end {years:.0} years after the start; at most 100 are possible")]
     TooLong {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::closed;
 use crate::distribution::Sampler;
-use crate::launch::BodyDraw;
+use crate::launch::{BodyDraw, Child, Launch, Offered};
 use crate::model::{Expectation, Method, OriginIndex, Popularity, RobotIndex, Server};
 use crate::object::{ObjectId, Space};
 use crate::picker::Picker;
@@ -180,14 +180,33 @@ impl Universe {
     }
 
     /// True when nothing is in store for an xact that would keep it from being basic: no fault, nothing broken off, no
-    /// redirection. `phase` is the one it is due in.
+    /// redirection, and no refusal because the robot never says who it is. `phase` is the one it is due in. (Whether a password
+    /// is wrong depends on the robot's session: [`Universe::login`].)
     #[inline]
     pub fn is_plain(&self, xact: XactId, phase: u16, object: &Object) -> bool {
         let origin = object.id.origin;
+        let is_refused = || self.auth_demand(object).is_some() && self.is_anonymous(xact.robot);
         self.fault(xact, origin).is_none()
+            && !is_refused()
             && self.robot_abort(xact, object.size_bytes).is_none()
             && self.origin_abort(xact, origin, object.size_bytes).is_none()
             && self.redirect(xact, phase, object).is_none()
+    }
+
+    /// What a launch adds to the offered hit ratios, what is in store for it considered; `object` is that of the launch.
+    #[inline]
+    pub fn offered(&self, launch: &Launch, object: &Object) -> Offered {
+        let xact = XactId { robot: launch.robot, number: launch.number, place: 0 };
+        let offered = launch.offered(object);
+        Offered { basic: offered.basic && self.is_plain(xact, launch.phase, object), ..offered }
+    }
+
+    /// What an embedded object adds to them; `launch` is its page's, `object` its own.
+    #[inline]
+    pub fn offered_child(&self, launch: &Launch, child: &Child, object: &Object) -> Offered {
+        let xact = XactId { robot: launch.robot, number: launch.number, place: child.place };
+        let offered = child.offered(object);
+        Offered { basic: offered.basic && self.is_plain(xact, launch.phase, object), ..offered }
     }
 
     /// The object whose body a POST or PUT of this xact carries to an origin ([`crate::Launch::post_body`] is the same); none

@@ -351,11 +351,7 @@ impl DirectDensity {
 fn plain_share(group: &RobotGroup, server: &Server) -> f64 {
     let faults = &server.faults;
     let faulty = faults.error_share + faults.reset_share + faults.slow_start_share + faults.slow_body_share;
-    let size = |run: &UserRun| match run {
-        UserRun::One { .. } => 1,
-        UserRun::Made { count, .. } => *count,
-    };
-    let anonymous = group.credentials.users.iter().map(size).all(|users| users == 0);
+    let anonymous = group.credentials.users.iter().map(UserRun::size).all(|users| users == 0);
     let refused = if anonymous { 1.0 } else { group.credentials.wrong_share };
     let demanded = server.authentication.as_ref().map_or(0.0, |demand| demand.share);
     (1.0 - faulty) * (1.0 - server.abort_share) * (1.0 - group.abort_share) * (1.0 - demanded * refused)

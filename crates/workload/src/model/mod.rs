@@ -3,8 +3,10 @@
 //! Plain data, serialisable: the run directory keeps it as `workload.json`, and role processes read it
 //! from there. Fields say their unit in type or name; probabilities are 0 to 1.
 
+mod defaults;
 mod features;
 mod script;
+mod weighted;
 
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ pub use self::features::{
     RandomExtent, RangeSpec, Session, Thermostat, UserRun,
 };
 pub use self::script::{Script, ScriptExpr, ScriptStatement};
+pub use self::weighted::Weighted;
 use serde::{Deserialize, Serialize};
 
 /// Index into [`Workload::contents`].
@@ -489,68 +492,6 @@ pub struct Bin {
     pub weight: f64,
 }
 
-/// Things with probabilities that add up to 1 (or nothing at all).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Weighted<T> {
-    items: Vec<(T, f64)>,
-}
-
-impl<T> Weighted<T> {
-    /// Scales the weights to a sum of 1. Items of weight zero are kept, so indices stay; negative and
-    /// non-finite weights count as zero.
-    pub fn new(items: impl IntoIterator<Item = (T, f64)>) -> Self {
-        let mut items: Vec<(T, f64)> =
-            items.into_iter().map(|(item, w)| (item, if w.is_finite() { w.max(0.0) } else { 0.0 })).collect();
-        let sum: f64 = items.iter().map(|(_, w)| w).sum();
-        if sum > 0.0 {
-            items.iter_mut().for_each(|(_, w)| *w /= sum);
-        }
-        Self { items }
-    }
-
-    /// One certain item.
-    pub fn one(item: T) -> Self {
-        Self { items: vec![(item, 1.0)] }
-    }
-
-    /// No items.
-    pub fn none() -> Self {
-        Self { items: Vec::new() }
-    }
-
-    /// The items with their probabilities.
-    pub fn items(&self) -> &[(T, f64)] {
-        &self.items
-    }
-
-    /// True when there is nothing to choose from.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
-    /// The item that `unit` (0 ≤ unit < 1) falls on; none when empty or when no item has weight.
-    pub fn pick(&self, unit: f64) -> Option<&T> {
-        let mut left = unit;
-        let mut last = None;
-        for (item, p) in &self.items {
-            if *p > 0.0 {
-                if left < *p {
-                    return Some(item);
-                }
-                left -= p;
-                last = Some(item);
-            }
-        }
-        last
-    }
-}
-
-impl<T> Default for Weighted<T> {
-    fn default() -> Self {
-        Self::none()
-    }
-}
-
 impl Pace {
     /// True when the next request waits for the last answer.
     pub fn is_closed(&self) -> bool {
@@ -578,127 +519,5 @@ impl Workload {
     /// Number of robots in all groups.
     pub fn robot_count(&self) -> u32 {
         self.robots.iter().map(RobotGroup::count).sum()
-    }
-}
-
-impl Default for Content {
-    /// Nothing in it: a type of empty objects that may not be cached.
-    fn default() -> Self {
-        Self {
-            kind: String::new(),
-            mime_type: None,
-            extensions: Weighted::none(),
-            prefixes: Weighted::none(),
-            size_bytes: Distribution::Constant(0.0),
-            life_cycle: None,
-            cachable: 0.0,
-            checksum: 0.0,
-            body: BodySpec::default(),
-            headers: Vec::new(),
-            embedded: None,
-            behaviour: ClientBehaviour::default(),
-        }
-    }
-}
-
-impl Default for Server {
-    /// Holds nothing, answers at once, and behaves.
-    fn default() -> Self {
-        Self {
-            kind: String::new(),
-            contents: Weighted::none(),
-            direct_access: Weighted::none(),
-            think_s: None,
-            connection_use_limit: None,
-            idle_timeout: None,
-            http_versions: Weighted::one(HttpVersion::Http11),
-            redirect_share: 0.0,
-            popularity: None,
-            cookies: None,
-            body_allowed: 1.0,
-            authentication: None,
-            abort_share: 0.0,
-            headers: Vec::new(),
-            faults: Faults::default(),
-        }
-    }
-}
-
-impl Default for RobotGroup {
-    /// No robots; they would send plain requests one after another.
-    fn default() -> Self {
-        Self {
-            kind: String::new(),
-            addresses: Vec::new(),
-            origins: Weighted::none(),
-            proxies: Vec::new(),
-            pace: Pace::BestEffort,
-            recurrence: 0.0,
-            embedded_recurrence: 0.0,
-            popularity: None,
-            private_share: 0.0,
-            request_types: Weighted::one(RequestType::Basic),
-            methods: Weighted::one(Method::Get),
-            foreign_share: 0.0,
-            ranges: Weighted::none(),
-            post_contents: Weighted::none(),
-            put_contents: Weighted::none(),
-            body_recurrence: 0.0,
-            expectation: Expectation::Never,
-            accepts: Vec::new(),
-            headers: Vec::new(),
-            private_cache: 0,
-            cookies: CookieKeeping { share: 1.0, limit: Distribution::Constant(4.0) },
-            credentials: Credentials::default(),
-            session: None,
-            abort_share: 0.0,
-            lifetime_s: None,
-            substitution: 0.0,
-            connection_use_limit: None,
-            idle_timeout: None,
-            open_connection_limit: None,
-            waiting_limit: None,
-            pipeline_depth: None,
-            http_versions: Weighted::one(HttpVersion::Http11),
-        }
-    }
-}
-
-impl Default for Phase {
-    /// Without a name or a goal, at full load.
-    fn default() -> Self {
-        let full = Ramp { begin: 1.0, end: 1.0 };
-        Self {
-            name: String::new(),
-            goal: Goal::default(),
-            load: full,
-            recurrence: full,
-            population: full,
-            special: full,
-            log_stats: true,
-            primary: false,
-            wait_for_freeze: false,
-            thermostat: None,
-            script: None,
-        }
-    }
-}
-
-impl Default for Popularity {
-    /// All objects alike.
-    fn default() -> Self {
-        Self {
-            law: PopularityLaw::Uniform,
-            hot_set_fraction: 1.0,
-            hot_set_probability: 0.0,
-            size_preference: 0.0,
-        }
-    }
-}
-
-impl Default for Schedule {
-    /// No phases, and a working set that grows.
-    fn default() -> Self {
-        Self { phases: Vec::new(), working_set: WorkingSet::Grows }
     }
 }

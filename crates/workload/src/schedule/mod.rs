@@ -11,7 +11,7 @@ pub use self::adapt::Adaptation;
 use self::plan::Plan;
 pub(crate) use self::shape::{Segment, Shape};
 use crate::density::Densities;
-use crate::model::{Phase, Ramp, WorkingSet, Workload};
+use crate::model::{Phase, Ramp, Thermostat, WorkingSet, Workload};
 use crate::timeline::{Freeze, PhaseSpan, ScheduleError};
 
 const LONGEST_YEARS: f64 = 100.0;
@@ -215,5 +215,17 @@ fn check_factors(phase: &Phase) -> Result<(), ScheduleError> {
             }
         }
     }
-    Ok(())
+    let Some(Thermostat { sample, step, low, high }) = phase.thermostat else { return Ok(()) };
+    let error = |why| Err(ScheduleError::Thermostat { phase: phase.name.clone(), why });
+    if sample.is_zero() {
+        error("its samples take no time; set sample_dur")
+    } else if !(step > 0.0 && step <= 1.0) {
+        error("load_delta must be more than 0 and at most 100%")
+    } else if low.is_none() && high.is_none() {
+        error("it has no bounds; set rptm_min or rptm_max")
+    } else if low.zip(high).is_some_and(|(low, high)| low > high) {
+        error("rptm_min is above rptm_max")
+    } else {
+        Ok(())
+    }
 }
