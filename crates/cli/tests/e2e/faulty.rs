@@ -31,6 +31,8 @@ pub enum Fault {
     HitOnUncachable,
     /// Lets one request at a time through to the origin.
     OneAtATime,
+    /// Thinks for two seconds before it asks the origin.
+    Slow,
 }
 
 /// A running forwarder; it stops when dropped.
@@ -136,6 +138,9 @@ fn answer(
         shared.injected.fetch_add(1, Ordering::SeqCst);
         write_reply(client, &stored, stored.body.len(), true)?;
         return Ok(true);
+    }
+    if robot && shared.fault == Fault::Slow {
+        thread::sleep(Duration::from_secs(2));
     }
     let gate = (shared.fault == Fault::OneAtATime).then(|| shared.gate.lock());
     let reply = fetch(request, shared.origin)?;

@@ -2,10 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use assay_record::dir::RunDir;
+use assay_record::run::RunInfo;
+use assay_record::series::Series;
 use serde_json::Value;
 
 /// A directory below `tests/e2e/workloads`.
@@ -29,7 +34,15 @@ pub struct Ran {
     /// The document.
     pub json: Value,
     /// Where the record is; removed when dropped.
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
+}
+
+/// A run that goes on.
+pub struct Going {
+    child: Child,
+    directory: tempfile::TempDir,
+    /// One run at a time: each wants the machine to itself.
+    _alone: MutexGuard<'static, ()>,
 }
 
 /// Runs `assay run … --json` in a fresh run directory.
@@ -37,18 +50,62 @@ pub struct Ran {
 /// # Panics
 /// When the output is not one JSON document.
 pub fn run(args: &[&str]) -> Ran {
-    // One run at a time: each wants the machine to itself.
+    start(Command::new(env!("CARGO_BIN_EXE_assay")), args).wait()
+}
+
+/// Starts `PROGRAM run … --json` in a fresh run directory.
+pub fn start(mut program: Command, args: &[&str]) -> Going {
     static MACHINE: Mutex<()> = Mutex::new(());
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().expect("the temp directory is writable");
     let run_dir = directory.path().join("run");
-    let output = assay(
-        &[&["run", "--json", "--no-live", "--run-dir", run_dir.to_str().expect("UTF-8")], args].concat(),
-    );
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let json = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}; exit {:?}; stderr:\n{stderr}", output.status.code()));
-    Ran { code: output.status.code().unwrap_or(-1), json, _directory: directory }
+    program.args(["run", "--json", "--no-live", "--run-dir", run_dir.to_str().expect("UTF-8")]).args(args);
+    program.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Going { child: program.spawn().expect("the program starts"), directory, _alone: alone }
+}
+
+impl Going {
+    /// The head of the record as it is now, once the run's clock has come this far into a phase.
+    ///
+    /// # Panics
+    /// When the run does not come that far within a minute.
+    pub fn wait_for(&mut self, phase: usize, into_ms: u64) -> RunInfo {
+        let patience = Instant::now() + Duration::from_secs(60);
+        loop {
+            let info = RunDir::open(&self.directory.path().join("run")).and_then(|dir| dir.read_info());
+            let began = info.ok().filter(|info| {
+                let start_ms = info.phases.get(phase).and_then(|phase| phase.start_ms);
+                start_ms.is_some_and(|start_ms| run_clock_ms(info) >= start_ms + into_ms)
+            });
+            if let Some(info) = began {
+                return info;
+            }
+            let ended = self.child.try_wait().expect("a child can be asked");
+            assert!(
+                ended.is_none() && Instant::now() < patience,
+                "the run does not come to its phase: {ended:?}"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When the output is not one JSON document.
+    pub fn wait(self) -> Ran {
+        let output = self.child.wait_with_output().expect("a child can be waited for");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let json = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}; exit {:?}; stderr:\n{stderr}", output.status.code()));
+        Ran { code: output.status.code().unwrap_or(-1), json, directory: self.directory }
+    }
+}
+
+/// Milliseconds since the start of a run.
+pub fn run_clock_ms(info: &RunInfo) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    u64::try_from(now.as_millis()).expect("fits").saturating_sub(info.started_unix_ms)
 }
 
 /// Runs the binary.
@@ -57,6 +114,18 @@ pub fn assay(args: &[&str]) -> Output {
 }
 
 impl Ran {
+    /// The head of the record.
+    pub fn info(&self) -> RunInfo {
+        let dir = RunDir::open(&self.directory.path().join("run"));
+        dir.and_then(|dir| dir.read_info()).expect("a run leaves a record")
+    }
+
+    /// Everything that was measured.
+    pub fn series(&self) -> Series {
+        let dir = RunDir::open(&self.directory.path().join("run"));
+        dir.and_then(|dir| Series::read(&dir)).expect("a run leaves a record")
+    }
+
     /// A number at a path like `total.dhr.measured`; none where the document says null.
     pub fn number(&self, path: &str) -> Option<f64> {
         at(&self.json, path).as_f64()

@@ -1,0 +1,309 @@
+"""Counts how often Assay finds out that it, or the machine, shaped a result, and how often it says so of a sound run.
+
+Every case spoils a run in one way and looks for the doubt under its own name and role:
+
+  robots-busy-loop    robots on one processor with a busy loop, origins on the other
+  origins-busy-loop   the same for origins
+  robots-stopped      robots are stopped (SIGSTOP) for 300 ms in the middle of the second phase
+  origins-stopped     the same for origins
+  descriptors-plan    64 descriptors: the plan must be refused, with its sum
+  descriptors-run     robots lose the right to open more descriptors on the way
+  ports-plan          100 source ports: the plan must be refused, with its sum (needs root: a network of its own)
+  ports-run           all but ten source ports are taken away on the way (the same)
+  slow-target         a target that thinks for two seconds, thousands waiting: nothing may be held against Assay
+  sound               an undisturbed run through the built-in proxy
+
+A run is sound when a bare timer was on time before it (no doubt `unquiet`). What other programs used of the machine
+meanwhile is shown beside, because this script cannot keep them away.
+
+Needs a build of assay (the release build, or the one that ASSAY names). Everything happens on loopback.
+Usage: honesty.py [--times N] [--sound N] [--seconds S] [--json FILE] [CASE]...
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
+WORKLOADS = os.path.join(HERE, "crates/cli/tests/e2e/workloads")
+CPUS = sorted(os.sched_getaffinity(0))
+INVALID = 96
+REFUSED = 2
+UP = "ip link set lo up && "
+PORTS = "/proc/sys/net/ipv4/ip_local_port_range"
+
+SOUND = """
+Content cnt = {{ kind = "thing"; size = exp(11KB); cachable = 80%; }};
+Server S = {{ kind = "srv"; contents = [cnt]; addresses = ['10.0.0.1:9000']; }};
+Robot R = {{
+    kind = "rbt"; origins = S.addresses; addresses = ['10.0.1.1' ** 50]; req_rate = 10/sec;
+    recurrence = 60%; pop_model = {{ pop_distr = popUnif(); }}; open_conn_lmt = 4;
+}};
+Phase top = {{ name = "top"; goal.duration = {seconds}sec; }};
+schedule(top);
+use(S, R);
+"""
+
+
+class Ended:
+    """What a run left."""
+
+    def __init__(self, code, stderr, run_dir):
+        self.code, self.stderr = code, stderr
+        try:
+            with open(os.path.join(run_dir, "run.json")) as file:
+                self.info = json.load(file)
+        except FileNotFoundError:
+            self.info = None
+
+    def doubts(self, invalid=True):
+        found = self.info["verdict"]["doubts"] if self.info else []
+        return [doubt for doubt in found if doubt["invalidates"] or not invalid]
+
+    def found(self, reasons, role=""):
+        """A doubt that makes the run invalid, of one of these reasons and of this role."""
+        mine = [d for d in self.doubts() if d["reason"] in reasons and role in (d["role"], "")]
+        return self.code == INVALID and bool(mine)
+
+
+class Going:
+    """A run that goes on."""
+
+    def __init__(self, workload, args, before=()):
+        self.dir = tempfile.mkdtemp(prefix="honesty-")
+        self.run_dir = os.path.join(self.dir, "run")
+        command = [*before, ASSAY, "run", workload, "--no-live", "--no-report", "--run-dir", self.run_dir, *args]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def wait_for(self, phase, into_s):
+        """Waits until the run's clock is so far into a phase; gives its head."""
+        while self.process.poll() is None:
+            try:
+                with open(os.path.join(self.run_dir, "run.json")) as file:
+                    info = json.load(file)
+                start_ms = info["phases"][phase]["start_ms"]
+                if start_ms is not None and time.time() * 1000 >= info["started_unix_ms"] + start_ms + into_s * 1000:
+                    return info
+            except (FileNotFoundError, IndexError):
+                pass
+            time.sleep(0.02)
+        return None
+
+    def end(self):
+        stderr = self.process.communicate()[1]
+        ended = Ended(self.process.returncode, stderr, self.run_dir)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return ended
+
+
+def workload(name):
+    return os.path.join(WORKLOADS, name)
+
+
+def pid_of(info, role):
+    return next(placed["pid"] for placed in info["placement"] if placed["role"] == role)
+
+
+def beside_a_busy_loop(burnt):
+    cpus = {"robots": CPUS[0], "origins": CPUS[-1]}
+    burner = subprocess.Popen(
+        [sys.executable, "-c", "while True: pass"],
+        preexec_fn=lambda: os.sched_setaffinity(0, {cpus[burnt]}),
+    )
+    try:
+        args = ["--direct", "--robot-cpus", str(cpus["robots"]), "--origin-cpus", str(cpus["origins"])]
+        ended = Going(workload("busy.pg"), args).end()
+    finally:
+        burner.kill()
+        burner.wait()
+    reasons = ["starved", "stalled"] + (["late"] if burnt == "robots" else [])
+    return ended.found(reasons, burnt), ended
+
+
+def stopped(role):
+    going = Going(workload("steady.pg"), ["--direct"])
+    info = going.wait_for(1, 1.5)
+    pid = pid_of(info, role)
+    at_ms = time.time() * 1000 - info["started_unix_ms"]
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGCONT)
+    ended = going.end()
+    mine = [d for d in ended.doubts() if d["reason"] == "stalled" and d["role"] == role]
+    right = [d for d in mine if abs(d["at_ms"] - at_ms) < 1000 and 1 in d["phases"]]
+    return ended.code == INVALID and bool(right), ended
+
+
+def descriptors_plan():
+    going = Going(workload("plain.pg"), ["--direct"], ["sh", "-c", 'ulimit -n 64 && exec "$0" "$@"'])
+    ended = going.end()
+    return ended.code == REFUSED and "descriptors of robots" in ended.stderr, ended
+
+
+def descriptors_run():
+    going = Going(workload("short.pg"), ["--direct"])
+    info = going.wait_for(1, 0)
+    resource.prlimit(pid_of(info, "robots"), resource.RLIMIT_NOFILE, (12, 4096))
+    ended = going.end()
+    return ended.found(["descriptors"], "robots"), ended
+
+
+def own_network(script):
+    return ["unshare", "--net", "sh", "-c", script + 'exec "$0" "$@"']
+
+
+def ports_plan():
+    going = Going(workload("short.pg"), ["--direct"], own_network(f"{UP} echo 20000 20099 >{PORTS} && "))
+    ended = going.end()
+    return ended.code == REFUSED and "ports" in ended.stderr, ended
+
+
+def ports_run():
+    with tempfile.TemporaryDirectory() as tmp:
+        less = os.path.join(tmp, "less")
+        watch = f"{UP} {{ until [ -e {less} ]; do sleep 0.05; done; echo 20000 20009 >{PORTS}; }} & {UP}"
+        going = Going(workload("short.pg"), ["--direct"], own_network(watch))
+        going.wait_for(1, 0)
+        open(less, "w").close()
+        ended = going.end()
+    return ended.found(["ports"], "robots"), ended
+
+
+class SlowTarget:
+    """A server that answers everything after two seconds, with nothing that any origin made."""
+
+    REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+    def __init__(self):
+        self.listener = socket.create_server((f"127.201.{os.getpid() % 250 + 1}.7", 8080), backlog=1024)
+        self.address = "%s:%d" % self.listener.getsockname()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        data = b""
+        with client:
+            while True:
+                while b"\r\n\r\n" not in data:
+                    more = client.recv(65536)
+                    if not more:
+                        return
+                    data += more
+                _, data = data.split(b"\r\n\r\n", 1)
+                if b"health" not in _:
+                    time.sleep(2)
+                client.sendall(self.REPLY)
+
+
+def slow_target():
+    target = SlowTarget()
+    ended = Going(workload("waiting.pg"), ["--proxy", target.address]).end()
+    target.listener.close()
+    return ended.code == 0, ended
+
+
+def sound(seconds):
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "sound.pg")
+        with open(path, "w") as file:
+            file.write(SOUND.format(seconds=seconds))
+        ended = Going(path, []).end()
+    return ended.code == 0, ended
+
+
+def busy_s():
+    """Processor time of the machine, and of what this script started."""
+    with open("/proc/stat") as file:
+        ticks = [int(word) for word in file.readline().split()[1:]]
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(ticks[:3] + ticks[5:7]) / os.sysconf("SC_CLK_TCK"), children.ru_utime + children.ru_stime
+
+
+def judge(case, run):
+    """One run of a case, as a record."""
+    begun, (machine, own) = time.monotonic(), busy_s()
+    right, ended = run()
+    machine, own = (after - before for after, before in zip(busy_s(), (machine, own)))
+    wall = (time.monotonic() - begun) * os.cpu_count()
+    told = [f"{d['reason']} {d['role']}".strip() for d in ended.doubts()]
+    return {
+        "case": case,
+        "right": right,
+        "code": ended.code,
+        "invalid": told,
+        "known": [d["reason"] for d in ended.doubts(invalid=False) if not d["invalidates"]],
+        "quiet": not any(d["reason"] == "unquiet" for d in ended.doubts(invalid=False)),
+        "others": max(0.0, machine - own) / wall,
+        "seen": [d["seen"] for d in ended.doubts()],
+        "stderr": ended.stderr.strip()[-300:] if ended.code not in (0, INVALID) else "",
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=20, help="runs of each case")
+    parser.add_argument("--sound", type=int, default=50, help="sound runs")
+    parser.add_argument("--seconds", type=int, default=12, help="length of a sound run")
+    parser.add_argument("--json", help="write a line per run here")
+    parser.add_argument("case", nargs="*")
+    args = parser.parse_args()
+    cases = {
+        "robots-busy-loop": lambda: beside_a_busy_loop("robots"),
+        "origins-busy-loop": lambda: beside_a_busy_loop("origins"),
+        "robots-stopped": lambda: stopped("robots"),
+        "origins-stopped": lambda: stopped("origins"),
+        "descriptors-plan": descriptors_plan,
+        "descriptors-run": descriptors_run,
+        "ports-plan": ports_plan,
+        "ports-run": ports_run,
+        "slow-target": slow_target,
+        "sound": lambda: sound(args.seconds),
+    }
+    unknown = [case for case in args.case if case not in cases]
+    if unknown:
+        parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(cases)}")
+    if len(CPUS) < 2:
+        parser.error("two processors are needed")
+    out = open(args.json, "a") if args.json else None
+    print("| case | runs | as it should be | on a quiet machine | others used | else |")
+    print("|---|---|---|---|---|---|")
+    for case in args.case or cases:
+        records = []
+        for _ in range(args.sound if case == "sound" else args.times):
+            record = judge(case, cases[case])
+            records.append(record)
+            if out:
+                out.write(json.dumps(record) + "\n")
+                out.flush()
+        report(case, records)
+
+
+def report(case, records):
+    right = sum(record["right"] for record in records)
+    quiet = [record for record in records if record["quiet"]]
+    others = sorted(record["others"] for record in records)
+    wrong = sorted({", ".join(r["invalid"]) or f"exit {r['code']}" for r in records if not r["right"]})
+    quiet_right = f"{sum(record['right'] for record in quiet)} of {len(quiet)}"
+    middle = f"{others[len(others) // 2]:.0%} (up to {others[-1]:.0%})"
+    print(f"| {case} | {len(records)} | {right} | {quiet_right} | {middle} | {'; '.join(wrong)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
