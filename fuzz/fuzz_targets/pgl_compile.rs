@@ -1,4 +1,6 @@
 //! Any text is answered: with a workload, or with at least one error that has a place.
+//!
+//! What follows a `\u{1}` is the text of every other file that the workload asks for.
 
 #![no_main]
 
@@ -6,7 +8,14 @@ use assay_pgl::{SearchPath, compile};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let resolver = SearchPath::new(vec![], |name| Ok((name == "main.pg").then(|| text.to_owned())));
+    let (main, other) = text.split_once('\u{1}').unwrap_or((text, ""));
+    let resolver = SearchPath::new(vec![], |name| {
+        let bundled = name.ends_with("contents.pg") || name.ends_with("phases.pg");
+        Ok(match name {
+            "main.pg" => Some(main.to_owned()),
+            _ => (!bundled).then(|| other.to_owned()),
+        })
+    });
     match compile("main.pg", &resolver) {
         Ok(compiled) => {
             for warning in &compiled.warnings {

@@ -293,11 +293,13 @@ fn concat(left: &Value, right: &Value, spans: (Span, Span)) -> Outcome {
 
 /// An array that can be worked with.
 pub(crate) fn checked(array: Array) -> Outcome {
+    if fits(&array) { Ok(Value::Array(Rc::new(array))) } else { Err(Failed::TooMany) }
+}
+
+/// True for an array that can be worked with.
+pub(crate) fn fits(array: &Array) -> bool {
     let deep = array.depth() > crate::value::array::MAX_DEPTH;
-    if array.too_large() || deep || array.count() > u64::from(u32::MAX) {
-        return Err(Failed::TooMany);
-    }
-    Ok(Value::Array(Rc::new(array)))
+    !(array.too_large() || deep || array.count() > u64::from(u32::MAX))
 }
 
 /// `now + distribution`.

@@ -60,7 +60,7 @@ impl Interpreter<'_> {
         left
     }
 
-    fn operator_failed(
+    pub(super) fn operator_failed(
         &mut self,
         why: Failed,
         operator: Operator,

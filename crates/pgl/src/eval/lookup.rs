@@ -115,28 +115,29 @@ impl Interpreter<'_> {
         // In the block of an object, a field was most likely meant.
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
         if let Some(kind) = object.filter(|_| assigned) {
-            let declared = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
             let near_field =
                 crate::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
-            let near_name = crate::suggest::nearest(&name.text, declared).is_some();
-            if near_field || !near_name {
+            let near_name = !near_field && self.nearest_declared(name).is_some();
+            if !near_name {
                 return self.unknown_field(kind, name);
             }
         }
-        let mut known: Vec<&str> =
-            self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name).collect();
-        for field in object.into_iter().flat_map(RecordKind::fields) {
-            known.push(field.name);
-        }
-        for unit in crate::units::bare_names().filter(|_| !assigned) {
-            known.push(unit);
-        }
-        let help = did_you_mean(&name.text, known);
+        let units = crate::units::bare_names().filter(|_| !assigned);
+        let others = object.into_iter().flat_map(RecordKind::fields).map(|field| field.name).chain(units);
+        let help = self.nearest_declared(name).or_else(|| did_you_mean(&name.text, others));
         self.fail(
             Diagnostic::error(Code::UnknownName, name.span, format!("`{}` is not declared", name.text))
                 .label("expected a name that was declared before")
                 .maybe_help(help),
         )
+    }
+
+    /// The help line for a name that is much like a declared one.
+    fn nearest_declared(&mut self, name: &Name) -> Option<String> {
+        let declared: usize = self.frames.iter().map(|frame| frame.names.len()).sum();
+        self.suggestions = self.suggestions.checked_sub(declared)?;
+        let names = self.frames.iter().flat_map(|frame| frame.names.keys()).map(|name| &**name);
+        did_you_mean(&name.text, names)
     }
 
     /// What is at a place now.

@@ -21,6 +21,7 @@ use crate::suggest::did_you_mean;
 use crate::value::array::Array;
 use crate::value::{Code as CodeValue, Record, Value};
 
+mod append;
 mod arithmetic;
 mod convert;
 mod distributions;
@@ -84,6 +85,7 @@ pub(crate) fn run(
         registered: Registered { end, ..Registered::default() },
         generator: Generator::new(GENERATOR_SEED),
         ids: 0,
+        suggestions: MAX_COMPARED,
         script: None,
     };
     interpreter.block(program);
@@ -92,6 +94,8 @@ pub(crate) fn run(
     interpreter.registered
 }
 
+/// Names that misspelt ones are compared with, in one program: with a hundred thousand names it takes its time.
+const MAX_COMPARED: usize = 1_000_000;
 /// Seed of `select()` and of group assignments: all runs of all processes agree.
 const GENERATOR_SEED: u64 = 1;
 
@@ -131,6 +135,8 @@ struct Interpreter<'a> {
     registered: Registered,
     generator: Generator,
     ids: u32,
+    /// Names that misspelt ones may still be compared with.
+    suggestions: usize,
     /// The script that is being compiled.
     script: Option<script::State>,
 }
@@ -314,6 +320,9 @@ impl Interpreter<'_> {
 
     fn assign(&mut self, target: &Path, value: &Assigned) -> Evaluated<()> {
         let place = self.place(target)?;
+        if let Some(appended) = self.appended(target, &place, value) {
+            return self.append(&place, appended, target.span());
+        }
         let current = self.read_place(&place);
         let value = self.assigned(value, place.ty, current).unwrap_or(Value::Broken);
         self.store(&place, value, target.span())

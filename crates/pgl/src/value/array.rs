@@ -1,5 +1,6 @@
 //! Arrays: lists, selectors with probabilities, and clones that are counted, not copied.
 
+use std::cell::OnceCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::Value;
@@ -31,7 +32,8 @@ pub(crate) struct Array {
     weighted: bool,
     leaves: Leaves,
     depth: u16,
-    fingerprint: u64,
+    /// Computed when it is first asked for.
+    fingerprint: OnceCell<u64>,
 }
 
 /// What flattened items have in common.
@@ -73,19 +75,35 @@ pub(crate) enum Scaled {
 impl Array {
     /// Of items in order.
     pub fn new(items: Vec<Item>) -> Self {
-        let count = items.iter().fold(0_u64, |n, item| n.saturating_add(item.count()));
-        let depth = items.iter().map(|item| item.value.depth()).max().unwrap_or(0).saturating_add(1);
-        let mut hasher = DefaultHasher::new();
-        for item in &items {
-            item.value.hash_into(&mut hasher);
-            (item.probability.map(f64::to_bits), item.times).hash(&mut hasher);
-        }
-        let run_count = items.iter().fold(0_u64, |n, item| n.saturating_add(item.run_count()));
-        let inner =
-            |item: &Item| matches!(&item.value, Value::Array(inner) if inner.count > 0 && inner.weighted);
-        let weighted = items.iter().any(|item| item.probability.is_some() || inner(item));
-        let leaves = items.iter().fold(Leaves::None, |all, item| all.with(item));
-        Self { items, count, run_count, weighted, leaves, depth, fingerprint: hasher.finish() }
+        let mut array = Self {
+            items: Vec::new(),
+            count: 0,
+            run_count: 0,
+            weighted: false,
+            leaves: Leaves::None,
+            depth: 1,
+            fingerprint: OnceCell::new(),
+        };
+        items.iter().for_each(|item| array.count_in(item));
+        array.items = items;
+        array
+    }
+
+    /// Adds an item at the end.
+    pub fn push(&mut self, item: Item) {
+        self.count_in(&item);
+        self.fingerprint = OnceCell::new();
+        self.items.push(item);
+    }
+
+    /// Takes an item into what is known of all of them.
+    fn count_in(&mut self, item: &Item) {
+        let inner = matches!(&item.value, Value::Array(inner) if inner.count > 0 && inner.weighted);
+        self.count = self.count.saturating_add(item.count());
+        self.run_count = self.run_count.saturating_add(item.run_count());
+        self.weighted |= item.probability.is_some() || inner;
+        self.leaves = self.leaves.with(item);
+        self.depth = self.depth.max(item.value.depth().saturating_add(1));
     }
 
     /// The items as written: an item may be an array or a range.
@@ -120,7 +138,14 @@ impl Array {
 
     /// Alike for arrays that are alike.
     pub fn fingerprint(&self) -> u64 {
-        self.fingerprint
+        *self.fingerprint.get_or_init(|| {
+            let mut hasher = DefaultHasher::new();
+            for item in &self.items {
+                item.value.hash_into(&mut hasher);
+                (item.probability.map(f64::to_bits), item.times).hash(&mut hasher);
+            }
+            hasher.finish()
+        })
     }
 
     /// Both, one after the other.

@@ -251,7 +251,10 @@ impl Value {
             Value::Address(x) => x.hash(hasher),
             Value::Regex(x) => x.hash(hasher),
             Value::Id(x) => x.hash(hasher),
-            Value::Random(x) => format!("{x:?}").hash(hasher),
+            Value::Random(x) => {
+                (x.kind, x.moment.map(|moment| moment as u8)).hash(hasher);
+                hash_law(&x.law, hasher);
+            }
             Value::Popularity(x) => format!("{x:?}").hash(hasher),
             Value::Moment(x) => format!("{x:?}").hash(hasher),
             Value::Array(x) => x.fingerprint().hash(hasher),
@@ -268,5 +271,22 @@ impl Value {
         let mut hasher = DefaultHasher::new();
         self.hash_into(&mut hasher);
         hasher.finish()
+    }
+}
+
+/// Mixes a distribution into a hash.
+fn hash_law(law: &Distribution, hasher: &mut impl Hasher) {
+    std::mem::discriminant(law).hash(hasher);
+    let mut add = |numbers: &[f64]| numbers.iter().for_each(|x| x.to_bits().hash(hasher));
+    match law {
+        Distribution::Constant(x)
+        | Distribution::Exponential { mean: x }
+        | Distribution::Zipf { n: x }
+        | Distribution::Sequence { first: x } => add(&[*x]),
+        Distribution::Uniform { low, high } => add(&[*low, *high]),
+        Distribution::Normal { mean, deviation } | Distribution::LogNormal { mean, deviation } => {
+            add(&[*mean, *deviation]);
+        }
+        Distribution::Table(bins) => bins.iter().for_each(|bin| add(&[bin.low, bin.high, bin.weight])),
     }
 }
