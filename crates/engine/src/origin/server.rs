@@ -152,7 +152,9 @@ impl Worker {
     }
 
     fn watch(&self, clock: RunClock) -> Option<Watch> {
-        self.local.timer.schedule(clock.start_ns, Due::Tick);
+        if !self.timing.unwatched || self.timing.realtime {
+            self.local.timer.schedule(clock.start_ns, Due::Tick);
+        }
         let mut account = self.local.timer.account();
         (!self.timing.unwatched)
             .then(|| Watch::begin(self.identity, clock, &mut account).listeners(self.sockets.clone()))

@@ -163,7 +163,7 @@ mod tests {
         fn walk_all(&self, count: u32) -> (Vec<u64>, u64) {
             let mut all = (vec![0; self.timeline.phases().len()], 0u64);
             for index in 0..count {
-                let (due, sum) = self.walk(Slice { index, count });
+                let (due, sum) = self.walk(Slice::new(index, count));
                 all.0.iter_mut().zip(due).for_each(|(all, due)| *all += due);
                 all.1 = all.1.wrapping_add(sum);
             }

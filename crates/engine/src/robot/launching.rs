@@ -25,16 +25,8 @@ impl Crew {
         let setup = self.setup.clone();
         let universe = &setup.universe;
         let object = universe.object(launch.object);
-        let offered = launch.offered(&object);
-        let digest = launch_digest(launch, universe);
-        let recorder = self.recorder(launch.phase);
-        count_due(recorder, &offered, &object);
-        recorder.counts.due_digest = recorder.counts.due_digest.wrapping_add(digest);
         let robot = self.place_of(launch.robot);
         let best_effort = self.robots[robot as usize].closed.is_some();
-        if best_effort && offered.fill() {
-            self.count_fill(launch.phase, object.size_bytes);
-        }
         let page = self.open_page(launch, robot, best_effort);
         let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
         let place = self.xacts.insert(Xact {
@@ -64,6 +56,20 @@ impl Crew {
             self.cancel(place as u32, end_ns);
         } else {
             self.submit(place as u32);
+        }
+        // It is on its way; what can wait until then has waited.
+        self.count_launch(launch, &object, best_effort);
+    }
+
+    /// Counts a launch as due.
+    fn count_launch(&mut self, launch: &Launch, object: &Object, best_effort: bool) {
+        let offered = launch.offered(object);
+        let digest = launch_digest(launch, &self.setup.universe);
+        let recorder = self.recorder(launch.phase);
+        count_due(recorder, &offered, object);
+        recorder.counts.due_digest = recorder.counts.due_digest.wrapping_add(digest);
+        if best_effort && offered.fill() {
+            self.count_fill(launch.phase, object.size_bytes);
         }
     }
 

@@ -44,7 +44,9 @@ impl Lags {
     /// Gives what was counted, and forgets it.
     pub fn take(&mut self) -> SparseHistogram {
         let mut buckets = Vec::new();
-        for (index, count) in self.buckets.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+        // Above the longest there is nothing.
+        let used = self.buckets.iter_mut().take(bucket_of(self.max_us) + 1).enumerate();
+        for (index, count) in used.filter(|(_, count)| **count > 0) {
             buckets.push((low_us(index), u64::from(std::mem::take(count))));
         }
         SparseHistogram {

@@ -59,11 +59,27 @@ impl UsageMeter {
     }
 }
 
-/// Run delay and slices from `cpu delay slices\n`.
+/// Run delay and slices from `cpu delay slices\n`, read from its end: the first number is the longest, and not needed.
 fn parse(text: &[u8]) -> Option<(u64, u64)> {
-    let mut fields =
-        text.trim_ascii_end().split(|&byte| byte == b' ').skip(1).map(assay_http::field::decimal);
-    Some((fields.next()??, fields.next()??))
+    let mut rest = text.strip_suffix(b"\n")?;
+    let slices = last_number(&mut rest)?;
+    let run_delay_ns = last_number(&mut rest)?;
+    Some((run_delay_ns, slices))
+}
+
+/// Takes the last number and the space before it off a text.
+fn last_number(text: &mut &[u8]) -> Option<u64> {
+    let (mut number, mut unit) = (0u64, Some(1u64));
+    while let Some((&last, rest)) = text.split_last() {
+        *text = rest;
+        if last == b' ' {
+            return Some(number);
+        }
+        let digit = u64::from(last.checked_sub(b'0').filter(|&digit| digit <= 9)?);
+        number = number.checked_add(digit.checked_mul(unit?)?)?;
+        unit = unit.and_then(|unit| unit.checked_mul(10));
+    }
+    None
 }
 
 #[cfg(test)]
@@ -73,7 +89,9 @@ mod tests {
     #[test]
     fn the_second_and_the_third_number_are_read() {
         assert_eq!(parse(b"123 456 7\n"), Some((456, 7)));
-        for bad in ["", "1", "1 2", "1 x 3\n", "1 2 -3\n"] {
+        let most = format!("1 {} {}\n", u64::MAX, u64::MAX);
+        assert_eq!(parse(most.as_bytes()), Some((u64::MAX, u64::MAX)));
+        for bad in ["", "1", "1 2", "1 2\n", "1 x 3\n", "1 2 -3\n", "1 99999999999999999999 3\n"] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }
     }
