@@ -312,8 +312,9 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
         |title, value: String, unit, detail: String| Tile { title, value, unit, detail, mood: "", bar: None };
     // What the baseline phase shows stands beside the whole run.
     let beside = |figure: &dyn Fn(&Figures) -> String| {
-        words::baseline(summary)
-            .map_or_else(String::new, |phase| format!("; {} in {}", figure(&phase.figures), phase.name))
+        words::baseline(summary).map_or_else(String::new, |phase| {
+            format!("; {} in {}", figure(&phase.figures), words::marked(phase))
+        })
     };
     let rate = beside(&|f| format!("{}/s", opt_number(f.rate.measured)));
     let mut tiles = vec![tile(

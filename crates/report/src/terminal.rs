@@ -59,7 +59,7 @@ impl Page {
         self.line(&title);
         if !summary.valid {
             self.banner(RED, &format!("INVALID: {}", own::words::invalid(summary)));
-            own::words::doubts(summary, true).iter().for_each(|doubt| self.doubt("✗", RED, doubt));
+            self.doubts("✗", RED, &own::words::doubts(summary, true));
         }
         if summary.partial {
             self.banner(YELLOW, &format!("PARTIAL: {}", words::partial(summary)));
@@ -74,16 +74,28 @@ impl Page {
         }
     }
 
-    /// What was seen, where, why it matters, what to do: a paragraph each.
+    fn doubts(&mut self, mark: &str, code: &str, doubts: &[DoubtView]) {
+        for (index, doubt) in doubts.iter().enumerate() {
+            if index > 0 {
+                self.line("");
+            }
+            self.doubt(mark, code, doubt);
+        }
+    }
+
+    /// What was seen, where, whose fault it is, why it matters, what to do: a paragraph each.
     fn doubt(&mut self, mark: &str, code: &str, doubt: &DoubtView) {
-        self.item(mark, code, &doubt.seen);
-        let parts = [
-            ("where", doubt.place.as_str()),
-            ("whose fault", &doubt.blame),
-            ("why it matters", &doubt.why),
-            ("what to do", &doubt.advice),
-        ];
-        for (name, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
+        for found in &doubt.found {
+            self.item(mark, code, &found.seen);
+            self.part("where", &found.place);
+        }
+        self.part("whose fault", &doubt.blame);
+        self.part("why it matters", &doubt.why);
+        self.part("what to do", &doubt.advice);
+    }
+
+    fn part(&mut self, name: &str, text: &str) {
+        if !text.is_empty() {
             self.labelled(&format!("  {name:<16}"), text);
         }
     }
@@ -106,7 +118,7 @@ impl Page {
         let worth_knowing = own::words::doubts(summary, false);
         if !worth_knowing.is_empty() {
             self.heading("Worth knowing of Assay and this machine");
-            worth_knowing.iter().for_each(|doubt| self.doubt("!", YELLOW, doubt));
+            self.doubts("!", YELLOW, &worth_knowing);
             self.line("");
         }
     }

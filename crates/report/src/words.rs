@@ -136,16 +136,21 @@ pub(crate) fn baseline(summary: &Summary) -> Option<&PhaseFigures> {
     summary.phases.iter().find(|phase| Some(&phase.name) == summary.baseline.as_ref())
 }
 
+/// A phase's name, and that it is invalid where it is.
+pub(crate) fn marked(phase: &PhaseFigures) -> String {
+    format!("{}{}", phase.name, if phase.invalid { " (invalid)" } else { "" })
+}
+
 fn baseline_speed(summary: &Summary) -> String {
     let Some(phase) = baseline(summary) else { return String::new() };
     let (rate, times) = (phase.figures.rate.measured, &phase.figures.response_time_ms.all);
     let (Some(rate), Some(p50), Some(p99)) = (rate, times.p50, times.p99) else { return String::new() };
-    let (name, rate) = (&phase.name, format::number(rate));
+    let (name, rate) = (marked(phase), format::number(rate));
     format!(" In {name}: {rate} answers per second, half in {}, 99 % in {}.", time_ms(p50), time_ms(p99))
 }
 
 fn baseline_savings(summary: &Summary) -> String {
-    let ratio = baseline(summary).map(|phase| (&phase.name, &phase.figures.dhr));
+    let ratio = baseline(summary).map(|phase| (marked(phase), &phase.figures.dhr));
     match ratio.and_then(|(name, ratio)| Some((name, ratio.measured?, ratio.ideal?))) {
         Some((name, measured, ideal)) => {
             format!(" In {name}: {} % ({} % ideal).", percent(Some(measured)), percent(Some(ideal)))

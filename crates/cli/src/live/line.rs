@@ -10,6 +10,8 @@ pub fn line(state: &State) -> String {
         parts.push(state.stage.clone());
         return parts.join("  ");
     };
+    // First, so that no line is too long for them to be seen.
+    parts.extend(state.own.alarms());
     parts.push(format!("{} {:.0} %", phase.info.name, state.done(phase) * 100.0));
     if let Some(second) = state.last_second() {
         parts.push(format!("{}/s of {}/s", rate(second.measured()), rate(second.offered())));
@@ -29,6 +31,5 @@ pub fn line(state: &State) -> String {
     let errors: u64 = state.errors().iter().map(|(_, n)| n).sum();
     parts.push(format!("errors {}", count(errors)));
     parts.push(format!("late p99 {}", quantile(&recent.lateness, 0.99)));
-    parts.extend(state.own.alarms());
     parts.join("  ")
 }

@@ -74,7 +74,8 @@ pub(crate) fn threads(health: &Health) -> Option<TableView> {
         id: "threads-table",
         title: "Threads",
         about: "How late a bare timer was on each thread's processor before the run, and how late the thread's own \
-                timer was served during it. What the second has beyond the first, Assay added.",
+                timer was served during it. What the second has beyond the first came with the run: from Assay's own \
+                work, or from others' on the same processor.",
         first: "thread",
         groups: vec![
             ("", 1),

@@ -7,13 +7,11 @@ use crate::document::{Finding, Mood, PhaseFigures, RoleHealth, Summary, Topic};
 use crate::format::{moment_ms, time_ms};
 use crate::words::{finding, sentence};
 
-/// A doubt as readers see it.
+/// Doubts for one reason, as readers see them.
 #[derive(Debug, Serialize)]
 pub(crate) struct DoubtView {
-    /// What was seen, with its figures.
-    pub seen: String,
-    /// Where and when: `robots, in phase top1, at 12.3 s`; empty: nothing more is known.
-    pub place: String,
+    /// Each time that it was found.
+    pub found: Vec<Found>,
     /// Whose fault, and the reason's name: `Assay (ports)`.
     pub blame: String,
     /// Why it matters.
@@ -22,6 +20,15 @@ pub(crate) struct DoubtView {
     pub advice: String,
     /// The same for a page.
     pub advice_pieces: Vec<Piece>,
+}
+
+/// A reason that was found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Found {
+    /// What was seen, with its figures.
+    pub seen: String,
+    /// Where and when: `robots, in phase top1, at 12.3 s`; empty: nothing more is known.
+    pub place: String,
 }
 
 /// A stretch of text that is the same kind of word.
@@ -58,20 +65,29 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Doubts that make the run invalid, or those worth knowing.
+/// Doubts that make the run invalid, or those worth knowing; neighbours for the same reason are put together.
 pub(crate) fn doubts(summary: &Summary, invalidating: bool) -> Vec<DoubtView> {
-    let wanted = summary.doubts.iter().filter(|doubt| doubt.invalidates == invalidating);
-    wanted.map(|doubt| view(doubt, summary)).collect()
+    let mut views: Vec<DoubtView> = Vec::new();
+    for doubt in summary.doubts.iter().filter(|doubt| doubt.invalidates == invalidating) {
+        let found = Found { seen: sentence(&doubt.seen), place: place(doubt, summary) };
+        let view = view(doubt);
+        match views.last_mut() {
+            Some(last) if last.blame == view.blame && last.why == view.why && last.advice == view.advice => {
+                last.found.push(found);
+            }
+            _ => views.push(DoubtView { found: vec![found], ..view }),
+        }
+    }
+    views
 }
 
-fn view(doubt: &Doubt, summary: &Summary) -> DoubtView {
+fn view(doubt: &Doubt) -> DoubtView {
     let blame = match doubt.blame {
         Blame::Assay => "Assay",
         Blame::Lab => "the lab",
     };
     DoubtView {
-        seen: sentence(&doubt.seen),
-        place: place(doubt, summary),
+        found: Vec::new(),
         blame: format!("{blame} ({})", doubt.reason.name()),
         why: sentence(&doubt.why),
         advice_pieces: pieces(&sentence(&doubt.advice)),

@@ -148,6 +148,12 @@ pub fn doubts(story: Story) -> Vec<Doubt> {
                 Some(24_350),
             ),
             of(
+                Doubt::invalid(Reason::Stalled, "thread 0 of origins stood still for 112 ms: it was busy"),
+                "origins",
+                &[3],
+                Some(24_400),
+            ),
+            of(
                 Doubt::invalid(
                     Reason::Starved,
                     "threads of robots were ready to run and had no processor for 41 % of the time",

@@ -70,6 +70,13 @@ fn invalid_and_partial_come_before_any_number() {
 }
 
 #[test]
+fn what_two_doubts_have_in_common_is_said_once() {
+    let text = render(&of(Story::Stalled), None, &Style { colour: false, width: 200 });
+    assert!(text.contains("stood still for 304 ms") && text.contains("stood still for 112 ms"), "{text}");
+    assert_eq!(text.matches("went out late and in a burst").count(), 1, "{text}");
+}
+
+#[test]
 fn a_report_that_was_not_made_is_not_pointed_to() {
     assert!(!render(&of(Story::Good), None, &Style { colour: false, width: 100 }).contains("report.html"));
 }
