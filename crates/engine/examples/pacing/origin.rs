@@ -131,9 +131,12 @@ impl Origin {
         connection.head.extend_from_slice(&self.buffer[..count]);
         while let Ok(Some((head, length))) = RequestHead::parse(&connection.head) {
             let id = answer(&self.universe, &head, &mut self.reply);
-            connection.stream.write_all(&self.reply)?;
             if let Some(id) = id {
                 self.arrivals.push((id, connection.arrived_ns));
+            }
+            // Whoever has sent its last request may be gone.
+            if connection.stream.write_all(&self.reply).is_err() {
+                return Ok(false);
             }
             connection.head.drain(..length);
         }
