@@ -12,8 +12,8 @@ use super::limits::{
 
 /// What lateness may be in a phase, in microseconds.
 pub fn late_limit_us(phase: &PhaseEvidence) -> u64 {
-    // Nobody was answered and nobody waited: there is no time that lateness could be held against.
-    let median_us = phase.response.quantile_us(0.5).unwrap_or(0);
+    // Nobody was answered and nobody waited: there is no time that could have been shaped.
+    let Some(median_us) = phase.response.quantile_us(0.5) else { return LATE_CEILING_US };
     ((median_us as f64 * LATE_SHARE) as u64).clamp(LATE_FLOOR_US, LATE_CEILING_US)
 }
 
@@ -134,6 +134,13 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_was_due_nothing_can_be_shaped() {
+        let mut run = Run::of(&["a"]);
+        run.origin_lateness(0, &[20_000; 100]);
+        assert_eq!(judged(&run), [(Reason::Late, false)]);
+    }
+
+    #[test]
     fn few_accidents_are_no_pattern() {
         assert_eq!(judged(&phase(4, 50, 50_000, 1)), []);
         assert_eq!(judged(&phase(5, 50, 50_000, 1)), [(Reason::Late, true)]);
@@ -144,6 +151,7 @@ mod tests {
     #[test]
     fn think_times_that_end_late_are_the_origins_lateness() {
         let mut run = Run::of(&["a"]);
+        run.times(0, &[1_000], &[]);
         run.origin_lateness(0, &[20_000; 100]);
         let doubts = run.judge();
         assert_eq!((doubts[0].reason, doubts[0].role.as_str()), (Reason::Late, "origins"));

@@ -207,6 +207,7 @@ mod tests {
         run.thread("robots", late_timer(used(200_000, 300_000), 20));
         run.thread("origins", used(50_000, 2_000));
         run.processor(0, 1_000_000);
+        run.times(0, &[1_000], &[]);
         assert_eq!(told(&run), [(Reason::Starved, true, "robots".to_owned())]);
         let seen = &run.judge()[0].seen;
         assert!(
@@ -274,6 +275,7 @@ mod tests {
         run.thread("robots", late_timer(used(500_000, 480_000), 500));
         run.thread("origins", late_timer(used(480_000, 300_000), 500));
         run.processor(0, 990_000);
+        run.times(0, &[1_000], &[]);
         let both = ["robots", "origins"].map(|role| (Reason::Saturated, true, role.to_owned()));
         assert_eq!(told(&run), both);
         let mut alone = Run::of(&["a"]);
@@ -286,6 +288,7 @@ mod tests {
         let mut run = Run::of(&["a"]);
         run.thread("robots", late_timer(used(500_000, 490_000), 200));
         run.processor(0, 1_000_000);
+        run.times(0, &[1_000], &[]);
         assert_eq!(told(&run), [(Reason::Starved, true, "robots".to_owned())]);
     }
 
