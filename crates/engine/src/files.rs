@@ -49,13 +49,15 @@ mod tests {
         std::fs::write(dir.path().join("a"), b"one").expect("is written");
         std::fs::write(dir.path().join("b"), b"two").expect("is written");
         let entry = |path: &str| FileEntry { path: path.into(), ..FileEntry::default() };
-        let set = |root: PathBuf, files: &[&str]| FileSet { root, files: files.iter().map(|f| entry(f)).collect() };
+        let set =
+            |root: PathBuf, files: &[&str]| FileSet { root, files: files.iter().map(|f| entry(f)).collect() };
         let mut workload = Workload {
             files: vec![set(dir.path().into(), &["b", "a"]), set(dir.path().join("a"), &[""])],
             ..Workload::default()
         };
         let read = read_files(&workload).expect("are there");
-        let texts: Vec<Vec<&[u8]>> = read.iter().map(|set| set.iter().map(|file| &file[..]).collect()).collect();
+        let texts: Vec<Vec<&[u8]>> =
+            read.iter().map(|set| set.iter().map(|file| &file[..]).collect()).collect();
         assert_eq!(texts, [vec![&b"two"[..], b"one"], vec![b"one"]]);
         workload.files[0].files.push(entry("missing"));
         let error = read_files(&workload).expect_err("is not there").to_string();

@@ -192,19 +192,17 @@ impl Answer {
         self.ask.as_ref()?.special.as_ref()?.bytes_per_s()
     }
 
-    /// Counts it: the last byte is written. Gives the time.
-    pub fn sent(&self, local: &Local, complete_ns: u64, head: &[u8]) -> u64 {
+    /// Counts it: all its `bytes` are written, those of the head among them. Gives the time.
+    pub fn sent(&self, local: &Local, complete_ns: u64, head_bytes: usize, bytes: u64) -> u64 {
         let now_ns = monotonic_ns();
         let Some(ask) = self.ask.as_ref().filter(|ask| !ask.is_health()) else { return now_ns };
         let mut tally = local.tally.borrow_mut();
         let phase = ask.phase(&tally);
         let recorder = tally.of(phase);
         let counts = &mut recorder.counts;
-        let outgoing = self.outgoing(head);
-        let bytes = outgoing.len();
         counts.wire_bytes_out += bytes;
         let What::Object { object, .. } = ask.what else { return now_ns };
-        counts.body_bytes_out += bytes + self.payload.copied() - head.len() as u64;
+        counts.body_bytes_out += bytes + self.payload.copied() - head_bytes as u64;
         if self.cut.is_some() {
             counts.broken_off += 1;
             return now_ns;

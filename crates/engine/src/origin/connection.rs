@@ -383,10 +383,11 @@ impl Connection {
             return Some(Step::Send(Box::new(Sending { answer, head: head.into(), written: 0 })));
         }
         let outgoing = answer.outgoing(head);
-        match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0, u64::MAX) {
-            Ok(written) if written == outgoing.len() => {
+        let length = outgoing.len();
+        match outgoing.try_write(&self.stream, self.local.world.universe.pool(), 0, length) {
+            Ok(written) if written == length => {
                 let closes = answer.closes;
-                self.used_ns = answer.sent(&self.local, self.complete_ns, head);
+                self.used_ns = answer.sent(&self.local, self.complete_ns, head.len(), length);
                 self.under_way = None;
                 closes.then_some(Step::Close)
             }
@@ -408,22 +409,17 @@ impl Connection {
         });
         let length = outgoing.len();
         while sending.written < length {
-            let most = match &pace {
-                None => u64::MAX,
-                Some(pace) => match pace.allowed(monotonic_ns()).saturating_sub(sending.written) {
-                    0 => {
-                        self.wait(pace.due_ns(sending.written, length)).await;
-                        continue;
-                    }
-                    most => most,
-                },
-            };
+            let to = pace.as_ref().map_or(length, |pace| pace.allowed(monotonic_ns()).min(length));
+            if let Some(pace) = pace.as_ref().filter(|_| to <= sending.written) {
+                self.wait(pace.due_ns(sending.written, length)).await;
+                continue;
+            }
             self.stream.writable().await?;
             let pool = self.local.world.universe.pool();
-            sending.written += outgoing.try_write(&self.stream, pool, sending.written, most)?;
+            sending.written += outgoing.try_write(&self.stream, pool, sending.written, to)?;
         }
         let closes = sending.answer.closes;
-        self.used_ns = sending.answer.sent(&self.local, self.complete_ns, &sending.head);
+        self.used_ns = sending.answer.sent(&self.local, self.complete_ns, sending.head.len(), length);
         self.under_way = None;
         Ok(closes)
     }

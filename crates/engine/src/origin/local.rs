@@ -163,7 +163,15 @@ impl Local {
     fn handover(&self, end_ms: u64, last: bool) -> Handover {
         let mut tally = self.tally.borrow_mut();
         let (phases, examples, current) = (tally.cut(), tally.take_examples(), tally.current());
-        Handover { number: self.cut.get(), end_ms, phases, examples, current, connections: self.open.get(), last }
+        Handover {
+            number: self.cut.get(),
+            end_ms,
+            phases,
+            examples,
+            current,
+            connections: self.open.get(),
+            last,
+        }
     }
 
     fn schedule_cut(&self) {

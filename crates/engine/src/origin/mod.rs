@@ -5,6 +5,11 @@
 //! ([`server`]) owns one listening socket per origin; a connection is a task ([`connection`]) that holds no buffer while
 //! it is idle. Nothing is allocated per xact, and nothing is shared between workers but what never changes ([`site`]).
 //!
+//! Where a workload asks for more than objects, a request has a special part ([`request::Special`]); what it is answered is
+//! decided in one place ([`special`]), with its own fields ([`fields`]) and pieces of bodies ([`payload`]). Request bodies are
+//! compared with what their robots send ([`upload`]), who asks is proven ([`password`]), and a fault on purpose is met
+//! once ([`fault`]). None of it costs a plain request more than a look at a flag.
+//!
 //! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) is answered with the
 //! mark of nobody ([`crate::wire::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` answers `ok` to
 //! anyone and is not counted.
@@ -12,6 +17,8 @@
 mod answer;
 mod connection;
 mod fault;
+#[cfg(test)]
+mod fault_tests;
 mod fields;
 mod listen;
 mod local;
@@ -252,5 +259,6 @@ fn load(spec: &UniverseSpec) -> Result<Universe, OriginError> {
         serde_json::from_slice(&text).map_err(|cause| OriginError::Parse { path: path(), cause })?;
     let options = UniverseOptions { private_as_public: spec.private_as_public };
     let files = read_files(&workload)?;
-    Universe::with_files(Arc::new(workload), spec.seed, spec.world, options, &files).map_err(OriginError::Universe)
+    Universe::with_files(Arc::new(workload), spec.seed, spec.world, options, &files)
+        .map_err(OriginError::Universe)
 }

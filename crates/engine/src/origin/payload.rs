@@ -121,13 +121,7 @@ impl<'a> Outgoing<'a> {
     /// Fills `slices` with what comes from byte `at` on, as far as they reach and at most `max` bytes; gives how many are
     /// filled.
     #[inline]
-    pub fn slices(
-        &self,
-        pool: &'a Pool,
-        at: u64,
-        max: u64,
-        slices: &mut [IoSlice<'a>; SLICES],
-    ) -> usize {
+    pub fn slices(&self, pool: &'a Pool, at: u64, max: u64, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
         let head_bytes = self.head.len() as u64;
         let mut left = max;
         let mut filled = 0;
@@ -159,13 +153,13 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Writes from byte `at` on, as much as the socket takes but at most `max` bytes; 0 when it takes nothing now.
+    /// Writes from byte `at` on up to byte `to` (not included), as much as the socket takes; 0 when it takes nothing now.
     ///
     /// The system is called directly: the C library's wrappers cost as much as the rest of what is done here.
     #[inline]
-    pub fn try_write(&self, stream: &TcpStream, pool: &'a Pool, at: u64, max: u64) -> io::Result<u64> {
+    pub fn try_write(&self, stream: &TcpStream, pool: &'a Pool, at: u64, to: u64) -> io::Result<u64> {
         let mut slices = [IoSlice::new(&[]); SLICES];
-        let filled = self.slices(pool, at, max.min(self.len() - at), &mut slices);
+        let filled = self.slices(pool, at, to - at, &mut slices);
         let written = stream.try_io(Interest::WRITABLE, || {
             Ok(match &slices[..filled] {
                 [one] => send(stream, one, SendFlags::NOSIGNAL)?,

@@ -198,10 +198,10 @@ fn date(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use assay_http::framing::BodyFraming;
-    use assay_http::head::ResponseHead;
     use super::*;
     use crate::wire::XactId;
+    use assay_http::framing::BodyFraming;
+    use assay_http::head::ResponseHead;
 
     const NOW_S: u64 = 784_111_777;
 

@@ -100,7 +100,8 @@ impl Ask {
         let what = match world.universe.parse_path(origin, path) {
             _ if method.is_none() => What::Plain(405),
             Ok(id) => {
-                let since_s = fields.since.filter(|_| !method.is_some_and(Method::has_body)).and_then(parse_date);
+                let since_s =
+                    fields.since.filter(|_| !method.is_some_and(Method::has_body)).and_then(parse_date);
                 What::Object { object: world.universe.object(id), since_s }
             }
             Err(_) if path == HEALTH => What::Plain(200),
@@ -317,12 +318,17 @@ mod tests {
     fn a_plain_request_for_a_plain_object_has_nothing_special() {
         let special = |line: &str, field: &str| ask(&format!("{line}\r\nHost: a\r\n{field}\r\n\r\n")).special;
         for method in ["GET", "HEAD", "POST", "PUT"] {
-            assert_eq!(special(&format!("{method} PATH HTTP/1.1"), "Accept-Encoding: gzip"), None, "{method}");
+            assert_eq!(
+                special(&format!("{method} PATH HTTP/1.1"), "Accept-Encoding: gzip"),
+                None,
+                "{method}"
+            );
         }
         let ranges = |field: &str| special("GET PATH HTTP/1.1", field).expect("is special").ranges;
         assert_eq!(ranges("Range: bytes=0-4").len(), 1);
         assert_eq!(ranges("Range: lines=0-4").len(), 0);
-        let dated = special("GET PATH HTTP/1.1", "Range: bytes=-1\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT");
+        let dated =
+            special("GET PATH HTTP/1.1", "Range: bytes=-1\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(dated.expect("is special").if_range_s, Some(784_111_777));
         assert!(special("HEAD PATH HTTP/1.1", "Range: bytes=0-4").expect("is special").ranges.is_empty());
     }

@@ -225,7 +225,10 @@ impl<'a> Case<'a> {
 
     fn parts(&self, body: Body, spans: &[Span]) -> Payload {
         if let [span] = spans {
-            return Payload::Pieces(Box::new(Pieces { body: Some(body), pieces: vec![Piece::OfBody(*span)] }));
+            return Payload::Pieces(Box::new(Pieces {
+                body: Some(body),
+                pieces: vec![Piece::OfBody(*span)],
+            }));
         }
         let boundary = self.boundary();
         let writer = self.multipart(&boundary);

@@ -90,15 +90,25 @@ impl Tally {
         let workload = universe.workload();
         let host = workload.origins.get(usize::from(ask.origin)).map_or("", |origin| &origin.authority);
         let detail = match wrong.byte {
-            Some(at) => format!("the request body that reached the origin differs from byte {at} of {} on", wrong.size_bytes),
-            None => format!("{} bytes of the request body reached the origin, not {}", wrong.length, wrong.size_bytes),
+            Some(at) => format!(
+                "the request body that reached the origin differs from byte {at} of {} on",
+                wrong.size_bytes
+            ),
+            None => format!(
+                "{} bytes of the request body reached the origin, not {}",
+                wrong.length, wrong.size_bytes
+            ),
         };
         self.examples.push(ErrorExample {
             kind: if wrong.byte.is_some() { ErrorKind::WrongBytes } else { ErrorKind::WrongLength },
             at_ms,
             phase: workload.schedule.phases.get(usize::from(phase)).map_or(String::new(), |p| p.name.clone()),
             xact: format!("{}.{}.{}", xact.robot, xact.number, xact.place),
-            request: format!("{} {host} with the body of {}", method_name(ask.method), universe.path(&wrong.object)),
+            request: format!(
+                "{} {host} with the body of {}",
+                method_name(ask.method),
+                universe.path(&wrong.object)
+            ),
             detail,
         });
     }

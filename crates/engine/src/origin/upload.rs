@@ -103,8 +103,12 @@ impl Upload {
         let check = self.check.as_ref()?;
         let (object, size_bytes) = (check.object, check.body.size());
         match check.wrong_at {
-            Some(at) if at < size_bytes => Some(WrongUpload { object, byte: Some(at), length: check.at, size_bytes }),
-            _ if check.at != size_bytes => Some(WrongUpload { object, byte: None, length: check.at, size_bytes }),
+            Some(at) if at < size_bytes => {
+                Some(WrongUpload { object, byte: Some(at), length: check.at, size_bytes })
+            }
+            _ if check.at != size_bytes => {
+                Some(WrongUpload { object, byte: None, length: check.at, size_bytes })
+            }
             _ => None,
         }
     }
