@@ -1,6 +1,7 @@
 //! `assay run --calibrate`: what can this machine offer for a workload, with nothing between robots and origins?
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use assay_lab::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BUDGET};
@@ -26,20 +27,20 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
             .hint("leave --rehearse out, or give it more time"));
     }
     let peak = calibrate::peak_requests_per_s(&plan).map_err(Failure::usage)?;
-    output::eprint(&format!(
+    let heading = format!(
         "calibrating {} in about {}, straight from robots to origins ({}, as with --proxy {})\n",
         plan.workload.name,
         show_duration(budget),
         calibrate::placed(&plan).map_err(Failure::usage)?,
         plan.target.name()
-    ));
+    );
     let (run_dir, workload) = (plan.run_dir.clone(), plan.workload.name.clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the calibration")
         .map_err(Failure::failed)?;
-    let calibration = match runtime.block_on(watched(plan, budget)) {
+    let calibration = match runtime.block_on(watched(plan, budget, &heading)) {
         Ok(calibration) => calibration,
         Err(End::Interrupted) => {
             output::eprint("interrupted; nothing is kept of the calibration\n");
@@ -80,9 +81,10 @@ impl From<LabError> for End {
 }
 
 /// Calibrates while its steps are shown; Ctrl-C once ends it when the step can end, twice at once.
-async fn watched(plan: RunPlan, budget: std::time::Duration) -> Result<Calibration, End> {
+async fn watched(plan: RunPlan, budget: Duration, heading: &str) -> Result<Calibration, End> {
     let listened = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed);
     let mut interrupts = listened.map_err(End::Failed)?;
+    output::eprint(heading);
     let (sender, mut events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let work = calibrate::calibrate(plan, budget, sender, stop);

@@ -56,7 +56,7 @@ fn a_result_that_could_not_be_written_is_refused_before_the_run() {
 
 #[test]
 fn a_workload_that_is_not_there_exits_with_2() {
-    Assay::new().run(&["run", "nowhere.pg"]).exits(2).complains("nowhere.pg").complains("demo");
+    Assay::new().run(&["run", "nowhere.pg"]).exits(2).complains("nowhere.pg").complains("`assay workloads`");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_bundled_workload_can_be_printed_changed_and_checked() {
 fn bundled_workloads_are_listed() {
     let said = Assay::new().run(&["workloads"]).exits(0).stdout;
     for name in ["demo", "image", "mixed"] {
-        assert!(said.lines().any(|line| line.starts_with(name)), "{said}");
+        assert!(said.lines().any(|line| line.split_whitespace().next() == Some(name)), "{said}");
     }
 }
 
