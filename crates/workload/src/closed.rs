@@ -37,7 +37,8 @@ pub struct ClosedRobot {
     group: usize,
     /// Requests so far in each phase up to the current one.
     counts: Vec<u64>,
-    /// Share of the requests of each of those phases that introduce a public object.
+    /// The factors of each of those phases, and the share of its requests that introduce a public object.
+    means: Vec<PhaseMeans>,
     new_shares: Vec<f64>,
     /// Sum of the counts.
     total: u64,
@@ -89,6 +90,7 @@ impl ClosedRobot {
             robot,
             group,
             counts: vec![0],
+            means: vec![PhaseMeans::new(universe, table, 0)],
             new_shares: vec![PhaseMeans::new(universe, table, 0).new_share(table)],
             total: 0,
             frozen_at: None,
@@ -106,6 +108,7 @@ impl ClosedRobot {
             for entered in self.counts.len()..=usize::from(phase) {
                 let means = PhaseMeans::new(universe, table, entered as u16);
                 self.counts.push(0);
+                self.means.push(means);
                 self.new_shares.push(means.new_share(table));
                 self.phase = means;
             }
@@ -240,11 +243,7 @@ impl ClosedRobot {
             let other = table.by_rank[rng.below(u64::from(self.phase.living)) as usize];
             let index = window.pick(popularity, &mut self.hot, world, &mut rng);
             let (phase, number) = self.place_of(index, rng.unit())?;
-            let means = if phase + 1 == self.counts.len() {
-                self.phase
-            } else {
-                PhaseMeans::new(universe, table, phase as u16)
-            };
+            let means = self.means[phase];
             let serial = serial_of(phase, number);
             let mut plan = means.plan(universe, table, other, serial);
             let was_new = !plan.recur && plan.kind == wanted.kind;

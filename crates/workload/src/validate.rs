@@ -289,7 +289,7 @@ fn pace(group: &RobotGroup, name: &dyn Fn(&str) -> String) -> Result<(), Univers
         Pace::BestEffort => ("", 0.0, 0.0),
         Pace::Rate { per_second } => ("req_rate", *per_second, f64::MIN_POSITIVE),
         Pace::Renewal(between_s) => ("req_inter_arrival", between_s.mean(), f64::MIN_POSITIVE),
-        Pace::Think(pause_s) => ("think_time", pause_s.mean(), 0.0),
+        Pace::Think(pause_s) => ("xact_think", pause_s.mean(), 0.0),
     };
     if !(seen.is_finite() && seen >= least) {
         let wanted = if least > 0.0 { "positive" } else { "a time of 0 or more" };
