@@ -148,9 +148,11 @@ impl<F: Fn(&str) -> Result<Option<String>, String>> Files for Texts<F> {
 }
 
 /// The workload files inside the compiler, by base name.
-const BUNDLED: [(&str, &str); 2] = [
+const BUNDLED: [(&str, &str); 4] = [
+    ("benches.pg", include_str!("../bundled/benches.pg")),
     ("contents.pg", include_str!("../bundled/contents.pg")),
     ("phases.pg", include_str!("../bundled/phases.pg")),
+    ("pipes.pg", include_str!("../bundled/pipes.pg")),
 ];
 
 /// A bundled file, by base name.

@@ -34,7 +34,7 @@ pub(super) const PHASE: RecordType = RecordType {
             "numbers may depend on what is measured; objects and strings may not",
         ),
         full("rptmstat", object(RecordKind::Rptmstat)),
-        none("stats_samples", object(RecordKind::StatsSample).array(), NO_SAMPLES),
+        part("stats_samples", object(RecordKind::StatsSample).array(), NO_SAMPLES),
     ]],
 };
 

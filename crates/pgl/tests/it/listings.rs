@@ -52,7 +52,7 @@ fn image_has_one_origin_with_one_content_type() {
     assert_eq!(server.contents, Weighted::one(0));
     let [image] = w.contents.as_slice() else { panic!("one content type") };
     assert_eq!((image.kind.as_str(), image.cachable, image.checksum), ("image", 0.8, 0.01));
-    assert_eq!(image.size_bytes, Distribution::Exponential { mean: 9.0 * 1024.0 });
+    assert_eq!(image.size_bytes, Distribution::Exponential { mean: 4.5 * 1024.0 });
     assert_eq!(image.mime_type, None);
     let third = 333.333;
     assert_eq!(
