@@ -1,6 +1,7 @@
 //! Arithmetic with numbers that are only known while a phase runs.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use assay_workload::model::ScriptExpr;
 
@@ -29,9 +30,12 @@ pub(in crate::eval) fn expr_of(value: &Value) -> Option<ScriptExpr> {
         Value::Measured(measured) => measured.expr.clone(),
         Value::Bool(x) => ScriptExpr::Number(f64::from(u8::from(*x))),
         Value::Int(x) => ScriptExpr::Number(f64::from(*x)),
-        Value::Float(x) | Value::Time(x) | Value::Size(x) | Value::Rate(x) | Value::Bandwidth(x) => {
-            ScriptExpr::Number(*x)
-        }
+        Value::Time(x) => match Duration::try_from_secs_f64(*x) {
+            Ok(time) => ScriptExpr::Time(time),
+            // Less than nothing.
+            Err(_) => ScriptExpr::Number(*x),
+        },
+        Value::Float(x) | Value::Size(x) | Value::Rate(x) | Value::Bandwidth(x) => ScriptExpr::Number(*x),
         _ => return None,
     })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use assay_workload::model::ScriptExpr;
+use assay_workload::script::is_statistic;
 
 use super::measured;
 use crate::ast::Path;
@@ -115,10 +116,21 @@ impl Interpreter<'_> {
     pub(in crate::eval) fn statistic(&mut self, sample: u16, path: &Path) -> Evaluated<Value> {
         let words: Vec<&str> = path.rest.iter().map(|name| &*name.text).collect();
         let name = words.join(".");
+        let span = path.rest.first().unwrap_or(&path.first).span.to(path.span());
         if let Some(base) = all().get(&name) {
+            if !is_statistic(&name) {
+                self.diagnostics.add_once(
+                    format!("statistic {name}"),
+                    Diagnostic::warning(
+                        Code::NotActedOn,
+                        span,
+                        format!("the statistic `{name}` is not measured"),
+                    )
+                    .label("no condition that depends on it is true"),
+                );
+            }
             return Ok(measured::value(ScriptExpr::Statistic { sample, name }, *base));
         }
-        let span = path.rest.first().unwrap_or(&path.first).span.to(path.span());
         self.fail(
             Diagnostic::error(Code::UnknownField, span, format!("there is no statistic `{name}`"))
                 .label("expected the name of a statistic, such as `rep.rptm.mean`")
@@ -137,5 +149,11 @@ mod tests {
         assert_eq!(all().get("rep.size.count"), Some(&Base::Int));
         assert_eq!(all().get("xact.level.mean"), Some(&Base::Float));
         assert_eq!(all().get("rep.rptm"), None);
+    }
+
+    #[test]
+    fn most_of_them_are_measured() {
+        let measured = all().keys().filter(|name| is_statistic(name)).count();
+        assert!(measured >= 280, "{measured} of {}", all().len());
     }
 }
