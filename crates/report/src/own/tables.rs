@@ -31,7 +31,7 @@ pub(crate) fn calibration(known: &CalibrationUse) -> Option<CalibrationView> {
     let (share, phase, rate) = (known.share?, known.phase.as_ref()?, known.rate?);
     let limit = match known.limit_seen.as_str() {
         "" => String::new(),
-        seen => format!(" It went no higher because {seen}."),
+        seen => format!(" It went no higher: {seen}."),
     };
     Some(CalibrationView {
         headline: format!(
