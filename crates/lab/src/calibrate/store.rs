@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use assay_record::health::Calibration;
-use assay_workload::model::{Schedule, WorkingSet, Workload};
+use assay_workload::model::{Pace, RobotGroup, Schedule, Workload};
 use serde::Serialize;
 
 use crate::error::LabError;
@@ -21,7 +21,7 @@ struct Circumstances {
     kernel: String,
     cpu_model: String,
     cpus: u32,
-    /// Without its name and its schedule.
+    /// Without what only says how much of it there is, and when.
     workload: Workload,
     private_as_public: bool,
     robot_cpus: Vec<u32>,
@@ -32,7 +32,7 @@ struct Circumstances {
     realtime: bool,
 }
 
-/// Names the circumstances of a plan: runs of equal keys can do equally much. How the schedule goes does not matter (a
+/// Names the circumstances of a plan: runs of equal keys can do equally much. Schedule and rates do not matter (a
 /// rehearsal has the key of the whole), and neither does the target, but for the processors that it leaves.
 pub fn key(plan: &RunPlan) -> Result<String, LabError> {
     let cpus = placement::available();
@@ -43,11 +43,7 @@ pub fn key(plan: &RunPlan) -> Result<String, LabError> {
         kernel: facts.kernel,
         cpu_model: facts.cpu_model,
         cpus: facts.cpus,
-        workload: Workload {
-            name: String::new(),
-            schedule: Schedule { phases: Vec::new(), working_set: WorkingSet::Grows },
-            ..plan.workload.clone()
-        },
+        workload: nature(&plan.workload),
         private_as_public: plan.private_as_public,
         robot_threads: placement::threads(plan.threads, &placed.robots, &cpus),
         origin_threads: placement::threads(0, &placed.origins, &cpus),
@@ -59,6 +55,24 @@ pub fn key(plan: &RunPlan) -> Result<String, LabError> {
     let text = serde_json::to_vec(&circumstances)
         .map_err(|e| LabError::plan(format!("cannot name the circumstances of the run: {e}")))?;
     Ok(format!("{:016x}", fnv(&text)))
+}
+
+/// A workload without its name, its schedule and its rates, but for how the rates of its robots relate: how much of it
+/// can be offered is what is looked for.
+fn nature(workload: &Workload) -> Workload {
+    let rate = |group: &RobotGroup| match group.pace {
+        Pace::Rate { per_second } => per_second * f64::from(group.count()),
+        _ => 0.0,
+    };
+    let all: f64 = workload.robots.iter().map(rate).sum();
+    let mut nature = Workload { name: String::new(), schedule: Schedule::default(), ..workload.clone() };
+    for group in &mut nature.robots {
+        if let Pace::Rate { per_second } = &mut group.pace {
+            // To nine digits: what is the same but for a common factor may differ in the last bit.
+            *per_second = (*per_second / all.max(f64::MIN_POSITIVE) * 1e9).round();
+        }
+    }
+    nature
 }
 
 /// FNV-1a: tells circumstances apart, no more.
@@ -134,6 +148,21 @@ mod tests {
         assert_eq!(usual, key_of(|plan| plan.workload.name = "other".into()));
         assert_eq!(usual, key_of(|plan| plan.workload.schedule.phases.push(testing::phase("more", 9))));
         assert_eq!(usual, key_of(|plan| (plan.seed, plan.memory_bytes, plan.scale) = (7, 1, Some(0.1))));
+    }
+
+    #[test]
+    fn rates_do_not_matter_and_how_they_relate_does() {
+        let rates = |first: f64, second: f64| {
+            key_of(|plan| {
+                plan.workload.robots = [("10.0.0.1", first), ("10.0.0.2", second)]
+                    .map(|(host, per_second)| testing::robots(host, 3, Pace::Rate { per_second }))
+                    .to_vec();
+            })
+        };
+        assert_eq!(rates(1.0, 3.0), rates(70.0, 210.0));
+        assert_eq!(rates(0.1, 0.3), rates(0.7, 2.1));
+        assert_ne!(rates(1.0, 3.0), rates(1.0, 2.0));
+        assert_ne!(key_of(|plan| plan.workload.robots[0].pace = Pace::BestEffort), key_of(|_| ()));
     }
 
     #[test]
