@@ -6,7 +6,7 @@ that notes when each request arrives (crates/engine/examples/pacing). A round is
 which the rest of the machine was not quiet is repeated, a few times at most. The figures go to bench/pacing/results.json,
 and from there to docs/explanation/pacing.md and docs/images/pacing.svg.
 
-Usage: pacing.py [--rounds N] [--tries N] [--seconds S] [--patience S] [--only NAME ...] [--scratch]
+Usage: pacing.py [--rounds N] [--tries N] [--seconds S] [--patience S] [--realtime] [--only NAME ...] [--scratch]
        pacing.py hour [--run-dir DIR]   does an hour bring what its schedule says? (DIR: it was played already)
        pacing.py page                   make the page again from the results that are there
 """
@@ -74,7 +74,7 @@ def summary(name, runs, wanted):
     # When there are not enough quiet ones the least disturbed stand in, and the page says so.
     kept = sorted(tried, key=lambda run: (not is_quiet(run), run["other_percent"]))[:wanted]
     middle = {key: statistics.median(run[key] for run in kept)
-              for key in ("p50", "p99", "p999", "cpu_percent", "rate")}
+              for key in ("p50", "p99", "p999", "cpu_percent", "other_percent", "rate")}
     own = [run["own"] for run in kept if run.get("own")]
     if own:
         middle["own"] = {key: statistics.median(figures[key] for figures in own) for key in own[0]}
@@ -170,7 +170,8 @@ def main():
     parser.add_argument("--tries", type=int, default=3, help="runs of a contestant in a round, until one is quiet")
     parser.add_argument("--seconds", type=int, default=10, help="measured in each run, after two seconds of warm-up")
     parser.add_argument("--patience", type=int, default=60, help="seconds to wait for quiet before each run")
-    parser.add_argument("--nice", type=int, default=0, help="of all contestants and the origin; -15 on a busy machine")
+    parser.add_argument("--realtime", action="store_true",
+                        help="SCHED_FIFO for all contestants and the origin, where the machine will not be quiet")
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS))
     parser.add_argument("--scratch", action="store_true", help="print only: leave results and page as they are")
     parser.add_argument("--run-dir", help="with hour: the run directory of one that was played")
@@ -186,7 +187,7 @@ def main():
     names = [name for name in args.only or CONTESTANTS if CONTESTANTS[name].is_here()]
     for name in set(args.only or CONTESTANTS) - set(names):
         print(f"{name} is left out: it is not installed", file=sys.stderr)
-    job = Job(rate=5000, connections=500, warm_s=2, seconds=args.seconds, nice=args.nice)
+    job = Job(rate=5000, connections=500, warm_s=2, seconds=args.seconds, realtime=args.realtime)
     runs = []
     print("    µs late:          p50      p99    p99.9      max")
     for number in range(args.rounds):

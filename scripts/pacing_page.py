@@ -45,7 +45,7 @@ def job_row(contestant):
     connections = "–" if contestant["connections"] is None else f"{contestant['connections']:,}"
     cells = [name_of(contestant), f"{middle['cpu_percent']:.0f} %", f"{contestant['due']:,}", f"{contestant['sent']:,}",
              f"{middle['rate']:,.1f}", connections, WAYS[contestant["yardstick"]],
-             f"{contestant['kept']} of {contestant['tried']}", f"{contestant['quiet']}"]
+             f"{contestant['kept']} of {contestant['tried']}", f"{contestant['quiet']}", f"{middle['other_percent']:.0f} %"]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -71,8 +71,9 @@ def conditions(results):
         f"{job['warm_s']} s of warm-up. Of each contestant the quietest runs are kept; *quiet* is a run during which "
         f"everything else used no more than {gate['other_percent']:.0f} % of one processor and the hypervisor took no "
         f"more than {gate['steal_percent']} % of the time.")
-    if job["nice"]:
-        words += f" All contestants and the origin ran at nice {job['nice']}, so that what else ran had less to say."
+    if job["realtime"]:
+        words += (" All contestants and the origin ran with real-time priority (`SCHED_FIFO`), because the machine was "
+                  "busy with other work; how busy is in the second table.")
     return words
 
 
@@ -101,8 +102,8 @@ def section(results):
         "Lateness in microseconds. Percentiles are the middle of the kept runs, the maximum is the largest of them all.", "",
         "| | p50 | p99 | lowest p99 | highest p99 | p99.9 | max |", "|---|--:|--:|--:|--:|--:|--:|",
         *map(lateness_row, contestants), "", "What it took, and what came of it:", "",
-        "| | generator CPU | due | sent | rate | connections | due times | runs kept | quiet |",
-        "|---|--:|--:|--:|--:|--:|---|--:|--:|", *map(job_row, contestants), "",
+        "| | generator CPU | due | sent | rate | connections | due times | runs kept | quiet runs "
+        "| other use |", "|---|--:|--:|--:|--:|--:|---|--:|--:|--:|", *map(job_row, contestants), "",
         *dropped_words(contestants), *own_words(contestants), *target_words(results["targets"]), END])
 
 

@@ -33,8 +33,9 @@ SHARES = [10 ** (-step / 10) for step in range(0, 44)]
 class Job:
     """What everybody has to do."""
 
-    def __init__(self, rate, connections, warm_s, seconds, nice):
-        self.rate, self.connections, self.warm_s, self.seconds, self.nice = rate, connections, warm_s, seconds, nice
+    def __init__(self, rate, connections, warm_s, seconds, realtime):
+        self.rate, self.connections, self.realtime = rate, connections, realtime
+        self.warm_s, self.seconds = warm_s, seconds
         self.total_s = warm_s + seconds
 
 
@@ -47,17 +48,12 @@ def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def pinned(cpu, nice):
-    """For a process that is about to start: its processor, and how it stands to whatever else runs there."""
+def pinned(cpu, realtime):
+    """For a process that is about to start: its processor, and whether it goes before whatever else runs there."""
     def prepare():
         os.sched_setaffinity(0, {cpu})
-        if nice:
-            os.setpriority(os.PRIO_PROCESS, 0, nice)
-            # Where the kernel groups processes by session, it is the session that counts.
-            os.setsid()
-            if os.path.exists("/proc/self/autogroup"):
-                with open("/proc/self/autogroup", "w") as file:
-                    file.write(str(nice))
+        if realtime:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     return prepare
 
 
@@ -128,7 +124,7 @@ class Origin:
     def __init__(self, job, universe, directory):
         self.out = os.path.join(directory, "arrivals")
         self.process = subprocess.Popen([PACING, "origin", universe, ADDRESS, self.out], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, preexec_fn=pinned(SERVER, job.nice))
+                                        stdout=subprocess.PIPE, text=True, preexec_fn=pinned(SERVER, job.realtime))
         if self.process.stdout.readline() != "listening\n":
             sys.exit("the origin does not start")
 
@@ -225,7 +221,7 @@ class Contestant:
         return None
 
     def popen(self, job, arguments, **more):
-        return subprocess.Popen(arguments, preexec_fn=pinned(CLIENT, job.nice), **more)
+        return subprocess.Popen(arguments, preexec_fn=pinned(CLIENT, job.realtime), **more)
 
 
 class Scheduled(Contestant):
