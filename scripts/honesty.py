@@ -185,7 +185,7 @@ class SlowTarget:
     REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
     def __init__(self):
-        self.listener = socket.create_server((f"127.201.{os.getpid() % 250 + 1}.7", 8080), backlog=1024)
+        self.listener = socket.create_server((f"127.201.{os.getpid() % 250 + 1}.7", 0), backlog=1024)
         self.address = "%s:%d" % self.listener.getsockname()
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -206,8 +206,8 @@ class SlowTarget:
                     if not more:
                         return
                     data += more
-                _, data = data.split(b"\r\n\r\n", 1)
-                if b"health" not in _:
+                head, data = data.split(b"\r\n\r\n", 1)
+                if b"health" not in head:
                     time.sleep(2)
                 client.sendall(self.REPLY)
 
@@ -215,6 +215,7 @@ class SlowTarget:
 def slow_target():
     target = SlowTarget()
     ended = Going(workload("waiting.pg"), ["--proxy", target.address]).end()
+    target.listener.shutdown(socket.SHUT_RDWR)
     target.listener.close()
     return ended.code == 0, ended
 

@@ -273,7 +273,10 @@ impl Session {
                 self.writer.example(&example).map_err(cannot_write)?;
                 self.tell(LabEvent::Example(example));
             }
-            Event::Fault { reason, message } => self.doubt(Doubt::invalid(reason, message)),
+            Event::Fault { reason, message } => {
+                let role = kind.name().to_owned();
+                self.doubt(Doubt { role, ..Doubt::invalid(reason, message) });
+            }
             Event::Thread(interval) => {
                 self.writer.thread(&interval).map_err(cannot_write)?;
                 self.tell(LabEvent::Thread(interval));

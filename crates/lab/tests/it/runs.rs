@@ -213,7 +213,9 @@ async fn a_fault_of_a_role_makes_the_run_invalid() {
     let ran = run(plan("fault", TargetChoice::Builtin(Mode::Reverse)), |_| false).await;
     let verdict = &ran.result.as_ref().unwrap().verdict;
     assert!(!verdict.valid);
-    assert_eq!((verdict.doubts[0].blame.name(), verdict.doubts[0].seen.as_str()), ("assay", "a timer broke"));
+    let doubt = &verdict.doubts[0];
+    assert_eq!((doubt.blame.name(), doubt.seen.as_str()), ("assay", "a timer broke"));
+    assert_eq!(doubt.role, "robots");
 }
 
 #[tokio::test]
