@@ -13,8 +13,9 @@ Every case spoils a run in one way and looks for the doubt under its own name an
   slow-target         a target that thinks for two seconds, thousands waiting: nothing may be held against Assay
   sound               an undisturbed run through the built-in proxy
 
-A run is sound when a bare timer was on time before it (no doubt `unquiet`). What other programs used of the machine
-meanwhile is shown beside, because this script cannot keep them away.
+The last two are counted on a quiet machine apart: a bare timer was on time before the run (no doubt `unquiet`), and so
+was an observer of this script's own, which sleeps and wakes on every processor during the run, in 99 of 100 cases. What
+other programs used of the machine is shown beside, because this script cannot keep them away; `chrt -f 1` before it does.
 
 Needs a build of assay (the release build, or the one that ASSAY names). Everything happens on loopback.
 Usage: honesty.py [--times N] [--sound N] [--seconds S] [--json FILE] [CASE]...
@@ -37,6 +38,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ASSAY = os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay"))
 WORKLOADS = os.path.join(HERE, "crates/cli/tests/e2e/workloads")
 CPUS = sorted(os.sched_getaffinity(0))
+OBSERVED = ("slow-target", "sound")
 INVALID = 96
 REFUSED = 2
 UP = "ip link set lo up && "
@@ -229,6 +231,44 @@ def sound(seconds):
     return ended.code == 0, ended
 
 
+OBSERVER = """
+import os, signal, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+lags = []
+def end(*_):
+    lags.sort()
+    print(lags[int(len(lags) * 0.99)] if lags else 0.0, lags[-1] if lags else 0.0)
+    sys.stdout.flush()
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+due = time.monotonic()
+while True:
+    due += 0.007
+    time.sleep(max(0.0, due - time.monotonic()))
+    now = time.monotonic()
+    lags.append(now - due)
+    due = max(due, now - 0.007)
+"""
+
+
+class Observer:
+    """How late a sleeper wakes on each processor: what the machine does to anybody."""
+
+    def __init__(self):
+        command = [sys.executable, "-c", OBSERVER]
+        self.processes = [
+            subprocess.Popen([*command, str(cpu)], stdout=subprocess.PIPE, text=True) for cpu in CPUS
+        ]
+
+    def end(self):
+        """The 99th percentile and the maximum of the worst processor, in seconds."""
+        for process in self.processes:
+            process.terminate()
+        seen = [process.communicate()[0].split() for process in self.processes]
+        numbers = [[float(word) for word in words] for words in seen if len(words) == 2]
+        return [max(column) for column in zip(*numbers)] or [0.0, 0.0]
+
+
 def busy_s():
     """Processor time of the machine, and of what this script started."""
     with open("/proc/stat") as file:
@@ -240,7 +280,9 @@ def busy_s():
 def judge(case, run):
     """One run of a case, as a record."""
     begun, (machine, own) = time.monotonic(), busy_s()
+    observer = Observer() if case in OBSERVED else None
     right, ended = run()
+    lag = observer.end() if observer else None
     machine, own = (after - before for after, before in zip(busy_s(), (machine, own)))
     wall = (time.monotonic() - begun) * os.cpu_count()
     told = [f"{d['reason']} {d['role']}".strip() for d in ended.doubts()]
@@ -250,7 +292,8 @@ def judge(case, run):
         "code": ended.code,
         "invalid": told,
         "known": [d["reason"] for d in ended.doubts(invalid=False) if not d["invalidates"]],
-        "quiet": not any(d["reason"] == "unquiet" for d in ended.doubts(invalid=False)),
+        "lag": lag,
+        "quiet": lag and lag[0] < 0.001 and not any(d["reason"] == "unquiet" for d in ended.doubts(invalid=False)),
         "others": max(0.0, machine - own) / wall,
         "seen": [d["seen"] for d in ended.doubts()],
         "stderr": ended.stderr.strip()[-300:] if ended.code not in (0, INVALID) else "",
@@ -301,7 +344,7 @@ def report(case, records):
     quiet = [record for record in records if record["quiet"]]
     others = sorted(record["others"] for record in records)
     wrong = sorted({", ".join(r["invalid"]) or f"exit {r['code']}" for r in records if not r["right"]})
-    quiet_right = f"{sum(record['right'] for record in quiet)} of {len(quiet)}"
+    quiet_right = f"{sum(record['right'] for record in quiet)} of {len(quiet)}" if case in OBSERVED else ""
     middle = f"{others[len(others) // 2]:.0%} (up to {others[-1]:.0%})"
     print(f"| {case} | {len(records)} | {right} | {quiet_right} | {middle} | {'; '.join(wrong)} |", flush=True)
 

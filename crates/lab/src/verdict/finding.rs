@@ -58,7 +58,7 @@ fn told_once(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
             touched.iter().filter(|other| **other != phase).map(|other| name(*other)).collect();
         match others.as_slice() {
             [] => {}
-            [others @ ..] if others.len() <= 3 => seen = format!("{seen} (also in {})", others.join(", ")),
+            others if others.len() <= 3 => seen = format!("{seen} (also in {})", others.join(", ")),
             others => seen = format!("{seen} (also in {} other phases)", others.len()),
         }
     }
