@@ -173,7 +173,7 @@ def ports_plan():
 def ports_run():
     with tempfile.TemporaryDirectory() as tmp:
         less = os.path.join(tmp, "less")
-        watch = f"{UP} {{ until [ -e {less} ]; do sleep 0.05; done; echo 20000 20009 >{PORTS}; }} & {UP}"
+        watch = f"{UP} {{ until [ -e {less} ]; do kill -0 $$ || exit; sleep 0.05; done; echo 20000 20009 >{PORTS}; }} & {UP}"
         going = Going(workload("short.pg"), ["--direct"], own_network(watch))
         going.wait_for(1, 0)
         open(less, "w").close()
