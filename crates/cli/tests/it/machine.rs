@@ -186,7 +186,7 @@ fn processors_that_are_named_are_used_and_kept_in_the_record() {
 fn a_calibration_is_kept_and_later_runs_find_it() {
     let assay = Assay::new();
     let name = assay.file("small.pg", &small("50/sec"));
-    let flags = ["run", name, "--calibrate", "--rehearse", "12s", "--json"];
+    let flags = ["run", name, "--calibrate", "--rehearse", "15s", "--json"];
     let said = assay.run(&flags);
     assert!(said.stderr.contains("x the peak): "), "no steps: {}", said.stderr);
     if said.code == Some(96) {
@@ -218,14 +218,14 @@ fn a_calibration_is_kept_and_later_runs_find_it() {
 fn best_effort_robots_are_calibrated_by_their_median() {
     let assay = Assay::new();
     let name = assay.file("best.pg", &small(""));
-    let said = assay.run(&["run", name, "--calibrate", "--rehearse", "12s"]).exits(0);
+    let said = assay.run(&["run", name, "--calibrate", "--rehearse", "15s"]).exits(0);
     assert_eq!(said.stderr.matches("best effort: ").count(), 3, "{}", said.stderr);
     assert!(said.stdout.contains("this machine can offer"), "{}", said.stdout);
 }
 
 #[test]
 fn a_calibration_that_is_too_short_is_refused() {
-    Assay::new().run(&["run", "demo", "--calibrate", "--rehearse", "5s"]).exits(2).complains("at least 12s");
+    Assay::new().run(&["run", "demo", "--calibrate", "--rehearse", "5s"]).exits(2).complains("at least 15s");
     Assay::new().run(&["run", "demo", "--calibrate", "--xact-log"]).exits(2).complains("--xact-log");
 }
 

@@ -28,14 +28,14 @@ const OVERHEAD: Duration = Duration::from_millis(2500);
 /// How many steps are to fit.
 const STEPS: u32 = 10;
 /// The shortest and the longest flat phase.
-const FLAT_LENGTH: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const FLAT_LENGTH: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 /// Best-effort robots are measured so often; the median counts.
 const BEST_EFFORT_RUNS: u32 = 3;
 /// Where the search begins, as a share of what the processors are likely to carry.
 const FIRST_SHARE: f64 = 0.5;
 
 /// The least that a calibration takes.
-pub const LEAST_BUDGET: Duration = Duration::from_secs(12);
+pub const LEAST_BUDGET: Duration = Duration::from_secs(15);
 /// What it takes unless the user says otherwise.
 pub const USUAL_BUDGET: Duration = Duration::from_secs(60);
 
@@ -175,7 +175,8 @@ impl Bench {
         };
         let limit = search.failed().and_then(last);
         let found = search.kept().and_then(|kept| carried.iter().rev().find(|(load, _)| *load == kept));
-        match found.map(|(_, figures)| figures.clone()) {
+        let peak = self.peak.requests_per_s.unwrap_or(0.0);
+        match found.map(|(load, figures)| figures.at_rate(peak * load)) {
             Some(figures) => {
                 let limit = limit.unwrap_or_else(|| Limit {
                     name: step::WORKLOAD.into(),

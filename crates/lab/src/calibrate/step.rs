@@ -61,6 +61,24 @@ pub struct Limit {
     pub is_noise: bool,
 }
 
+impl Figures {
+    /// The same in the long run, where `rate` comes due: in a short phase, what its last pages led to is missing.
+    pub fn at_rate(&self, rate: f64) -> Self {
+        let carried = if self.offered_per_s > 0.0 { self.completed_per_s / self.offered_per_s } else { 0.0 };
+        let completed_per_s = rate * carried.min(1.0);
+        let factor = if self.completed_per_s > 0.0 { completed_per_s / self.completed_per_s } else { 0.0 };
+        Self {
+            offered_per_s: rate,
+            completed_per_s,
+            body_bytes_per_s: self.body_bytes_per_s * factor,
+            robots_cpus: self.robots_cpus * factor,
+            origins_cpus: self.origins_cpus * factor,
+            wanted_cpus: self.wanted_cpus * factor,
+            lateness_p99_us: self.lateness_p99_us,
+        }
+    }
+}
+
 impl Heard {
     /// Takes what the lab tells.
     pub fn take(&mut self, event: LabEvent) {
@@ -321,6 +339,15 @@ mod tests {
         let found = limit(&Verdict::default(), &figures, APART).unwrap();
         assert_eq!(found.name, "starved");
         assert!(found.seen.starts_with("50.0 % of what was due was completed"), "{found:?}");
+    }
+
+    #[test]
+    fn what_a_short_phase_misses_does_not_count() {
+        let short = heard(vec![robots(FLAT_PHASE, 200, 160, 40), host("robots", 1010, 80_000)]);
+        let long = short.at_rate(100.0);
+        assert_eq!((short.completed_per_s, long.completed_per_s), (80.0, 100.0));
+        assert_eq!((long.body_bytes_per_s, long.robots_cpus), (1000.0, 0.1));
+        assert_eq!(Figures::default().at_rate(5.0).completed_per_s, 0.0);
     }
 
     #[test]
