@@ -24,7 +24,7 @@ import tempfile
 import time
 
 import pacing_page
-from pacing_runs import ASSAY, CONTESTANTS, HERE, PACING, Job, used_percent, version_of
+from pacing_runs import ASSAY, CONTESTANTS, HERE, PACING, Failed, Job, used_percent, version_of
 
 RESULTS = os.path.join(HERE, "bench/pacing/results.json")
 HOUR = os.path.join(HERE, "bench/pacing/hour.json")
@@ -57,8 +57,12 @@ def play_round(job, number, names, args):
     for name in names:
         for _ in range(args.tries):
             wait_for_quiet(args.patience)
-            with tempfile.TemporaryDirectory(prefix="pacing-") as directory:
-                run = CONTESTANTS[name].run(job, directory)
+            try:
+                with tempfile.TemporaryDirectory(prefix="pacing-") as directory:
+                    run = CONTESTANTS[name].run(job, directory)
+            except Failed as error:
+                print(f"{number:>3} {name:<10} shows nothing: {error}", flush=True)
+                continue
             run.update(contestant=name, round=number)
             runs.append(run)
             say(run)
@@ -123,7 +127,7 @@ def targets(runs, summaries):
 
 def sum_up(job, names, runs, wanted):
     """Everything that the page is made from."""
-    summaries = [summary(name, runs, wanted) for name in names]
+    summaries = [summary(name, runs, wanted) for name in names if any(run["contestant"] == name for run in runs)]
     return {
         "taken": time.strftime("%Y-%m-%d"), "processors": os.cpu_count(), "system": f"Linux {platform.release()}",
         "job": vars(job), "gate": {"other_percent": OTHER_GATE, "steal_percent": STEAL_GATE},

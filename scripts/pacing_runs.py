@@ -30,6 +30,10 @@ KNOWN, FITTED = "known", "fitted"
 SHARES = [10 ** (-step / 10) for step in range(0, 44)]
 
 
+class Failed(Exception):
+    """A run that shows nothing; another may."""
+
+
 class Job:
     """What everybody has to do."""
 
@@ -112,7 +116,7 @@ class Usage(threading.Thread):
         self.done.set()
         inside = [sample for sample in self.samples if begin_ns <= sample[0] <= end_ns]
         if len(inside) < 2:
-            sys.exit("a run was over before it could be measured")
+            raise Failed("it was over before it could be measured")
         at, generator, other, steal = (last - first for first, last in zip(inside[0], inside[-1]))
         return {"cpu_percent": 100 * generator / at, "other_percent": 100 * max(other, 0) / at,
                 "steal_percent": 100 * steal / at / os.cpu_count()}
@@ -133,7 +137,7 @@ class Origin:
         self.process.stdin.close()
         connections = int(self.process.stdout.readline() or -1)
         if self.process.wait() != 0:
-            sys.exit("the origin failed")
+            raise Failed("the origin failed")
         return read_rows(self.out), connections
 
 
@@ -183,7 +187,7 @@ def judge(due, arrived, begin_ns, end_ns):
     wanted = [(name, at) for name, at in due.items() if begin_ns <= at < end_ns]
     late = [arrived[name] - at for name, at in wanted if name in arrived]
     if not late:
-        sys.exit("nothing arrived")
+        raise Failed("nothing arrived")
     times = [at for at in arrived.values() if begin_ns <= at < end_ns]
     return {"due": len(wanted), "sent": len(late), "rate": len(times) * SECOND / (end_ns - begin_ns), **figures(late)}
 
@@ -205,7 +209,12 @@ class Contestant:
         start = now() + SECOND
         process = self.begin(job, spec, start, directory)
         usage = Usage(process.pid, origin and origin.process.pid)
-        self.finish(process, directory)
+        try:
+            self.finish(process, directory)
+        finally:
+            usage.done.set()
+            process.kill()
+            process.wait()
         arrived, connections = origin.arrivals() if origin else (self.arrived(directory), None)
         due, start = self.due(job, start, arrived, directory)
         begin, end = start + job.warm_s * SECOND, start + job.total_s * SECOND
@@ -214,7 +223,7 @@ class Contestant:
 
     def finish(self, process, directory):
         if process.wait() != 0:
-            sys.exit(f"{self.title} failed, see {directory}")
+            raise Failed(f"{self.title} ended with {process.returncode}")
 
     def own(self, _job, _due, _begin, _end, _directory):
         """What the contestant says of its own lateness, where it does."""
@@ -290,7 +299,7 @@ class Assay(Scheduled):
             event = json.loads(line)
             self.events.append(event)
             if event["event"] == "example":
-                sys.exit(f"Assay saw an error: {event}")
+                raise Failed(f"Assay saw an error: {event}")
             if event["event"] == "done":
                 break
         process.stdin.close()
@@ -336,11 +345,10 @@ class Fitted(Contestant):
 
     def due(self, job, _start, arrived, _directory):
         period = SECOND // job.rate
-        begin, end = job.warm_s * job.rate, job.total_s * job.rate
-        start = min((at - number * period for number, at in arrived.items() if begin <= number < end), default=None)
+        start = min((at - number * period for number, at in arrived.items()), default=None)
         if start is None:
-            sys.exit(f"{self.title} sent nothing in time")
-        return {number: start + number * period for number in range(end)}, start
+            raise Failed("nothing arrived")
+        return {number: start + number * period for number in range(job.total_s * job.rate)}, start
 
 
 class Vegeta(Fitted):
@@ -367,10 +375,28 @@ class K6(Fitted):
                            os.path.join(directory, "summary.json"), *named, os.path.join(HERE, "bench/pacing/k6.js")],
                           stdout=subprocess.DEVNULL, stderr=open(os.path.join(directory, "log"), "w"))
 
-    def own(self, _job, _due, _begin, _end, directory):
+    def dropped(self, directory):
         with open(os.path.join(directory, "summary.json")) as file:
-            dropped = json.load(file)["metrics"].get("dropped_iterations", {})
-        return {"dropped": dropped.get("count", 0)}
+            return int(json.load(file)["metrics"].get("dropped_iterations", {}).get("count", 0))
+
+    def due(self, job, _start, arrived, directory):
+        """It does not say which requests it dropped, so those that flatter it most: from the last one on, each request
+        has the latest due time before its arrival that is left."""
+        if not arrived:
+            raise Failed("nothing arrived")
+        period, in_order = SECOND // job.rate, sorted((at, number) for number, at in arrived.items())
+        start = min(at - place * period for place, (at, _) in enumerate(in_order))
+        slot = len(in_order) + self.dropped(directory)
+        left, due = set(range(slot)), {}
+        for at, number in reversed(in_order):
+            slot = min(slot - 1, (at - start) // period)
+            due[number] = start + slot * period
+            left.remove(slot)
+        # Dropped ones were due too; nobody has a negative number.
+        return {**due, **{-1 - slot: start + slot * period for slot in left}}, start
+
+    def own(self, _job, _due, _begin, _end, directory):
+        return {"dropped": self.dropped(directory)}
 
 
 CONTESTANTS = {

@@ -28,12 +28,17 @@ pub fn run(due: &str, start_ns: u64, address: SocketAddr, out: &str) -> Result<(
     epoll.add(alarm.descriptor(), ALARM)?;
     let mut sent = Vec::with_capacity(due.len());
     let mut left = due.into_iter().peekable();
+    let mut buffer = vec![0; 16_384];
+    let mut is_set = false;
     while let Some((_, offset_ns)) = left.peek() {
-        alarm.set(start_ns + offset_ns)?;
+        if !std::mem::replace(&mut is_set, true) {
+            alarm.set(start_ns + offset_ns)?;
+        }
         for token in epoll.wait(-1)? {
             match streams.get_mut(token as usize) {
-                Some(stream) => discard(stream)?,
+                Some(stream) => discard(stream, &mut buffer)?,
                 None => {
+                    is_set = false;
                     while let Some((id, _)) = left.next_if(|(_, ns)| start_ns + ns <= monotonic_ns()) {
                         sent.push((id, monotonic_ns()));
                         streams[(id >> 32) as usize].write_all(&request(id))?;
@@ -46,9 +51,8 @@ pub fn run(due: &str, start_ns: u64, address: SocketAddr, out: &str) -> Result<(
 }
 
 /// Reads whatever is there.
-pub fn discard(stream: &mut TcpStream) -> std::io::Result<()> {
-    let mut buffer = [0; 16_384];
-    match stream.read(&mut buffer) {
+pub fn discard(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+    match stream.read(buffer) {
         Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
         Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
         _ => Ok(()),

@@ -66,6 +66,7 @@ struct Loop {
     period_ns: u64,
     address: SocketAddr,
     due: Vec<Row>,
+    buffer: Vec<u8>,
 }
 
 /// Offers the job; writes when each request it sent was due by its connection's schedule.
@@ -80,6 +81,7 @@ pub fn run(job: &Job, out: &str) -> Result<(), Box<dyn Error>> {
         period_ns: SECOND_NS * job.connections / job.rate,
         address: job.address,
         due: Vec::new(),
+        buffer: vec![0; 16_384],
     };
     let end_ns = job.start_ns + job.seconds * SECOND_NS;
     while monotonic_ns() < end_ns {
@@ -95,7 +97,7 @@ impl Loop {
         for token in self.epoll.wait(sleep_ms.min(1000) as i32)? {
             let connection = &mut self.connections[token as usize];
             let Some(stream) = &mut connection.stream else { continue };
-            discard(stream)?;
+            discard(stream, &mut self.buffer)?;
             connection.answered += 1;
             self.send_or_wait(token as usize)?;
         }
