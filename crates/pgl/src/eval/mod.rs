@@ -347,7 +347,7 @@ impl Interpreter<'_> {
     /// The value as a value of a type; what is only known while a phase runs does not fit anywhere.
     fn fit(&mut self, value: Value, ty: Ty, span: Span) -> Evaluated<Value> {
         if matches!(value, Value::Measured(_) | Value::Taken { .. } | Value::Sample(_)) {
-            return self.fail(script::not_known_yet(&value, span));
+            return self.fail(script::refused(&value, ty, span));
         }
         convert::convert(value, ty).or_else(|why| {
             self.fail(

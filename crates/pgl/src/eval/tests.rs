@@ -177,3 +177,25 @@ fn a_resolver_is_asked_for_tables_only_when_they_are_wanted() {
     run(&parsed.program, &parsed.skipped, &sources, &Never, &mut diagnostics);
     assert!(!diagnostics.failed());
 }
+
+#[test]
+fn what_is_put_behind_a_list_is_behind_it() {
+    let said = says(
+        "int[] a = [1]; a = a + 2; a = a + [3, 4] + 5; a = a + a; print(a);\n\
+         int[] b = a; b = b + 6; print(count(a), \" \", count(b));\n\
+         addr[] none; none = none + '10.0.0.1'; a = a + \"x\"; print(count(a));\n\
+         Robot R = { addresses = ['10.0.0.1']; }; Robot Q = R; R.addresses = R.addresses + '10.0.0.2-3';\n\
+         print(count(R.addresses), \" \", count(Q.addresses)); Robot[] all = []; all = all + R; print(count(all));",
+    );
+    assert_eq!(said, ["[1, 2, 3, 4, 5, 1, 2, 3, 4, 5]", "10 11", "PGL026", "PGL030", "3 1", "1"]);
+}
+
+#[test]
+fn scripts_are_compiled_where_they_are_scheduled_and_only_there() {
+    let script =
+        |body: &str| format!("Phase p = {{ goal.duration = 1min; script = {{ {body} }}; }}; schedule(p);");
+    assert_eq!(says(&script("print(1);")), Vec::<String>::new());
+    assert_eq!(says(&script("float f = currentLoadFactor(); int i = f;")), ["PGL030"]);
+    assert_eq!(says(&script("StatSample s = currentSample();")), ["PGL034"]);
+    assert_eq!(says("Phase p = { script = { nonsense(); }; };"), Vec::<String>::new());
+}

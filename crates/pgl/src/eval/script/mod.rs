@@ -44,8 +44,22 @@ pub(super) struct State {
     assigned: HashSet<Rc<str>>,
 }
 
+/// Why a value that depends on measurements is refused where a type is wanted.
+pub(super) fn refused(value: &Value, ty: Ty, span: Span) -> Diagnostic {
+    match (value, measured::number_base(ty)) {
+        (Value::Measured(number), Some(base)) if number.base != base => {
+            let found = value.type_name();
+            let whole = base == Base::Int && number.base == Base::Float;
+            Diagnostic::error(Code::TypeMismatch, span, format!("expected {}, found {found}", ty.name()))
+                .label(format!("this is {found}"))
+                .maybe_help(whole.then(|| "`int(x)` cuts off what is behind the point".to_owned()))
+        }
+        _ => not_known_yet(value, span),
+    }
+}
+
 /// Why a value that depends on measurements is refused.
-pub(super) fn not_known_yet(value: &Value, span: Span) -> Diagnostic {
+fn not_known_yet(value: &Value, span: Span) -> Diagnostic {
     let found = value.type_name();
     Diagnostic::error(Code::NotHere, span, format!("{found} is only known while the phase runs"))
         .label("this must be known when the workload is compiled")
