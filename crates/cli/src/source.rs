@@ -127,3 +127,31 @@ impl Files for FileSystem {
         std::fs::read(path).map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_lists_all_its_files_and_a_file_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        std::fs::create_dir_all(directory.path().join("b/c")).unwrap();
+        write("z.html", "z");
+        write("b/c/a.html", "aa");
+        write("empty", "");
+        let files = FileSystem { standard_input: OnceCell::new() };
+        let path = directory.path().display().to_string();
+        let listing = files.list(&path).unwrap().unwrap();
+        assert_eq!(listing.files, ["b/c/a.html", "empty", "z.html"].map(PathBuf::from));
+        assert!(listing.root.is_absolute());
+        let one = files.list(&format!("{path}/z.html")).unwrap().unwrap();
+        assert_eq!((one.files, one.root), (vec![PathBuf::new()], listing.root.join("z.html")));
+        assert_eq!(files.list(&format!("{path}/none")), Ok(None));
+
+        let search = SearchPath::over(vec![path], files);
+        let found = search.files("b", Some("workload.pg")).unwrap();
+        assert_eq!((found.set.files.len(), found.start), (1, b"aa".to_vec()));
+        assert_eq!(search.files("empty", Some("workload.pg")).unwrap().set.files, []);
+    }
+}
