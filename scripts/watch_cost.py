@@ -1,11 +1,12 @@
 """What does it cost that workers watch themselves? Instructions per request, counted by callgrind, with and without.
 
-Each role is run by itself under callgrind at a steady rate, the other one plainly, twice for either way: a short run and a
-long one, whose difference leaves out what is done once. Requests come at the same instants in both, and the rate is one
-that the slow machine which callgrind makes still keeps; at higher rates the watching costs less per request, since most of it
-goes by the second.
+Each role is run by itself under callgrind at a steady rate, the other one plainly: a short run and a long one, whose
+difference leaves out what is done once. Requests come at the same instants with and without. Some of the watching goes by
+the second and some by the request, so that two rates are measured, which callgrind can follow, and say what it is at
+others. How much a request costs depends on how many are found at once when a worker wakes up: both roles must be left
+alone by others, and have real-time priority when this is run as root.
 
-    scripts/watch-cost.sh [RATE]      200 requests a second unless told otherwise
+    scripts/watch-cost.sh
 """
 
 import json
@@ -20,6 +21,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RELEASE = os.environ.get("ASSAY_RELEASE", os.path.join(HERE, "target/release"))
 ASSAY = os.path.join(RELEASE, "assay")
 SHORT_S, LONG_S = 2, 12
+RATES = (500, 1000)
 CONNECTIONS = 50
 LEAD_S = 3
 
@@ -40,6 +42,15 @@ def workload(rate, seconds, directory):
     return {"workload": out, "seed": 1, "world": 1, "private_as_public": False}
 
 
+def undisturbed(counted):
+    """What to start a role with so that others keep neither it nor its peer waiting, where that is allowed."""
+    cpus = sorted(os.sched_getaffinity(0))
+    pin = ["taskset", "-c", str(cpus[0] if counted else cpus[-1])]
+    chrt = ["chrt", "--fifo", "5"]
+    allowed = subprocess.run(chrt + ["true"], stderr=subprocess.DEVNULL).returncode == 0
+    return pin + (chrt if allowed else [])
+
+
 class Role:
     def __init__(self, name, spec, directory, counted):
         path = os.path.join(directory, f"{name}.json")
@@ -47,7 +58,7 @@ class Role:
             json.dump(spec, file)
         self.counts = os.path.join(directory, f"{name}.callgrind")
         under = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={self.counts}"] if counted else []
-        self.process = subprocess.Popen(under + [os.path.join(RELEASE, "examples", name), path], text=True,
+        self.process = subprocess.Popen(undisturbed(counted) + under + [os.path.join(RELEASE, "examples", name), path], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.listening = self.until("ready")[-1].get("listening")
 
@@ -99,12 +110,20 @@ def per_request(role, rate, unwatched):
     return (long - short) / (many - few)
 
 
+def at(rate, measured):
+    """Instructions per request at a rate, from those at two others: some go by the second, the rest by the request."""
+    (slow, many), (fast, few) = zip(RATES, measured)
+    by_second = (many - few) / (1 / slow - 1 / fast)
+    return few - by_second / fast + by_second / rate
+
+
 def main():
-    rate = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    print(f"instructions per request at {rate} requests a second")
     for role in ("robots", "origins"):
-        without, watched = (per_request(role, rate, unwatched) for unwatched in (True, False))
-        print(f"{role:8} {without:8.0f} without watching, {watched:8.0f} with it: {watched / without - 1:+.2%}")
+        without, watched = ([per_request(role, rate, unwatched) for rate in RATES] for unwatched in (True, False))
+        for rate, how in [(rate, "measured") for rate in RATES] + [(5000, "computed")]:
+            before, after = at(rate, without), at(rate, watched)
+            print(f"{role:8} {rate:5} requests/s: {before:6.0f} instructions per request without watching, "
+                  f"{after:6.0f} with it, {after / before - 1:+.2%} ({how})", flush=True)
 
 
 if __name__ == "__main__":

@@ -198,8 +198,9 @@ where
     if seat.realtime {
         run_in_real_time().map_err(|cause| WorkerError::Realtime { name: name.clone(), cause })?;
     }
+    // Sockets only: tokio's timers are too coarse for anything here, and cost something whenever the thread sleeps.
     let runtime = Builder::new_current_thread()
-        .enable_all()
+        .enable_io()
         .build()
         .map_err(|cause| WorkerError::Start { name, cause })?;
     Ok(LocalSet::new().block_on(&runtime, async { body().await }))
