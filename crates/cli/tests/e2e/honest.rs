@@ -132,14 +132,16 @@ fn stopped(role: &str) {
     assert_eq!(ran.code, INVALID, "{}", all(&ran));
     let stalls = found(&ran, Reason::Stalled);
     let stall = stalls.iter().find(|doubt| doubt.role == role).unwrap_or_else(|| panic!("{}", all(&ran)));
-    let at_ms = stall.at_ms.expect("a stall has a time");
-    assert!(
-        at_ms.abs_diff(stopped_ms) < 1_000,
-        "stopped at {stopped_ms} ms, seen at {at_ms} ms: {}",
-        stall.seen
-    );
+    // On a busy machine it need not be the longest, which the doubt begins with.
+    let then = |at_ms: u64| at_ms.abs_diff(stopped_ms) < 1_000;
+    let series = ran.series();
+    let mine = series.stalls.iter().filter(|stall| stall.role == role && then(stall.at_ms));
+    let longest = mine
+        .max_by_key(|stall| stall.length_us)
+        .unwrap_or_else(|| panic!("at {stopped_ms} ms: {}", stall.seen));
+    assert!(longest.length_us > 200_000, "{longest:?}");
+    assert!(longest.cpu_us + longest.run_delay_us < longest.length_us / 2, "it was stopped: {longest:?}");
     assert!(stall.phases.contains(&1) && ran.info().phases[1].invalid, "{stall:?}");
-    assert!(stall.seen.contains("stopped"), "{}", stall.seen);
 }
 
 #[test]

@@ -127,11 +127,14 @@ pub struct ProcessorSum {
     pub steal_us: u64,
 }
 
+/// Stalls of a phase that are told one by one.
+const STALLS_TOLD: usize = 4;
+
 /// Where threads of a role stood still in a phase.
 #[derive(Debug, Clone, Default)]
 pub struct StallSum {
-    /// The longest.
-    pub longest: Stall,
+    /// The longest ones, longest first.
+    pub longest: Vec<Stall>,
     /// How many.
     pub count: u64,
     /// All together, in microseconds.
@@ -260,9 +263,9 @@ impl Evidence {
             let sum = phase.stalls.entry(side).or_default();
             sum.count += 1;
             sum.total_us += length_us;
-            if stall.length_us > sum.longest.length_us {
-                sum.longest = stall.clone();
-            }
+            let place = sum.longest.partition_point(|longer| longer.length_us >= stall.length_us);
+            sum.longest.insert(place, stall.clone());
+            sum.longest.truncate(STALLS_TOLD);
         };
         let mut seen = false;
         self.spread(stall.at_ms, length_ms, |phase, part| {
@@ -362,7 +365,7 @@ mod tests {
         evidence.stall(&stall(1400, 200_000));
         for phase in &evidence.phases[..2] {
             let sum = &phase.stalls[&Side::Robots];
-            assert_eq!((sum.count, sum.total_us, sum.longest.length_us), (1, 100_000, 200_000));
+            assert_eq!((sum.count, sum.total_us, sum.longest[0].length_us), (1, 100_000, 200_000));
         }
         evidence.stall(&stall(3100, 50_000));
         assert_eq!(evidence.phases[1].stalls[&Side::Robots].count, 2, "the last answers are still under way");

@@ -20,7 +20,7 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
 }
 
 fn judge(index: u16, phase: &PhaseEvidence, side: Side, stalls: &StallSum) -> Option<Finding> {
-    let longest = &stalls.longest;
+    let (longest, others) = stalls.longest.split_first()?;
     let invalidates = longest.length_us >= STALL_INVALID_US;
     // Of one thread's time; a phase with more threads has more time that can be lost.
     let threads = phase.threads.keys().filter(|(of, _)| *of == side).count().max(1) as u64;
@@ -36,8 +36,16 @@ fn judge(index: u16, phase: &PhaseEvidence, side: Side, stalls: &StallSum) -> Op
         longest.at_ms as f64 / 1e3,
         what_it_did(longest)
     );
+    let long: Vec<String> = others
+        .iter()
+        .filter(|stall| stall.length_us >= STALL_INVALID_US)
+        .map(|stall| format!("{} at {:.3} s", time(stall.length_us), stall.at_ms as f64 / 1e3))
+        .collect();
+    if !long.is_empty() {
+        seen = format!("{seen}; also for {}", long.join(", "));
+    }
     if stalls.count > 1 {
-        seen = format!("{seen}; with {} others, that is {} of the time", stalls.count - 1, percent(lost));
+        seen = format!("{seen}; all {} stalls together were {} of the time", stalls.count, percent(lost));
     }
     Some(Finding {
         reason: Reason::Stalled,
@@ -101,6 +109,20 @@ mod tests {
     }
 
     #[test]
+    fn all_long_stalls_are_told_with_their_times() {
+        let mut run = Run::of(&["a"]);
+        for (at_ms, length_ms) in [(2_000, 150), (4_000, 400), (6_000, 20)] {
+            run.stall(stall(at_ms, length_ms, 0, 0));
+        }
+        let seen = &run.judge()[0].seen;
+        assert!(seen.contains("stood still for 400.0 ms at 4.000 s"), "{seen}");
+        assert!(
+            seen.ends_with("; also for 150.0 ms at 2.000 s; all 3 stalls together were 6 % of the time"),
+            "{seen}"
+        );
+    }
+
+    #[test]
     fn short_stalls_are_worth_knowing_when_they_add_up() {
         let judge = |count: u64| {
             let mut run = Run::of(&["a"]);
@@ -110,6 +132,6 @@ mod tests {
         assert_eq!(judge(4), [], "80 ms of ten seconds");
         let told = judge(6);
         assert_eq!((told[0].reason, told[0].invalidates), (Reason::Stalled, false));
-        assert!(told[0].seen.ends_with("with 5 others, that is 1 % of the time"), "{}", told[0].seen);
+        assert!(told[0].seen.ends_with("all 6 stalls together were 1 % of the time"), "{}", told[0].seen);
     }
 }
