@@ -195,10 +195,14 @@ impl Builder<'_> {
     fn note_fields(&mut self, record: &Record) {
         let kind = record.kind.name();
         for (field, slot) in record.set_fields() {
-            if asks_for_nothing(&slot.value) {
+            if asks_for_nothing(&slot.value) || says_so_itself(&slot.value) {
                 continue;
             }
             match field.effect {
+                // The whole object has no effect: that is one thing to say.
+                Effect::None(instead) if field.effect == record.kind.definition().effect => {
+                    self.not_acted_on(kind, slot.span, instead);
+                }
                 Effect::None(instead) => {
                     self.not_acted_on(&format!("{kind}.{}", field.name), slot.span, instead);
                 }
@@ -245,6 +249,11 @@ impl Builder<'_> {
                 .help("give each agent its addresses and then `use()` it: `use(S, R);`"),
         );
     }
+}
+
+/// True for an object of a type that has no effect: it is named where its own fields are looked at.
+fn says_so_itself(value: &Value) -> bool {
+    matches!(value, Value::Record(inner) if matches!(inner.kind.definition().effect, Effect::None(_)))
 }
 
 /// True for a value that asks for nothing to be done: a field without effect that says so is no news.

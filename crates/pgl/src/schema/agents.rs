@@ -26,10 +26,17 @@ const AGENT: [Field; 12] = [
     full("pop_model", object(RecordKind::PopModel)),
 ];
 
+/// For all about cookies: origins set them.
+const NO_COOKIES: &str = "robots send no cookies back";
+/// For `Expect`: origins answer it.
+const NO_PAUSE: &str = "request bodies are sent without asking first";
+/// For all that robots could say of themselves.
+const ANONYMOUS: &str = "robots are anonymous: what is protected is refused to them";
+
 const ROBOT_ONLY: [Field; 44] = [
-    full("xact_lifetime", TIMES),
+    none("xact_lifetime", TIMES, "an xact may take as long as the run's own time limit"),
     part("xact_think", TIMES, "only of robots without a rate, between an answer and the next request"),
-    full("cookie_sender", FLOAT),
+    none("cookie_sender", FLOAT, NO_COOKIES),
     full("origins", ADDRESSES),
     full("http_proxies", ADDRESSES),
     full("proxies", ADDRESSES),
@@ -50,8 +57,8 @@ const ROBOT_ONLY: [Field; 44] = [
     full("post_contents", CONTENTS),
     full("upload_contents", CONTENTS),
     full("put_contents", CONTENTS),
-    full("req_body_pause_prob", FLOAT),
-    full("req_body_pause_start", SIZE),
+    none("req_body_pause_prob", FLOAT, NO_PAUSE),
+    none("req_body_pause_start", SIZE, NO_PAUSE),
     full("req_body_recurrence", FLOAT),
     full("ranges", object(RecordKind::Range).array()),
     part("accept_content_encodings", TEXTS, "\"gzip\" and \"identity\"; others are left out with a warning"),
@@ -61,20 +68,20 @@ const ROBOT_ONLY: [Field; 44] = [
         "`[]`: no embedded object is asked for; all else: links of any kind are followed",
     ),
     none("raw_uri_thrower", TEXT, "no scripts are searched for URLs"),
-    full("private_cache_cap", INT),
+    none("private_cache_cap", INT, "robots have no cache of their own"),
     full("unique_urls", BOOL),
     full("open_conn_lmt", INT),
     full("wait_xact_lmt", INT),
     full("pipeline_depth", FLOATS),
-    full("minimize_new_conn", FLOAT),
-    part("credentials", TEXTS, "`${worker}` is 1, and `${target_ip}` stays as it is"),
-    full("auth_error", FLOAT),
+    none("minimize_new_conn", FLOAT, "a connection is reused for its own address only"),
+    none("credentials", TEXTS, ANONYMOUS),
+    none("auth_error", FLOAT, ANONYMOUS),
     left_out("spnego_auth_ratio", FLOAT, Topic::Ntlm),
     left_out("kerberos_wrap", object(RecordKind::KerberosWrap), Topic::Kerberos),
     left_out("acl", object(RecordKind::Acl), Topic::Filtering),
-    full("session", object(RecordKind::Session)),
+    part("session", object(RecordKind::Session), "idle robots ask for nothing, but keep their connections"),
     left_out("dns_resolver", object(RecordKind::DnsResolver), Topic::Dns),
-    full("cookies_keep_lmt", FLOATS),
+    none("cookies_keep_lmt", FLOATS, NO_COOKIES),
 ];
 
 /// Sibling caches.
