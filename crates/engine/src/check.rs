@@ -41,6 +41,10 @@ pub struct Asked {
     pub since_s: Option<i64>,
     /// The request said `no-cache`.
     pub reload: bool,
+    /// It asked for parts: 206 is as good as 200.
+    pub parts: bool,
+    /// The body may come in a coding: its length does not tell.
+    pub coded: bool,
     /// When it was sent, in microseconds since the start of the run.
     pub sent_us: u64,
     /// Key of the object.
@@ -105,6 +109,12 @@ pub enum Wrong {
     Length { seen: u64, wanted: u64 },
     /// More body than the object has.
     Longer { wanted: u64 },
+    /// A coding that the robot does not accept.
+    CodingUnasked,
+    /// 206 without a `Content-Range` that fits the object.
+    NoContentRange,
+    /// A part that was asked for, is there, and did not come.
+    PartMissing { from: u64, to: u64 },
     /// A byte that is not the object's, here first.
     Bytes { at: u64 },
     /// The connection ended before the body.
@@ -118,12 +128,13 @@ impl Wrong {
             Wrong::Status { .. } => ErrorKind::BadStatus,
             Wrong::NotModifiedUnasked | Wrong::NotModifiedSince { .. } => ErrorKind::WrongNotModified,
             Wrong::NoMark => ErrorKind::Foreign,
+            Wrong::CodingUnasked | Wrong::NoContentRange => ErrorKind::Malformed,
             Wrong::Object { .. } => ErrorKind::WrongObject,
             Wrong::Version { .. } | Wrong::MadeLater { .. } => ErrorKind::WrongVersion,
             Wrong::Stored { .. } => ErrorKind::HitOnUncachable,
             Wrong::ReloadStored { .. } => ErrorKind::HitOnReload,
             Wrong::Expired { .. } => ErrorKind::Stale,
-            Wrong::Length { .. } | Wrong::Longer { .. } => ErrorKind::WrongLength,
+            Wrong::Length { .. } | Wrong::Longer { .. } | Wrong::PartMissing { .. } => ErrorKind::WrongLength,
             Wrong::Bytes { .. } => ErrorKind::WrongBytes,
             Wrong::Truncated { .. } => ErrorKind::TruncatedBody,
         }
@@ -145,6 +156,8 @@ impl fmt::Display for Wrong {
             Wrong::NotModifiedSince { modified_s: None, since_s } => {
                 write!(f, "304, but no version of the object is as old as {since_s} (seconds of the run)")
             }
+            Wrong::CodingUnasked => write!(f, "coded in gzip, which the request did not accept"),
+            Wrong::NoContentRange => write!(f, "status 206 without a Content-Range that fits the object"),
             Wrong::NoMark => write!(f, "no X-Assay of our origins in the answer"),
             Wrong::Object { seen, wanted } => write!(f, "object {seen:016x} instead of {wanted:016x}"),
             Wrong::Version { seen, wanted } => {
@@ -175,6 +188,9 @@ impl fmt::Display for Wrong {
             }
             Wrong::Length { seen, wanted } => write!(f, "{seen} bytes instead of {wanted}"),
             Wrong::Longer { wanted } => write!(f, "more bytes than the object's {wanted}"),
+            Wrong::PartMissing { from, to } => {
+                write!(f, "no part with bytes {from} to {to}, which were asked for")
+            }
             Wrong::Bytes { at } => write!(f, "body byte {at} is not the object's"),
             Wrong::Truncated { seen, wanted } => {
                 write!(f, "the connection was closed after {seen} of {wanted} body bytes")
@@ -194,6 +210,7 @@ pub fn judge_head(
 ) -> Result<Verdict, Wrong> {
     let not_modified = match (reply.status, asked.since_s) {
         (200, _) => None,
+        (206, _) if asked.parts => None,
         (304, Some(since_s)) => Some(since_s),
         (304, None) => return Err(Wrong::NotModifiedUnasked),
         (seen, since_s) => return Err(Wrong::Status { seen, conditional: since_s.is_some() }),
@@ -225,6 +242,8 @@ pub fn judge_head(
     }
     let body_bytes = (not_modified.is_none() && asked.method != Method::Head).then_some(asked.size);
     if not_modified.is_none()
+        && reply.status == 200
+        && !asked.coded
         && let Some(seen) = reply.content_length
         && seen != asked.size
     {

@@ -14,6 +14,8 @@ const ASKED: Asked = Asked {
     method: Method::Get,
     since_s: None,
     reload: false,
+    parts: false,
+    coded: false,
     sent_us: 20 * SECOND,
     key: 0xABCD,
     cachable: true,

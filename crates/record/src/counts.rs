@@ -93,6 +93,28 @@ pub struct RobotCounts {
     #[serde(with = "status_keys")]
     pub by_status: BTreeMap<u16, u64>,
 
+    // Completed xacts that are no plain objects; classes of their own, and not basic (coded ones can be).
+    /// Answered with parts of an object (206).
+    pub parts: u64,
+    /// Of those, answered with more than one part.
+    pub multiparts: u64,
+    /// Answered with a coded body (gzip), decoded and compared.
+    pub coded: u64,
+    /// Asked for parts that are not there, and told so (416).
+    pub unsatisfied: u64,
+    /// Answered after one redirection or more.
+    pub redirected: u64,
+    /// Refused: 401, 406, 407.
+    pub refused: u64,
+    /// Met a fault on purpose that the target passed on.
+    pub faults_passed: u64,
+    /// Were to meet a fault on purpose, and were answered as if there were none.
+    pub faults_hidden: u64,
+    /// Broken off by the robot, on purpose.
+    pub broken_off: u64,
+    /// Broken off by the origin, on purpose.
+    pub broken_off_by_origin: u64,
+
     /// Samples that could not be kept (a full xact log queue); positive makes the run invalid.
     pub dropped_samples: u64,
 }
@@ -239,6 +261,16 @@ impl RobotCounts {
             wire_bytes_out,
             connections_opened,
             connections_closed,
+            parts,
+            multiparts,
+            coded,
+            unsatisfied,
+            redirected,
+            refused,
+            faults_passed,
+            faults_hidden,
+            broken_off,
+            broken_off_by_origin,
             dropped_samples,
         );
         self.due_digest = self.due_digest.wrapping_add(from.due_digest);

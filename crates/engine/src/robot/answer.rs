@@ -4,13 +4,17 @@
 //! no head grows beyond what the parser accepts.
 
 use assay_http::chunked::{ChunkError, Decoder, Piece};
+use assay_http::coding::GzipError;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
+use assay_http::range::MultipartError;
 use assay_record::error_kind::ErrorKind;
-use assay_workload::body::{Body, Pool};
+use assay_workload::body::Pool;
 use thiserror::Error;
 
-use crate::check::{BodyCheck, Verdict, Wrong};
+use super::payload::Payload;
+use super::special::Ending;
+use crate::check::{Verdict, Wrong};
 
 /// Why an answer is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -21,6 +25,12 @@ pub enum Flaw {
     /// A chunked body that is none.
     #[error("{0}")]
     Chunk(ChunkError),
+    /// A coded body that is none.
+    #[error("{0}")]
+    Coding(GzipError),
+    /// A body of several parts that is none.
+    #[error("{0}")]
+    Parts(MultipartError),
     /// A change of protocol that nobody asked for.
     #[error("status 101, but no upgrade was asked for")]
     Upgrade,
@@ -36,7 +46,9 @@ impl Flaw {
     /// The class it is counted under.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Flaw::Head(_) | Flaw::Chunk(_) | Flaw::Upgrade => ErrorKind::Malformed,
+            Flaw::Head(_) | Flaw::Chunk(_) | Flaw::Coding(_) | Flaw::Parts(_) | Flaw::Upgrade => {
+                ErrorKind::Malformed
+            }
             Flaw::HeadCutOff(_) => ErrorKind::TruncatedBody,
             Flaw::Wrong(wrong) => wrong.kind(),
         }
@@ -66,9 +78,10 @@ pub struct Opening {
     pub status: u16,
     /// What the checker says.
     pub verdict: Verdict,
+    /// What it means for the xact.
+    pub ending: Ending,
     /// The target lets the connection live on.
     pub persists: bool,
-    body: Body,
 }
 
 /// An answer that is being received.
@@ -78,12 +91,12 @@ pub struct Answer {
     /// The beginning of a head that has not arrived in full; nothing is allocated otherwise.
     pieces: Vec<u8>,
     opening: Option<Opening>,
-    check: BodyCheck,
+    payload: Option<Payload>,
 }
 
 impl Default for Answer {
     fn default() -> Self {
-        Self { stage: Stage::Head, pieces: Vec::new(), opening: None, check: BodyCheck::new(0) }
+        Self { stage: Stage::Head, pieces: Vec::new(), opening: None, payload: None }
     }
 }
 
@@ -95,7 +108,7 @@ impl Answer {
         bytes: &[u8],
         method: &str,
         pool: &Pool,
-        judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Body), Wrong>,
+        judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Ending, Payload), Flaw>,
     ) -> Result<usize, Flaw> {
         let used = match self.stage {
             Stage::Head => self.feed_head(bytes, method, judge)?,
@@ -109,9 +122,11 @@ impl Answer {
         match self.stage {
             Stage::Complete => Ok(()),
             Stage::Head => Err(Flaw::HeadCutOff(self.pieces.len())),
-            Stage::Counted { .. } | Stage::Chunked(_) => Err(self.check.cut_off().into()),
+            Stage::Counted { .. } | Stage::Chunked(_) => Err(self.cut_off()),
             Stage::UntilClose => {
-                self.check.end().map_err(|_| self.check.cut_off())?;
+                if let Some(payload) = &self.payload {
+                    payload.end().map_err(|_| payload.cut_off())?;
+                }
                 self.stage = Stage::Complete;
                 Ok(())
             }
@@ -130,14 +145,18 @@ impl Answer {
 
     /// Body bytes so far.
     pub fn body_bytes(&self) -> u64 {
-        self.check.seen()
+        self.payload.as_ref().map_or(0, Payload::seen)
+    }
+
+    fn cut_off(&self) -> Flaw {
+        self.payload.as_ref().map_or(Flaw::HeadCutOff(0), Payload::cut_off)
     }
 
     fn feed_head(
         &mut self,
         bytes: &[u8],
         method: &str,
-        mut judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Body), Wrong>,
+        mut judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Ending, Payload), Flaw>,
     ) -> Result<usize, Flaw> {
         let mut pieces = std::mem::take(&mut self.pieces);
         let before = pieces.len();
@@ -164,10 +183,10 @@ impl Answer {
                 100..=199 => continue,
                 _ => {}
             }
-            let (verdict, body) = judge(&head)?;
+            let (verdict, ending, payload) = judge(&head)?;
             let persists = head.persists(method);
-            self.opening = Some(Opening { status: head.status, verdict, persists, body });
-            self.check = BodyCheck::new(verdict.body_bytes.unwrap_or(0));
+            self.opening = Some(Opening { status: head.status, verdict, ending, persists });
+            self.payload = Some(payload);
             self.stage = match head.body(method) {
                 BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
                 BodyFraming::Length(left) => Stage::Counted { left },
@@ -180,21 +199,23 @@ impl Answer {
     }
 
     fn feed_body(&mut self, bytes: &[u8], pool: &Pool) -> Result<usize, Flaw> {
-        let Some(Opening { body, .. }) = &self.opening else { return Ok(0) };
-        let compare = |from: u64, slice: &[u8]| body.matches(pool, from, slice);
+        let Some(payload) = &mut self.payload else { return Ok(0) };
         match &mut self.stage {
             Stage::Head | Stage::Complete => Ok(0),
             Stage::Counted { left } => {
                 let used = (*left).min(bytes.len() as u64) as usize;
-                self.check.feed(&bytes[..used], compare)?;
+                payload.feed(&bytes[..used], pool)?;
                 *left -= used as u64;
                 if *left == 0 {
+                    if !payload.is_whole() {
+                        payload.end()?;
+                    }
                     self.stage = Stage::Complete;
                 }
                 Ok(used)
             }
             Stage::UntilClose => {
-                self.check.feed(bytes, compare)?;
+                payload.feed(bytes, pool)?;
                 Ok(bytes.len())
             }
             Stage::Chunked(decoder) => {
@@ -203,10 +224,10 @@ impl Answer {
                     let (piece, length) = decoder.next(&bytes[used..]).map_err(Flaw::Chunk)?;
                     used += length;
                     match piece {
-                        Piece::Data(slice) => self.check.feed(slice, compare)?,
+                        Piece::Data(slice) => payload.feed(slice, pool)?,
                         Piece::NeedMore => return Ok(used),
                         Piece::End => {
-                            self.check.end()?;
+                            payload.end()?;
                             self.stage = Stage::Complete;
                             return Ok(used);
                         }
@@ -221,6 +242,7 @@ impl Answer {
 mod tests {
     use assay_http::head::MAX_HEAD_BYTES;
     use assay_record::outcome::Outcome;
+    use assay_workload::body::Body;
     use proptest::prelude::*;
 
     use super::*;
@@ -244,12 +266,12 @@ mod tests {
         bytes
     }
 
-    fn judge(head: &ResponseHead<'_>) -> Result<(Verdict, Body), Wrong> {
+    fn judge(head: &ResponseHead<'_>) -> Result<(Verdict, Ending, Payload), Flaw> {
         if head.status != 200 {
-            return Err(Wrong::Status { seen: head.status, conditional: false });
+            return Err(Wrong::Status { seen: head.status, conditional: false }.into());
         }
         let verdict = Verdict { outcome: Some(Outcome::Miss), version: 1, body_bytes: Some(SIZE) };
-        Ok((verdict, body()))
+        Ok((verdict, Ending::Object, Payload::whole(body(), SIZE)))
     }
 
     /// Feeds `bytes` in slices until all are used; gives what was left over once the answer was complete.

@@ -104,6 +104,16 @@ impl Crew {
         }
     }
 
+    /// The next step of an xact that is under way: on an idle connection, or on one more.
+    pub fn send_again(&mut self, place: u32) {
+        let xact = &self.xacts[place as usize];
+        let destination = self.setup.route(xact.object.id.origin).destination;
+        match self.idle_connection_to(xact.robot, destination) {
+            Some(connection) => self.send_on(connection, place),
+            None => self.open(place, NONE),
+        }
+    }
+
     /// Puts an xact at the end of its robot's queue.
     fn wait(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
@@ -368,7 +378,10 @@ impl Crew {
     pub fn lose(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
         let connection = &self.connections[slot as usize];
         let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);
-        if is_fresh {
+        if self.xacts[place as usize].is_to_fail() {
+            self.close_and_go_on(slot);
+            self.pass_fault(place, monotonic_ns());
+        } else if is_fresh {
             self.close_and_go_on(slot);
             self.fail(place, ErrorKind::ConnectionLost, reason, (0, None), monotonic_ns());
         } else {

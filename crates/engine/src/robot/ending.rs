@@ -33,6 +33,9 @@ impl Crew {
             self.note_post(&xact, now_ns);
         }
         let outcome = opening.verdict.outcome;
+        if let Some(extras) = &xact.extras {
+            extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
+        }
         let at = Instants {
             due: xact.due_ns,
             sent: xact.sent_ns,
@@ -42,6 +45,7 @@ impl Crew {
         self.recorder(xact.phase).completed(&Completed {
             method: xact.method,
             request_type: xact.request_type,
+            basic: xact.basic && opening.ending.is_object(),
             status: opening.status,
             outcome,
             body_bytes,
@@ -51,7 +55,7 @@ impl Crew {
         self.log(&xact, End { last_byte_ns: now_ns, outcome, error: None, status, body_bytes });
         self.count_ended(xact.phase);
         if let Some(robot) = self.leave_page(&xact, false) {
-            self.set_free(robot);
+            self.set_free(robot, xact.id.number);
         }
     }
 

@@ -7,16 +7,20 @@ use assay_http::date::parse_date;
 use assay_http::head::ResponseHead;
 use assay_record::error_kind::ErrorKind;
 use assay_workload::model::{Method, RequestType};
+use assay_workload::object::ObjectId;
 
+use super::answer::Opening;
 use super::connection::Connection;
 use super::crew::Crew;
+use super::payload::Payload;
 use super::request::Request;
+use super::special::{self, Ending, settle};
 use super::xact::{NONE, Xact};
-use crate::check::{Reply, judge_head};
+use crate::check::{Reply, Verdict, judge_head};
 use crate::clock::{RunClock, monotonic_ns};
 use crate::tally::ideal::IdealNote;
 use crate::tally::{method_name, micros};
-use crate::wire::{self, ReplyMark, RequestMark};
+use crate::wire::{self, Note, ReplyMark, RequestMark};
 
 /// What servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
@@ -31,7 +35,7 @@ impl Crew {
         }
         xact.sent_ns = now_ns;
         self.levels.in_flight += 1;
-        let (phase, is_basic) = (xact.phase, xact.is_basic());
+        let (phase, is_basic) = (xact.phase, xact.basic);
         let late_us = micros(xact.due_ns.max(xact.ready_ns), now_ns);
         let bytes = xact.object.size_bytes;
         let (clock, caches) = (self.control.clock, self.setup.caches);
@@ -48,7 +52,7 @@ impl Crew {
             };
         }
         // A POST drops what is stored when it is answered, not when it is sent: see `note_post`.
-        let note = (caches && !xact.method.has_body()).then(|| {
+        let note = (caches && !xact.method.has_body() && xact.may_fill()).then(|| {
             xact.noted = true;
             ideal_note(xact, clock.since_start_us(now_ns), fresh_until)
         });
@@ -87,6 +91,7 @@ impl Crew {
             since_unix_s: xact.since_s.map(since),
             reload: xact.is_reload(),
             last_use,
+            extras: xact.extras.as_deref(),
             post_body: post_body.as_ref(),
         };
         request.write(&setup.universe, &mut self.dates, out);
@@ -129,9 +134,19 @@ impl Crew {
         let judge = |head: &ResponseHead<'_>| {
             let asked = xact.asked(clock.since_start_us(xact.sent_ns), setup.validation_updates);
             let life_at = |at_s: i64| universe.life(&xact.object, at_s);
-            let verdict =
-                judge_head(&asked, &read_head(head, &clock), clock.since_start_us(now_ns), life_at)?;
-            Ok((verdict, universe.body(&xact.object, verdict.version)))
+            let reply = read_head(head, &clock);
+            if let Some(ending) = settle(universe, xact, head, reply.mark.as_ref())? {
+                let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
+                return Ok((verdict, ending, Payload::remark()));
+            }
+            let verdict = judge_head(&asked, &reply, clock.since_start_us(now_ns), life_at)?;
+            if let Some((ending, payload)) = special::payload(universe, xact, head, verdict.version)? {
+                return Ok((verdict, ending, payload));
+            }
+            let breaks_off = reply.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
+            let ending = if breaks_off { Ending::BreaksOff } else { Ending::Object };
+            let body = universe.body(&xact.object, verdict.version);
+            Ok((verdict, ending, Payload::whole(body, verdict.body_bytes.unwrap_or(0))))
         };
         let before = answer.body_bytes();
         let fed = answer.feed(bytes, method_name(xact.method), universe.pool(), judge);
@@ -157,6 +172,7 @@ impl Crew {
                 self.spoil(slot, ErrorKind::ExtraBytes, &detail, now_ns);
             }
             Ok(_) if is_complete => self.finish(slot, now_ns),
+            Ok(_) if self.is_enough(place, body_bytes) => self.break_off(slot, Ending::BrokenOff, now_ns),
             Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
             Ok(_) => {}
         }
@@ -179,8 +195,45 @@ impl Crew {
         }
         match connection.answer.end() {
             Ok(()) => self.finish(slot, now_ns),
+            Err(_)
+                if connection.answer.opening().is_some_and(|opening| opening.ending == Ending::BreaksOff) =>
+            {
+                self.break_off(slot, Ending::BreaksOff, now_ns);
+            }
             Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
         }
+    }
+
+    /// The robot breaks an answer off here, on purpose.
+    fn is_enough(&self, place: u32, body_bytes: u64) -> bool {
+        let extras = self.xacts.get(place as usize).and_then(|xact| xact.extras.as_ref());
+        extras.and_then(|extras| extras.break_off).is_some_and(|enough| body_bytes > enough)
+    }
+
+    /// An answer ends early, on purpose: its connection is closed, and nothing is wrong.
+    fn break_off(&mut self, slot: u32, ending: Ending, now_ns: u64) {
+        let connection = &self.connections[slot as usize];
+        let (place, robot, body_bytes) = (connection.xact, connection.robot, connection.answer.body_bytes());
+        let Some(opening) = connection.answer.opening().cloned() else { return };
+        self.close_and_go_on(slot);
+        self.end_early(place, &Opening { ending, ..opening }, body_bytes, now_ns);
+        self.fill_slots(robot);
+    }
+
+    /// A connection was lost without an answer, as it was to be: a fault on purpose that the target has passed on.
+    pub fn pass_fault(&mut self, place: u32, now_ns: u64) {
+        let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
+        let opening = Opening { status: 0, verdict, ending: Ending::Fault, persists: false };
+        self.end_early(place, &opening, 0, now_ns);
+    }
+
+    /// An xact that did not get what it asked for, and is no error either. Nothing more of its page is seen.
+    fn end_early(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
+        let xact = &self.xacts[place as usize];
+        if xact.is_page() {
+            self.give_up_children(xact.page);
+        }
+        self.complete(place, opening, body_bytes, now_ns);
     }
 
     /// The answer of a connection's xact is complete and right.
@@ -190,11 +243,28 @@ impl Crew {
         let Some(opening) = connection.answer.opening().cloned() else { return };
         // Whoever comes next should find the connection free: it is let go before anything follows.
         self.let_go(slot, opening.persists);
+        if let Ending::Redirected(older) = opening.ending {
+            return self.follow(place, older);
+        }
         let xact = &self.xacts[place as usize];
-        if xact.is_page() {
+        if xact.is_page() && opening.ending.is_object() {
             self.see_links(xact.page, xact.id.number, u64::MAX, now_ns);
+        } else if !opening.ending.is_object() {
+            return self.end_early(place, &opening, body_bytes, now_ns);
         }
         self.complete(place, &opening, body_bytes, now_ns);
+    }
+
+    /// The object is somewhere else: the same xact asks for it there.
+    fn follow(&mut self, place: u32, older: ObjectId) {
+        let object = self.setup.universe.object(older);
+        let xact = &mut self.xacts[place as usize];
+        xact.object = object;
+        xact.first_byte_ns = 0;
+        if let Some(extras) = &mut xact.extras {
+            extras.steps += 1;
+        }
+        self.send_again(place);
     }
 
     /// A connection is through with an xact: goes on to the next, if there is one.
@@ -232,10 +302,11 @@ impl std::fmt::Display for Extra {
 
 /// What the ideal cache is told of an xact.
 fn ideal_note(xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
-    let Xact { object, phase, .. } = *xact;
+    let Xact { object, phase, .. } = xact;
+    let (object, phase) = (*object, *phase);
     let ask =
         Ask { key: object.key, request: asking(xact), cachable: object.cachable, at_us, fresh_until_ms };
-    IdealNote::Sent { ask, phase, basic: xact.is_basic(), bytes: object.size_bytes }
+    IdealNote::Sent { ask, phase, basic: xact.basic, bytes: object.size_bytes }
 }
 
 /// Until when an answer that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.

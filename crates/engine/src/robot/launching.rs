@@ -2,13 +2,13 @@
 
 use assay_record::error_kind::ErrorKind;
 use assay_workload::digest::launch_digest;
-use assay_workload::model::Method;
 use assay_workload::{Child, Launch, Object, Offered};
 
 use super::crew::{Alarm, Crew, Robot};
+use super::special::Extras;
 use super::xact::{NONE, Page, Xact};
 use crate::clock::monotonic_ns;
-use crate::tally::Recorder;
+use crate::tally::{Recorder, is_basic};
 use crate::wire::XactId;
 
 /// How long a best-effort robot pauses after a request that did not get through: a target that refuses
@@ -29,33 +29,21 @@ impl Crew {
         let best_effort = self.robots[robot as usize].closed.is_some();
         let page = self.open_page(launch, robot, best_effort);
         let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
-        let place = self.xacts.insert(Xact {
-            id,
-            robot,
-            phase: launch.phase,
+        let place = self.insert(Xact {
             method: launch.method,
             request_type: launch.request_type,
-            object,
             revisit: launch.revisit,
             post_body: launch.post_body.filter(|_| launch.method.has_body()),
-            since_s: None,
-            due_ns,
-            ready_ns: due_ns,
-            sent_ns: 0,
-            connected_ns: 0,
-            first_byte_ns: 0,
-            noted: false,
             page,
-            connection: None,
-            next: NONE,
+            ..Xact::new(id, robot, launch.phase, object, due_ns)
         });
         // A worker that is late finds launches of a phase that is over by now: that is no fault of the target.
         let end_ns = self.control.end_ns(launch.phase);
         if !best_effort && is_too_late(monotonic_ns(), end_ns) {
             self.recorder(launch.phase).counts.unsent_late += 1;
-            self.cancel(place as u32, end_ns);
+            self.cancel(place, end_ns);
         } else {
-            self.submit(place as u32);
+            self.submit(place);
         }
         // It is on its way; what can wait until then has waited.
         self.count_launch(launch, &object, best_effort);
@@ -63,7 +51,7 @@ impl Crew {
 
     /// Counts a launch as due.
     fn count_launch(&mut self, launch: &Launch, object: &Object, best_effort: bool) {
-        let offered = launch.offered(object);
+        let offered = self.setup.universe.offered(launch, object);
         let digest = launch_digest(launch, &self.setup.universe);
         let recorder = self.recorder(launch.phase);
         count_due(recorder, &offered, object);
@@ -85,7 +73,7 @@ impl Crew {
         children.extend(universe.children(launch));
         for child in &children {
             let object = universe.object(child.object);
-            let offered = child.offered(&object);
+            let offered = universe.offered_child(launch, child, &object);
             count_due(self.recorder(launch.phase), &offered, &object);
             if best_effort && offered.fill() {
                 self.count_fill(launch.phase, object.size_bytes);
@@ -114,26 +102,25 @@ impl Crew {
     fn launch_child(&mut self, child: &Child, of: (u32, u16, u32, u64), due_ns: u64) -> u32 {
         let (robot, phase, page, number) = of;
         let id = XactId { robot: self.robots[robot as usize].index, number, place: child.place };
-        self.xacts.insert(Xact {
-            id,
-            robot,
-            phase,
-            method: Method::Get,
+        let object = self.setup.universe.object(child.object);
+        self.insert(Xact {
             request_type: child.request_type,
-            object: self.setup.universe.object(child.object),
             revisit: child.revisit,
-            post_body: None,
-            since_s: None,
-            due_ns,
-            ready_ns: due_ns,
-            sent_ns: 0,
-            connected_ns: 0,
-            first_byte_ns: 0,
-            noted: false,
             page,
-            connection: None,
-            next: NONE,
-        }) as u32
+            ..Xact::new(id, robot, phase, object, due_ns)
+        })
+    }
+
+    /// Takes in an xact that has come due, with what is special about it.
+    fn insert(&mut self, mut xact: Xact) -> u32 {
+        xact.basic = is_basic(xact.method, xact.request_type);
+        let group = self.robots[xact.robot as usize].group;
+        if self.setup.is_special(group, &xact.object) {
+            let universe = &self.setup.universe;
+            xact.basic = xact.basic && universe.is_plain(xact.id, xact.phase, &xact.object);
+            xact.extras = Some(Extras::of(universe, &xact, usize::from(group)));
+        }
+        self.xacts.insert(xact) as u32
     }
 
     /// Gives up the embedded objects of a page that have not been launched.
@@ -174,11 +161,18 @@ impl Crew {
         }
     }
 
-    /// Nothing of a robot's last launch is under way any more.
-    pub fn set_free(&mut self, place: u32) {
-        if self.robots[place as usize].closed.is_some() {
-            self.launch_closed(place);
+    /// Nothing of a robot's launch of this number is under way any more: it asks for the next, at once or after a pause.
+    pub fn set_free(&mut self, place: u32, number: u64) {
+        let robot = &self.robots[place as usize];
+        if robot.closed.is_none() {
+            return;
         }
+        let pause = self.setup.universe.pause(robot.index, number);
+        if pause.is_zero() {
+            return self.launch_closed(place);
+        }
+        let at_ns = monotonic_ns().saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
+        self.timer.schedule(at_ns, Alarm::Robot(place));
     }
 
     /// The same after an error.

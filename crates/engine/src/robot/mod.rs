@@ -22,10 +22,12 @@ mod goal;
 mod health;
 mod launching;
 mod log;
+mod payload;
 mod pipeline;
 mod pool;
 mod request;
 mod setup;
+mod special;
 mod xact;
 
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
 
 use super::setup::Route;
+use super::special::Extras;
 use crate::tally::method_name;
 use crate::wire::{self, RequestMark};
 
@@ -29,7 +30,9 @@ pub struct Request<'a> {
     pub reload: bool,
     /// The connection will not be used again.
     pub last_use: bool,
-    /// Body of a POST; none: empty.
+    /// More lines of the head.
+    pub extras: Option<&'a Extras>,
+    /// Body of a POST or PUT; none: empty.
     pub post_body: Option<&'a Object>,
 }
 
@@ -60,6 +63,9 @@ impl Request<'_> {
         }
         if self.reload {
             out.extend_from_slice(b"Cache-Control: no-cache\r\nPragma: no-cache\r\n");
+        }
+        if let Some(extras) = self.extras {
+            extras.write(out);
         }
         match (self.version, self.last_use) {
             (HttpVersion::Http11, true) => out.extend_from_slice(b"Connection: close\r\n"),

@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_workload::distribution::Sampler;
-use assay_workload::model::{HttpVersion, OriginIndex, RobotAddress, RobotGroup, RobotIndex, Workload};
+use assay_workload::model::{
+    Content, Expectation, Faults, HttpVersion, OriginIndex, RequestType, RobotAddress, RobotGroup,
+    RobotIndex, Server, Weighted, Workload,
+};
 use assay_workload::rng::{Purpose, Rng};
-use assay_workload::{ScheduleError, Timeline, Universe, UniverseError, UniverseOptions};
+use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions};
 use thiserror::Error;
 
+use crate::files::{FileError, read_files};
 use crate::spec::{RobotsSpec, Target};
 
 /// Tells the draw of a connection's depth from that of its use limit.
@@ -37,6 +41,9 @@ pub enum SetupError {
         /// What is wrong with it.
         cause: serde_json::Error,
     },
+    /// A file that bodies are made of cannot be read.
+    #[error(transparent)]
+    Files(FileError),
     /// The workload describes no universe.
     #[error("the workload cannot be run: {0}")]
     Universe(UniverseError),
@@ -72,6 +79,12 @@ pub struct Setup {
     pub caches: bool,
     /// The target writes a 304 into what it has stored.
     pub validation_updates: bool,
+    /// Requests of the group can be special whatever they ask for.
+    special_groups: Vec<bool>,
+    /// Requests for the content type can be.
+    special_contents: Vec<bool>,
+    /// Requests that reach the origin can be answered in special ways.
+    special_origins: Vec<bool>,
     /// Source address of each distinct robot address, in order of first appearance.
     sources: Vec<Option<IpAddr>>,
     /// First robot of each run of robots with one address, and the index of that address.
@@ -115,7 +128,9 @@ impl Setup {
     /// Makes everything from a workload.
     pub fn new(spec: &RobotsSpec, workload: Arc<Workload>) -> Result<Self, SetupError> {
         let options = UniverseOptions { private_as_public: spec.universe.private_as_public };
-        let universe = Universe::new(workload.clone(), spec.universe.seed, spec.universe.world, options)
+        let files = read_files(&workload).map_err(SetupError::Files)?;
+        let (seed, world) = (spec.universe.seed, spec.universe.world);
+        let universe = Universe::with_files(workload.clone(), seed, world, options, &files)
             .map_err(SetupError::Universe)?;
         let timeline = Timeline::new(&workload).map_err(SetupError::Schedule)?;
         let (hosts, address_runs) =
@@ -128,6 +143,13 @@ impl Setup {
             timeout: Duration::from_millis(spec.timeout_ms.max(1)),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
+            special_groups: workload.robots.iter().map(is_special_group).collect(),
+            special_contents: workload.contents.iter().map(is_special_content).collect(),
+            special_origins: workload
+                .origins
+                .iter()
+                .map(|origin| is_special_server(&workload.servers[usize::from(origin.server)]))
+                .collect(),
             sources: (0..hosts).map(source).collect(),
             address_runs,
             universe: Arc::new(universe),
@@ -165,10 +187,44 @@ impl Setup {
         u16::try_from(depth.count(&mut Rng::of(Purpose::Other, &words))).unwrap_or(u16::MAX).max(1)
     }
 
+    /// Something may be special about a request of this group for this object.
+    #[inline]
+    pub fn is_special(&self, group: u16, object: &Object) -> bool {
+        self.special_groups[usize::from(group)]
+            || self.special_contents[usize::from(object.id.content)]
+            || self.special_origins[usize::from(object.id.origin)]
+    }
+
     /// The way to an origin.
     pub fn route(&self, origin: OriginIndex) -> &Route {
         &self.routes[usize::from(origin)]
     }
+}
+
+fn is_special_group(group: &RobotGroup) -> bool {
+    let may_range =
+        |types: &Weighted<RequestType>| types.items().iter().any(|(t, _)| *t == RequestType::Range);
+    may_range(&group.request_types)
+        || !group.accepts.is_empty()
+        || !group.headers.is_empty()
+        || group.abort_share > 0.0
+        || group.expectation != Expectation::Never
+}
+
+/// A type that has codings, or is asked for in parts, or brings fields of its own into requests.
+fn is_special_content(content: &Content) -> bool {
+    let types = content.behaviour.request_types.as_ref().map_or(&[][..], |types| types.items());
+    !content.body.codings.is_empty()
+        || !content.headers.is_empty()
+        || types.iter().any(|(t, _)| *t == RequestType::Range)
+}
+
+fn is_special_server(server: &Server) -> bool {
+    server.redirect_share > 0.0
+        || server.authentication.is_some()
+        || server.abort_share > 0.0
+        || server.body_allowed < 1.0
+        || server.faults != Faults::default()
 }
 
 impl GroupRules {

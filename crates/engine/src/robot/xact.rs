@@ -2,10 +2,10 @@
 
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
-use assay_workload::{Child, Object};
+use assay_workload::{Child, Fault, Object};
 
+use super::special::Extras;
 use crate::check::Asked;
-use crate::tally;
 use crate::wire::{Kind, XactId};
 
 /// No place in a slab.
@@ -26,6 +26,10 @@ pub struct Xact {
     pub request_type: RequestType,
     /// What is asked for.
     pub object: Object,
+    /// It counts for hit ratios: a GET of type Basic with nothing in store that keeps it from being answered as it is.
+    pub basic: bool,
+    /// What is special about it; none for plain ones.
+    pub extras: Option<Box<Extras>>,
     /// The stream says that it was asked for before.
     pub revisit: bool,
     /// Body of a POST.
@@ -53,9 +57,30 @@ pub struct Xact {
 }
 
 impl Xact {
-    /// It is basic: a GET of type Basic.
-    pub fn is_basic(&self) -> bool {
-        tally::is_basic(self.method, self.request_type)
+    /// A plain GET of `object` that has come due, and is basic, of no page.
+    pub fn new(id: XactId, robot: u32, phase: u16, object: Object, due_ns: u64) -> Self {
+        Self {
+            id,
+            robot,
+            phase,
+            method: Method::Get,
+            request_type: RequestType::Basic,
+            object,
+            basic: true,
+            extras: None,
+            revisit: false,
+            post_body: None,
+            since_s: None,
+            due_ns,
+            ready_ns: due_ns,
+            sent_ns: 0,
+            connected_ns: 0,
+            first_byte_ns: 0,
+            noted: false,
+            page: NONE,
+            connection: None,
+            next: NONE,
+        }
     }
 
     /// It is the page itself, not part of it.
@@ -83,6 +108,20 @@ impl Xact {
         }
     }
 
+    /// What a cache may keep of it is known beforehand: the whole object, or nothing.
+    pub fn may_fill(&self) -> bool {
+        match &self.extras {
+            None => true,
+            Some(extras) => extras.ranges.is_none() && extras.break_off.is_none() && extras.fault.is_none(),
+        }
+    }
+
+    /// Its origin resets the connection, or answers with an error, on purpose: whatever the target makes of that is no error.
+    pub fn is_to_fail(&self) -> bool {
+        let fault = self.extras.as_ref().and_then(|extras| extras.fault);
+        matches!(fault, Some(Fault::Reset | Fault::Status(_)))
+    }
+
     /// It must reach the origin.
     pub fn is_reload(&self) -> bool {
         self.request_type == RequestType::Reload
@@ -95,6 +134,8 @@ impl Xact {
             method: self.method,
             since_s: self.since_s,
             reload: self.is_reload(),
+            parts: self.extras.as_ref().is_some_and(|extras| extras.ranges.is_some()),
+            coded: self.extras.as_ref().is_some_and(|extras| !extras.accepts.is_empty()),
             sent_us,
             key: self.object.key,
             cachable: self.object.cachable,

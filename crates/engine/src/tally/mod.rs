@@ -77,6 +77,8 @@ pub struct Completed {
     pub method: Method,
     /// Request type.
     pub request_type: RequestType,
+    /// It counts for hit ratios.
+    pub basic: bool,
     /// Status code.
     pub status: u16,
     /// How the answer came about.
@@ -85,13 +87,6 @@ pub struct Completed {
     pub body_bytes: u64,
     /// When.
     pub at: Instants,
-}
-
-impl Completed {
-    /// A GET of type Basic.
-    pub fn is_basic(&self) -> bool {
-        is_basic(self.method, self.request_type)
-    }
 }
 
 /// Whether a request is *basic*: a GET of type Basic.
@@ -138,7 +133,7 @@ impl Recorder {
             other => *self.counts.by_status.entry(other).or_default() += 1,
         }
         let mut clocks = &mut self.miss;
-        if xact.is_basic() {
+        if xact.basic {
             let counts = &mut self.counts;
             counts.basic += 1;
             counts.basic_bytes += xact.body_bytes;
@@ -233,7 +228,8 @@ mod tests {
 
     fn completed(outcome: Option<Outcome>, request_type: RequestType) -> Completed {
         let at = Instants { due: 0, sent: 100_000, first_byte: 300_000, last_byte: 900_000 };
-        Completed { method: Method::Get, request_type, status: 200, outcome, body_bytes: 10, at }
+        let basic = is_basic(Method::Get, request_type);
+        Completed { method: Method::Get, request_type, basic, status: 200, outcome, body_bytes: 10, at }
     }
 
     #[test]

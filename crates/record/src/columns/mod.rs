@@ -81,6 +81,16 @@ count_columns!(
     wire_bytes_out: "bytes written to sockets",
     connections_opened: "connections opened",
     connections_closed: "connections closed, by either side",
+    parts: "answered with parts of an object (206)",
+    multiparts: "of those, answered with more than one part",
+    coded: "answered with a coded body (gzip), decoded and compared",
+    unsatisfied: "asked for parts that are not there, and told so (416)",
+    redirected: "answered after one redirection or more",
+    refused: "refused: 401, 406, 407",
+    faults_passed: "met a fault on purpose that the target passed on",
+    faults_hidden: "were to meet a fault on purpose, and were answered as if there were none",
+    broken_off: "broken off by the robot, on purpose",
+    broken_off_by_origin: "broken off by the origin, on purpose",
     dropped_samples: "samples that could not be kept; any makes the run invalid",
 );
 

@@ -1,0 +1,242 @@
+//! What body must follow the head of an answer, and is it that?
+//!
+//! Nearly all are whole objects, compared where they were received. The rest, parts of objects and coded ones, are taken
+//! apart first and then compared with the same bytes. Bodies of refusals and the like are read and not looked at.
+
+use assay_http::coding::{GzipError, GzipReader};
+use assay_http::range::{MultipartError, MultipartReader, Part, Span};
+use assay_workload::body::{Body, Pool};
+
+use super::answer::Flaw;
+use crate::check::{BodyCheck, Wrong};
+
+/// Longest body of a refusal, a redirection or the like: more is no explanation any more.
+const LONGEST_REMARK: u64 = 1 << 20;
+
+/// A body as it must be.
+#[derive(Debug)]
+pub enum Payload {
+    /// All of an object.
+    Whole {
+        /// Its bytes.
+        body: Body,
+        /// How far it has come.
+        check: BodyCheck,
+    },
+    /// Something else.
+    Other(Box<Other>),
+}
+
+/// Bodies that are not whole objects as they are.
+#[derive(Debug)]
+pub enum Other {
+    /// What is said about an answer that is no object.
+    Remark {
+        /// Bytes so far.
+        seen: u64,
+    },
+    /// One part of an object (206).
+    Part {
+        /// The object's bytes.
+        body: Body,
+        /// Which of them.
+        span: Span,
+        /// How far it has come.
+        check: BodyCheck,
+    },
+    /// Several of them (206, `multipart/byteranges`).
+    Parts(Parts),
+    /// All of it, coded.
+    Coded {
+        /// The object's bytes.
+        body: Body,
+        /// Undoes the coding.
+        reader: GzipReader,
+        /// How far the object has come.
+        check: BodyCheck,
+        /// Coded bytes so far.
+        seen: u64,
+    },
+}
+
+/// A body of several parts.
+#[derive(Debug)]
+pub struct Parts {
+    body: Body,
+    reader: MultipartReader,
+    /// What was asked for and is there.
+    wanted: Vec<Span>,
+    /// What has come.
+    come: Vec<Span>,
+    /// Position in the object of the next byte of a part.
+    at: u64,
+    seen: u64,
+}
+
+impl Payload {
+    /// A whole object of so many bytes.
+    pub fn whole(body: Body, bytes: u64) -> Self {
+        Payload::Whole { body, check: BodyCheck::new(bytes) }
+    }
+
+    /// Something that is said about an answer.
+    pub fn remark() -> Self {
+        Payload::Other(Box::new(Other::Remark { seen: 0 }))
+    }
+
+    /// One part of an object.
+    pub fn part(body: Body, span: Span) -> Self {
+        let check = BodyCheck::new(span.to - span.from);
+        Payload::Other(Box::new(Other::Part { body, span, check }))
+    }
+
+    /// Several parts.
+    pub fn parts(body: Body, boundary: &[u8], wanted: Vec<Span>) -> Self {
+        let reader = MultipartReader::new(boundary);
+        let parts = Parts { body, reader, wanted, come: Vec::new(), at: 0, seen: 0 };
+        Payload::Other(Box::new(Other::Parts(parts)))
+    }
+
+    /// A whole object in gzip.
+    pub fn gzip(body: Body, bytes: u64) -> Self {
+        let (reader, check) = (GzipReader::new(bytes), BodyCheck::new(bytes));
+        Payload::Other(Box::new(Other::Coded { body, reader, check, seen: 0 }))
+    }
+
+    /// It is a whole object as it is: its length was checked when its head came.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Payload::Whole { .. })
+    }
+
+    /// Body bytes so far, as they came.
+    #[inline]
+    pub fn seen(&self) -> u64 {
+        match self {
+            Payload::Whole { check, .. } => check.seen(),
+            Payload::Other(other) => match &**other {
+                Other::Remark { seen } | Other::Coded { seen, .. } => *seen,
+                Other::Part { check, .. } => check.seen(),
+                Other::Parts(parts) => parts.seen,
+            },
+        }
+    }
+
+    /// Takes the next bytes.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), Flaw> {
+        match self {
+            Payload::Whole { body, check } => {
+                Ok(check.feed(bytes, |from, slice| body.matches(pool, from, slice))?)
+            }
+            Payload::Other(other) => other.feed(bytes, pool),
+        }
+    }
+
+    /// The framing says that the body is complete.
+    pub fn end(&self) -> Result<(), Flaw> {
+        match self {
+            Payload::Whole { check, .. } => Ok(check.end()?),
+            Payload::Other(other) => other.end(),
+        }
+    }
+
+    /// The connection ended, and the framing does not say that the body is complete.
+    pub fn cut_off(&self) -> Flaw {
+        match self {
+            Payload::Whole { check, .. } => check.cut_off().into(),
+            Payload::Other(other) => match &**other {
+                Other::Part { check, .. } | Other::Coded { check, .. } => check.cut_off().into(),
+                Other::Remark { seen } => Wrong::Truncated { seen: *seen, wanted: *seen + 1 }.into(),
+                Other::Parts(parts) => {
+                    let wanted = parts.wanted.iter().map(|span| span.to - span.from).sum();
+                    Wrong::Truncated { seen: parts.seen, wanted }.into()
+                }
+            },
+        }
+    }
+}
+
+impl Other {
+    fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), Flaw> {
+        match self {
+            Other::Remark { seen } => {
+                *seen += bytes.len() as u64;
+                if *seen > LONGEST_REMARK {
+                    Err(Wrong::Longer { wanted: LONGEST_REMARK }.into())
+                } else {
+                    Ok(())
+                }
+            }
+            Other::Part { body, span, check } => {
+                let first = span.from;
+                let compare = |from: u64, slice: &[u8]| body.matches(pool, first + from, slice);
+                Ok(check.feed(bytes, compare)?)
+            }
+            Other::Parts(parts) => parts.feed(bytes, pool),
+            Other::Coded { body, reader, check, seen } => {
+                *seen += bytes.len() as u64;
+                let mut wrong = None;
+                let decoded = reader.push(bytes, |slice| {
+                    let compared = check.feed(slice, |from, slice| body.matches(pool, from, slice));
+                    wrong = wrong.take().or(compared.err());
+                });
+                match (wrong, decoded) {
+                    (Some(wrong), _) => Err(wrong.into()),
+                    (None, Err(GzipError::TooLong(wanted))) => Err(Wrong::Longer { wanted }.into()),
+                    (None, Err(error)) => Err(Flaw::Coding(error)),
+                    (None, Ok(())) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn end(&self) -> Result<(), Flaw> {
+        match self {
+            Other::Remark { .. } => Ok(()),
+            Other::Part { check, .. } => Ok(check.end()?),
+            Other::Parts(parts) => parts.end(),
+            Other::Coded { reader, check, .. } => {
+                check.end()?;
+                if reader.is_done() { Ok(()) } else { Err(Flaw::Coding(GzipError::Corrupt)) }
+            }
+        }
+    }
+}
+
+impl Parts {
+    fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), Flaw> {
+        self.seen += bytes.len() as u64;
+        let mut rest = bytes;
+        loop {
+            let (part, used) = self.reader.next(rest).map_err(Flaw::Parts)?;
+            rest = &rest[used..];
+            match part {
+                Part::Begin { span, total } => {
+                    if total.is_some_and(|total| total != self.body.size()) || span.to > self.body.size() {
+                        return Err(Flaw::Parts(MultipartError::Range));
+                    }
+                    self.come.push(span);
+                    self.at = span.from;
+                }
+                Part::Data(slice) => {
+                    self.body.matches(pool, self.at, slice).map_err(|at| Wrong::Bytes { at })?;
+                    self.at += slice.len() as u64;
+                }
+                Part::NeedMore | Part::End => return Ok(()),
+            }
+        }
+    }
+
+    /// Parts may be merged and reordered on the way (RFC 9110, 15.3.7.2), but all that was asked for must be there.
+    fn end(&self) -> Result<(), Flaw> {
+        if !self.reader.is_done() {
+            return Err(Flaw::Parts(MultipartError::Boundary));
+        }
+        let is_there =
+            |span: &Span| self.come.iter().any(|come| come.from <= span.from && span.to <= come.to);
+        match self.wanted.iter().find(|span| !is_there(span)) {
+            None => Ok(()),
+            Some(span) => Err(Wrong::PartMissing { from: span.from, to: span.to }.into()),
+        }
+    }
+}
