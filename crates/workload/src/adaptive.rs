@@ -94,6 +94,18 @@ impl Piece {
             return Some(self.real_ns);
         }
         let passed = libm::ceil(left_ns as f64 / self.multiple);
-        (passed < u64::MAX as f64).then(|| self.real_ns.saturating_add(passed as u64))
+        if passed >= u64::MAX as f64 {
+            return None;
+        }
+        let mut real_ns = self.real_ns.saturating_add(passed as u64);
+        // Rounding may be a nanosecond or two off, either way.
+        for _ in 0..4 {
+            if real_ns > self.real_ns && self.schedule(real_ns - 1) >= schedule_ns {
+                real_ns -= 1;
+            } else if self.schedule(real_ns) < schedule_ns {
+                real_ns = real_ns.saturating_add(1);
+            }
+        }
+        Some(real_ns)
     }
 }

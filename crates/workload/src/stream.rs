@@ -21,7 +21,7 @@ use crate::object::{ObjectId, Space};
 use crate::picker::pick_few;
 use crate::popularity::{HotSet, Window};
 use crate::private::PrivateWorld;
-use crate::rng::Rng;
+use crate::rng::{Purpose, Rng, hash};
 use crate::schedule::Segment;
 use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
@@ -172,6 +172,13 @@ impl Stream {
         }
     }
 
+    /// When the next launch of any slice of the stream may be due; this one's is not sooner. None at the end.
+    pub fn due(&self) -> Option<Duration> {
+        let slot = self.slots.peek().map(|Reverse((due_ns, _))| *due_ns);
+        let soonest = slot.into_iter().chain(self.arrivals.peek()).min();
+        soonest.map(Duration::from_nanos)
+    }
+
     /// Goes on with another timeline, which must be the same as the one before up to what the stream has given so far: a change of
     /// a phase's length or population that was announced ahead. All slices of a stream must do so alike.
     pub fn retime(&mut self, timeline: Arc<Timeline>) {
@@ -286,8 +293,12 @@ impl Stream {
                     let space = Space::Once(pick.robot);
                     Some((ObjectId { origin, content, space, serial: pick.number }, false))
                 }
-                // The trace has no objects but its own.
-                What::Trace => universe.foreign(0).map(|(object, _)| (object, false)),
+                // The trace has no objects but its own: any of them.
+                What::Trace => {
+                    let words = [universe.seed(), u64::from(pick.robot), pick.number];
+                    let line = hash(Purpose::Foreign, &words) >> 32;
+                    universe.foreign(line).map(|(object, _)| (object, false))
+                }
             };
         };
         let mut unused = HotSet::default();

@@ -293,8 +293,11 @@ impl GroupDensity {
     }
 }
 
-/// Content types of the lines of the trace with their shares, and the origins that they are at.
-fn lines(workload: &Workload) -> Vec<(ContentIndex, f64, Vec<(u16, f64)>)> {
+/// A content type with its share, and the origins that it is at with theirs.
+type Spread = (ContentIndex, f64, Vec<(u16, f64)>);
+
+/// The content types of the lines of the trace.
+fn lines(workload: &Workload) -> Vec<Spread> {
     let mut shares: Vec<Vec<(u16, f64)>> = vec![Vec::new(); workload.contents.len()];
     let mut lines = vec![0u32; workload.origins.len()];
     workload.foreign.iter().for_each(|url| lines[usize::from(url.origin)] += 1);

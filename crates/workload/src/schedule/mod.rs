@@ -146,6 +146,7 @@ impl<'a> Solver<'a> {
                 end_s = end_s.min(reached);
             }
         }
+        let freeze_before = self.freeze;
         end_s = self.wait_for_freeze(&plan, start_ns, end_s)?;
         let adaptation = self.adaptations.iter().find(|adaptation| adaptation.phase == index);
         let imposed = adaptation.and_then(|adaptation| adaptation.length);
@@ -160,6 +161,10 @@ impl<'a> Solver<'a> {
         let exact = imposed.or(duration).filter(|d| end_s == d.as_secs_f64()).map(|d| d.as_nanos() as u64);
         let end_ns = start_ns + exact.unwrap_or_else(|| libm::round(end_s * 1e9) as u64);
         if phase.thermostat.is_some() || phase.script.is_some() {
+            if adaptation.is_some() {
+                // What was planned does not hold: where the fill is reached, the segments tell.
+                self.freeze = freeze_before;
+            }
             let population = adaptation.map_or(&[][..], |adaptation| adaptation.population.as_slice());
             self.adapt(&plan, index, (start_ns, end_ns), population);
             return Ok(end_ns);

@@ -1,5 +1,7 @@
 //! What the crate promises to those who use it.
 
+mod adaptive;
+mod bodies;
 mod closed;
 mod digests;
 mod explanations;
@@ -7,5 +9,10 @@ mod fixtures;
 mod objects;
 mod paths;
 mod rehearsals;
+mod scripts;
+mod sessions;
 mod streams;
 mod timelines;
+mod traces;
+mod users;
+mod xacts;
