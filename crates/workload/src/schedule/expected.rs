@@ -5,6 +5,8 @@
 //! never is a revisit. A trace that has been walked through begins again, with nothing new in it. All three are known in
 //! advance, so the offered ratios stated here are those of the stream itself.
 
+use std::collections::HashSet;
+
 use super::{Segment, Shape};
 use crate::curve::integrate;
 use crate::density::{Densities, PerLaunch, Target, revisit_share};
@@ -73,27 +75,35 @@ impl Account<'_> {
                 let share = part.share * world.scale;
                 let revisits = |factor| share * revisit_share(part.recurrence, factor);
                 self.exchange(part.group, target, (0, warm), revisits, sums);
-                if let Some((seen, all)) = self.trace_ends(&layout, index, world.what) {
-                    // New lines are none where the trace names a URL again.
-                    let news = |factor| -share * (1.0 - revisit_share(part.recurrence, factor));
-                    self.exchange(part.group, target, (0, all), |factor| news(factor) * seen, sums);
-                    self.exchange(part.group, target, (all, u64::MAX), news, sums);
+                for (from_until, seen) in self.known_lines(&layout, index, world.what) {
+                    let news = |factor| -share * (1.0 - revisit_share(part.recurrence, factor)) * seen;
+                    self.exchange(part.group, target, from_until, news, sums);
                 }
             }
         }
     }
 
-    /// The share of a trace's lines that name a URL again, and when it has been walked through.
-    fn trace_ends(&self, layout: &Layout, world: usize, what: What) -> Option<(f64, u64)> {
+    /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that were there before. After
+    /// the last line, all are.
+    fn known_lines(&self, layout: &Layout, world: usize, what: What) -> Vec<((u64, u64), f64)> {
+        const STRETCHES: usize = 64;
         if what != What::Trace {
-            return None;
+            return Vec::new();
         }
-        let lines = self.workload.foreign.len() as f64;
-        let urls: std::collections::HashSet<_> =
-            self.workload.foreign.iter().map(|url| (url.origin, url.path.as_str())).collect();
-        let end = layout.reach(world, lines);
-        let end_ns = end.map_or(u64::MAX, |place| self.segments[place.segment].instant_ns(place.u));
-        Some((1.0 - urls.len() as f64 / lines, end_ns))
+        let trace = &self.workload.foreign;
+        let mut urls = HashSet::new();
+        let (mut at_ns, mut line) = (0, 0);
+        let mut stretches = Vec::with_capacity(STRETCHES + 1);
+        for lines in trace.chunks(trace.len().div_ceil(STRETCHES)) {
+            line += lines.len();
+            let known = lines.iter().filter(|url| !urls.insert((url.origin, url.path.as_str()))).count();
+            let end = layout.reach(world, line as f64);
+            let end_ns = end.map_or(u64::MAX, |place| self.segments[place.segment].instant_ns(place.u));
+            stretches.push(((at_ns, end_ns), known as f64 / lines.len() as f64));
+            at_ns = end_ns;
+        }
+        stretches.push(((at_ns, u64::MAX), 1.0));
+        stretches
     }
 
     /// Makes a part of a group's launches first visits that were counted as revisits (or, where the part is negative, the other

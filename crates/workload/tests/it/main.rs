@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod bodies;
+mod chance;
 mod closed;
 mod digests;
 mod explanations;
@@ -11,6 +12,7 @@ mod paths;
 mod rehearsals;
 mod scripts;
 mod sessions;
+mod statistics;
 mod streams;
 mod timelines;
 mod traces;
