@@ -66,6 +66,18 @@ fn the_builtin_proxy_is_a_forward_proxy_too() {
     assert!(document["total"]["outcomes"]["hit"].as_u64() > Some(0), "{:#}", document["total"]);
 }
 
+#[test]
+fn parts_codings_redirections_and_faults_on_purpose_are_right_answers() {
+    let assay = Assay::new();
+    let workload = assay.file("special.pg", include_str!("special.pg"));
+    let said = assay.run(&["run", workload, "--run-dir", "r", "--no-report", "--json"]);
+    let total = &document(&said)["total"];
+    assert_eq!(total["errors"]["total"], 0, "{:#}", total["errors"]);
+    for status in ["200", "206", "416", "500"] {
+        assert!(total["by_status"][status].as_u64() > Some(5), "no {status} in {:#}", total["by_status"]);
+    }
+}
+
 /// Every figure that a part of a run must have; one without samples is null, but there.
 fn assert_complete(part: &Value) {
     let fields = [

@@ -63,10 +63,20 @@ fn a_bundled_workload_can_be_printed_changed_and_checked() {
 }
 
 #[test]
-fn bundled_workloads_are_listed() {
-    let said = Assay::new().run(&["workloads"]).exits(0).stdout;
-    for name in ["demo", "image", "mixed"] {
-        assert!(said.lines().any(|line| line.split_whitespace().next() == Some(name)), "{said}");
+fn bundled_workloads_are_listed_and_each_can_be_explained() {
+    let assay = Assay::new();
+    let said = assay.run(&["workloads"]).exits(0).stdout;
+    let names: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("  "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    for name in ["demo", "image", "mixed", "polymix-4", "webaxe-4", "srvlb-l7-4", "api"] {
+        assert!(names.contains(&name), "{said}");
+    }
+    for name in names {
+        let explained = assay.run(&["check", name, "--rehearse", "60s"]).exits(0).stdout;
+        assert!(explained.contains("stream digest"), "{name}: {explained}");
     }
 }
 

@@ -80,8 +80,23 @@ pub struct Opening {
     pub verdict: Verdict,
     /// What it means for the xact.
     pub ending: Ending,
+    /// Its body ends early on purpose: the origin has said so.
+    pub breaks_off: bool,
     /// The target lets the connection live on.
     pub persists: bool,
+}
+
+/// What was found about an answer when its head was complete.
+#[derive(Debug)]
+pub struct Settled {
+    /// What the checker says.
+    pub verdict: Verdict,
+    /// What it means for the xact.
+    pub ending: Ending,
+    /// Its body ends early on purpose.
+    pub breaks_off: bool,
+    /// The body that must follow.
+    pub payload: Payload,
 }
 
 /// An answer that is being received.
@@ -108,7 +123,7 @@ impl Answer {
         bytes: &[u8],
         method: &str,
         pool: &Pool,
-        judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Ending, Payload), Flaw>,
+        judge: impl FnMut(&ResponseHead<'_>) -> Result<Settled, Flaw>,
     ) -> Result<usize, Flaw> {
         let used = match self.stage {
             Stage::Head => self.feed_head(bytes, method, judge)?,
@@ -156,7 +171,7 @@ impl Answer {
         &mut self,
         bytes: &[u8],
         method: &str,
-        mut judge: impl FnMut(&ResponseHead<'_>) -> Result<(Verdict, Ending, Payload), Flaw>,
+        mut judge: impl FnMut(&ResponseHead<'_>) -> Result<Settled, Flaw>,
     ) -> Result<usize, Flaw> {
         let mut pieces = std::mem::take(&mut self.pieces);
         let before = pieces.len();
@@ -183,9 +198,9 @@ impl Answer {
                 100..=199 => continue,
                 _ => {}
             }
-            let (verdict, ending, payload) = judge(&head)?;
+            let Settled { verdict, ending, breaks_off, payload } = judge(&head)?;
             let persists = head.persists(method);
-            self.opening = Some(Opening { status: head.status, verdict, ending, persists });
+            self.opening = Some(Opening { status: head.status, verdict, ending, breaks_off, persists });
             self.payload = Some(payload);
             self.stage = match head.body(method) {
                 BodyFraming::None | BodyFraming::Length(0) => Stage::Complete,
@@ -266,12 +281,13 @@ mod tests {
         bytes
     }
 
-    fn judge(head: &ResponseHead<'_>) -> Result<(Verdict, Ending, Payload), Flaw> {
+    fn judge(head: &ResponseHead<'_>) -> Result<Settled, Flaw> {
         if head.status != 200 {
             return Err(Wrong::Status { seen: head.status, conditional: false }.into());
         }
         let verdict = Verdict { outcome: Some(Outcome::Miss), version: 1, body_bytes: Some(SIZE) };
-        Ok((verdict, Ending::Object, Payload::whole(body(), SIZE)))
+        let payload = Payload::whole(body(), SIZE);
+        Ok(Settled { verdict, ending: Ending::Object, breaks_off: false, payload })
     }
 
     /// Feeds `bytes` in slices until all are used; gives what was left over once the answer was complete.

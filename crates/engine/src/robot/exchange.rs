@@ -9,7 +9,7 @@ use assay_record::error_kind::ErrorKind;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::answer::Opening;
+use super::answer::{Opening, Settled};
 use super::connection::Connection;
 use super::crew::Crew;
 use super::payload::Payload;
@@ -137,16 +137,16 @@ impl Crew {
             let reply = read_head(head, &clock);
             if let Some(ending) = settle(universe, xact, head, reply.mark.as_ref())? {
                 let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
-                return Ok((verdict, ending, Payload::remark()));
+                return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
             }
             let verdict = judge_head(&asked, &reply, clock.since_start_us(now_ns), life_at)?;
-            if let Some((ending, payload)) = special::payload(universe, xact, head, verdict.version)? {
-                return Ok((verdict, ending, payload));
-            }
             let breaks_off = reply.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
-            let ending = if breaks_off { Ending::BreaksOff } else { Ending::Object };
+            if let Some((ending, payload)) = special::payload(universe, xact, head, verdict.version)? {
+                return Ok(Settled { verdict, ending, breaks_off, payload });
+            }
             let body = universe.body(&xact.object, verdict.version);
-            Ok((verdict, ending, Payload::whole(body, verdict.body_bytes.unwrap_or(0))))
+            let payload = Payload::whole(body, verdict.body_bytes.unwrap_or(0));
+            Ok(Settled { verdict, ending: Ending::Object, breaks_off, payload })
         };
         let before = answer.body_bytes();
         let fed = answer.feed(bytes, method_name(xact.method), universe.pool(), judge);
@@ -195,9 +195,7 @@ impl Crew {
         }
         match connection.answer.end() {
             Ok(()) => self.finish(slot, now_ns),
-            Err(_)
-                if connection.answer.opening().is_some_and(|opening| opening.ending == Ending::BreaksOff) =>
-            {
+            Err(_) if connection.answer.opening().is_some_and(|opening| opening.breaks_off) => {
                 self.break_off(slot, Ending::BreaksOff, now_ns);
             }
             Err(flaw) => self.spoil(slot, flaw.kind(), &flaw, now_ns),
@@ -223,7 +221,8 @@ impl Crew {
     /// A connection was lost without an answer, as it was to be: a fault on purpose that the target has passed on.
     pub fn pass_fault(&mut self, place: u32, now_ns: u64) {
         let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
-        let opening = Opening { status: 0, verdict, ending: Ending::Fault, persists: false };
+        let opening =
+            Opening { status: 0, verdict, ending: Ending::Fault, breaks_off: false, persists: false };
         self.end_early(place, &opening, 0, now_ns);
     }
 

@@ -34,6 +34,8 @@ pub struct Extras {
     pub fault: Option<Fault>,
     /// After how many bytes of the body the robot breaks off.
     pub break_off: Option<u64>,
+    /// The origin breaks off the body of its answer.
+    pub origin_breaks_off: bool,
     /// Redirections followed so far.
     pub steps: u8,
 }
@@ -116,6 +118,7 @@ impl Extras {
             fields,
             fault: universe.fault(xact.id, object.id.origin),
             break_off: universe.robot_abort(xact.id, object.size_bytes),
+            origin_breaks_off: universe.origin_abort(xact.id, object.id.origin, object.size_bytes).is_some(),
             steps: 0,
         })
     }
@@ -159,6 +162,7 @@ pub fn settle(
     Ok(match status {
         // The target says in its own words that the origin failed.
         500..=599 if extras.fault.is_some() => Some(Ending::Fault),
+        500..=599 if extras.origin_breaks_off => Some(Ending::BreaksOff),
         302 => {
             let location = head.header("Location").unwrap_or_default();
             let older = universe.parse_path(object.id.origin, path_of(location)).ok();
