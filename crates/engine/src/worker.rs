@@ -142,7 +142,7 @@ fn times_slept() -> i64 {
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        i64::from(usage.ru_nvcsw)
+        usage.ru_nvcsw
     }
 }
 
