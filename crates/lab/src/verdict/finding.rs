@@ -54,12 +54,18 @@ fn told_once(mut group: Vec<Finding>, phases: &[PhaseInfo]) -> Option<Doubt> {
     if let Some(phase) = worst.phase {
         let name = |index: u16| phases.get(usize::from(index)).map_or("?", |phase| phase.name.as_str());
         seen = format!("in phase {}, {seen}", name(phase));
-        let others: Vec<&str> =
-            touched.iter().filter(|other| **other != phase).map(|other| name(*other)).collect();
-        match others.as_slice() {
-            [] => {}
-            others if others.len() <= 3 => seen = format!("{seen} (also in {})", others.join(", ")),
-            others => seen = format!("{seen} (also in {} other phases)", others.len()),
+        let others: Vec<String> = group
+            .iter()
+            .filter_map(|other| Some((other.phase.filter(|index| *index != phase)?, other.at_ms)))
+            .map(|(index, at_ms)| match at_ms {
+                Some(at_ms) => format!("{} at {:.3} s", name(index), at_ms as f64 / 1e3),
+                None => name(index).to_owned(),
+            })
+            .collect();
+        match others.len() {
+            0 => {}
+            1..=3 => seen = format!("{seen} (also in {})", others.join(", ")),
+            many => seen = format!("{seen} (also in {many} other phases)"),
         }
     }
     Some(Doubt {
@@ -105,7 +111,7 @@ mod tests {
             [(0, 1.0), (1, 3.0), (2, 2.0)].map(|(phase, weight)| finding(Reason::Late, true, phase, weight));
         let doubts = doubts(found.into(), &phases());
         assert_eq!(doubts.len(), 1);
-        assert_eq!(doubts[0].seen, "in phase b, 3 was seen (also in a, c)");
+        assert_eq!(doubts[0].seen, "in phase b, 3 was seen (also in a at 0.007 s, c at 0.007 s)");
         assert_eq!((doubts[0].phases.as_slice(), doubts[0].at_ms), ([0, 1, 2].as_slice(), Some(7)));
     }
 
