@@ -70,12 +70,6 @@ impl<K: Eq + Hash> ClusterRatio<K> {
         sums.1 += whole;
     }
 
-    /// The ratio.
-    pub fn ratio(&self) -> f64 {
-        let (part, whole) = self.sums();
-        part / whole
-    }
-
     fn sums(&self) -> (f64, f64) {
         self.clusters.values().fold((0.0, 0.0), |sum, c| (sum.0 + c.0, sum.1 + c.1))
     }

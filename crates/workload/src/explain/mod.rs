@@ -1,0 +1,183 @@
+//! What does this workload mean? In plain words, with numbers and units.
+
+mod contents;
+mod robots;
+mod servers;
+mod words;
+
+use self::words::{bytes, count, number, percent, several, time};
+use crate::density::Densities;
+use crate::model::{Goal, Pace, Phase, Ramp, Thermostat, Workload};
+use crate::timeline::{Freeze, PhaseSpan, Timeline};
+
+/// A workload in plain words, a line each.
+pub fn explain(workload: &Workload, timeline: &Timeline) -> Vec<String> {
+    let mut lines = vec![summary(workload, timeline)];
+    let densities = Densities::new(workload);
+    for (index, group) in workload.robots.iter().enumerate().filter(|(_, group)| group.count() > 0) {
+        lines.extend(robots::robots(workload, group, densities.embedded(index, 1.0)));
+    }
+    lines.extend((0..workload.servers.len()).flat_map(|index| servers::server(workload, index)));
+    lines.extend(workload.contents.iter().flat_map(|c| contents::content(workload, c)));
+    lines.extend(trace(workload));
+    lines.push(working_set(timeline));
+    let phases = workload.schedule.phases.iter().zip(timeline.phases());
+    lines.extend(phases.flat_map(|(phase, span)| self::phase(phase, span)));
+    lines.extend(doubts(workload, timeline));
+    lines
+}
+
+fn summary(workload: &Workload, timeline: &Timeline) -> String {
+    let length = match timeline.total() {
+        Some(total) => time(total),
+        None => "as long as its counts take".into(),
+    };
+    let requests: Option<f64> =
+        timeline.phases().iter().map(|span| span.expected.map(|expected| expected.requests)).sum();
+    let requests = requests.map_or_else(
+        || "as many requests as are answered".into(),
+        |n| format!("about {} requests", count(n)),
+    );
+    format!(
+        "{}: {}, {}, {}, {length}, {requests}",
+        workload.name,
+        several(workload.robot_count() as usize, "robot"),
+        several(workload.origins.len(), "origin"),
+        several(workload.schedule.phases.len(), "phase"),
+    )
+}
+
+fn working_set(timeline: &Timeline) -> String {
+    let phase = |at| timeline.phase_at(at).and_then(|index| timeline.phases().get(usize::from(index)));
+    match timeline.freeze() {
+        Freeze::Never => "working set: never frozen, it grows to the end".into(),
+        Freeze::At(at) => match phase(at) {
+            Some(span) => {
+                format!("working set: frozen after {}, in phase {:?}; then it slides", time(at), span.name)
+            }
+            None => {
+                format!("working set: would be frozen after {}, beyond the end of the schedule", time(at))
+            }
+        },
+        Freeze::Live { fill_objects } => {
+            format!("working set: frozen after {} fill objects; then it slides", count(fill_objects as f64))
+        }
+    }
+}
+
+fn phase(phase: &Phase, span: &PhaseSpan) -> Vec<String> {
+    let length = match (span.start, span.end) {
+        (Some(start), Some(end)) => format!("{} (from {} to {})", time(end - start), time(start), time(end)),
+        (_, None) => format!("until {}", goals(phase)),
+        (None, Some(_)) => "of a length that depends on earlier phases".into(),
+    };
+    let mut line = format!("phase {:?}: {length}", phase.name);
+    let factors = [
+        ("load", phase.load),
+        ("recurrence factor", phase.recurrence),
+        ("population", phase.population),
+        ("special requests", phase.special),
+    ];
+    for (name, Ramp { begin, end }) in factors {
+        if begin != end {
+            line += &format!(", {name} {} to {}", percent(begin), percent(end));
+        } else if begin != 1.0 {
+            line += &format!(", {name} {}", percent(begin));
+        }
+    }
+    if let Some(expected) = &span.expected {
+        line += &format!(
+            "; about {} requests (peak {}/s), {} of bodies, {} of fill, offered DHR {}, BHR {}",
+            count(expected.requests),
+            number(expected.peak_request_rate),
+            bytes(expected.body_bytes),
+            bytes(expected.fill_bytes),
+            percent(expected.offered_dhr()),
+            percent(expected.offered_bhr()),
+        );
+    }
+    let mut lines = vec![line];
+    lines.extend(phase.thermostat.map(|thermostat| adapting(&thermostat)));
+    if phase.script.is_some() {
+        lines.push(
+            "  a script runs when it begins: load, population and length may become other than planned"
+                .into(),
+        );
+    }
+    lines
+}
+
+fn adapting(thermostat: &Thermostat) -> String {
+    let Thermostat { sample, step, low, high } = *thermostat;
+    let bounds = [
+        low.map(|low| format!("rises while the mean response time is below {}", time(low))),
+        high.map(|high| format!("falls while it is above {}", time(high))),
+    ];
+    let bounds = bounds.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    format!("  the load is adapted every {} by {}: it {bounds}", time(sample), percent(step))
+}
+
+/// URLs that are not made up.
+fn trace(workload: &Workload) -> Option<String> {
+    if workload.foreign.is_empty() {
+        return None;
+    }
+    let urls: std::collections::HashSet<_> =
+        workload.foreign.iter().map(|url| (url.origin, url.path.as_str())).collect();
+    let (lines, urls) = (count(workload.foreign.len() as f64), count(urls.len() as f64));
+    Some(format!("trace: {lines} lines with {urls} different URLs, walked through in order and round again"))
+}
+
+fn goals(phase: &Phase) -> String {
+    goal_in_words(&phase.goal)
+}
+
+fn goal_in_words(goal: &Goal) -> String {
+    let goals = [
+        goal.duration.map(|duration| format!("{} have passed", time(duration))),
+        goal.transactions.map(|transactions| format!("{} requests are answered", count(transactions as f64))),
+        goal.fill_bytes.map(|fill| format!("{} of fill have been fetched", bytes(fill as f64))),
+    ];
+    goals.into_iter().flatten().collect::<Vec<_>>().join(" or ")
+}
+
+/// What a reader should know before believing the numbers.
+fn doubts(workload: &Workload, timeline: &Timeline) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let mut note = |applies: bool, text: &str| {
+        if applies {
+            doubts.push(format!("note: {text}"));
+        }
+    };
+    note(
+        timeline.total().is_none(),
+        "some robots are best effort, so phases that end at a count take as long as they take",
+    );
+    let living = || workload.robots.iter().filter(|group| group.count() > 0);
+    let closed = living().any(|group| group.pace.is_closed());
+    let least = |ramp: Ramp| ramp.begin.min(ramp.end);
+    let factor =
+        workload.schedule.phases.iter().map(|phase| least(phase.recurrence)).fold(f64::MAX, f64::min);
+    note(
+        living().any(|group| group.recurrence * factor >= 1.0),
+        "with a recurrence of 100% nothing is ever introduced, so nothing can be revisited",
+    );
+    let phases = || workload.schedule.phases.iter();
+    note(
+        closed && phases().any(|phase| phase.thermostat.is_some()),
+        "best-effort robots have no load that a thermostat could change",
+    );
+    note(
+        phases().any(|phase| phase.thermostat.is_some() || phase.script.is_some()),
+        "where load is adapted, the numbers above are those of the plan",
+    );
+    note(
+        living().any(|group| matches!(group.pace, Pace::Renewal(_)) && group.recurrence < 1.0),
+        "intervals of a law of their own are those between revisits; first visits come evenly in between",
+    );
+    note(
+        living().any(|group| group.session.is_some()),
+        "robots that come and go: the numbers above are averages over their busy and idle periods",
+    );
+    doubts
+}
