@@ -1,9 +1,9 @@
-//! Does a large working set cost more than a small one? Prints memory and processor time per request for working sets of a
-//! thousand and of a thousand million objects, for scheduled and for best-effort robots.
+//! Does a large working set cost more than a small one? Prints memory and processor time per request for
+//! working sets of a thousand and of a thousand million objects, for scheduled and for best-effort robots.
 //!
-//! `cargo run --release -p assay-workload --example working_set [OBJECTS…]` (by default 1000 1000000000). The large set is
-//! really introduced, slot by slot, before anything is measured: that takes a minute or two. Then both sets are asked turn by
-//! turn, so that whatever else goes on on the machine meets both alike.
+//! `cargo run --release -p assay-workload --example working_set [OBJECTS…]` (by default 1000 1000000000). The
+//! large set is really introduced, slot by slot, before anything is measured: that takes a minute or two.
+//! Then both sets are asked turn by turn, so that whatever else goes on on the machine meets both alike.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,8 +96,8 @@ fn scheduled(objects: u64) -> Result<Requests, Failure> {
     Ok(Box::new(move || stream.next().map(|launch| touch(&universe, &launch))))
 }
 
-/// Best-effort robots whose earlier phase introduced the set, at the rate at which they go on: how long a revisit looks for a
-/// first visit depends on how rare those are.
+/// Best-effort robots whose earlier phase introduced the set, at the rate at which they go on: how long a
+/// revisit looks for a first visit depends on how rare those are.
 fn closed(objects: u64) -> Result<Requests, Failure> {
     let universe = universe(workload(Pace::BestEffort, 1.0, 1.0))?;
     let each = (objects as f64 / (1.0 - RECURRENCE) / f64::from(ROBOTS)).round() as u64;

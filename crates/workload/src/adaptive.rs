@@ -1,9 +1,10 @@
-//! Where in the schedule is a run whose load is being adapted? A mapping from real time to schedule time, in straight pieces.
+//! Where in the schedule is a run whose load is being adapted? A mapping from real time to schedule time, in
+//! straight pieces.
 //!
-//! A change of load moves the clock and never the stream: at a multiple of 2, what the schedule puts into two seconds comes due
-//! in one. Ramps and everything else that is a place in the schedule go along with it; a phase's own duration is real time
-//! ([`AdaptiveClock::schedule_length`] says how much of the schedule fits into it, and
-//! [`crate::Timeline::adapted`] makes the phase that long).
+//! A change of load moves the clock and never the stream: at a multiple of 2, what the schedule puts into two
+//! seconds comes due in one. Ramps and everything else that is a place in the schedule go along with it; a
+//! phase's own duration is real time ([`AdaptiveClock::schedule_length`] says how much of the schedule fits
+//! into it, and [`crate::Timeline::adapted`] makes the phase that long).
 
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ impl AdaptiveClock {
         Self { pieces: vec![Piece { real_ns: 0, schedule_ns: 0, multiple: 1.0 }] }
     }
 
-    /// From a moment on, schedule time runs at this multiple of real time; 0 stops it. A moment before the last change is taken
-    /// for that change's; a multiple that is no number, or negative, for 0.
+    /// From a moment on, schedule time runs at this multiple of real time; 0 stops it. A moment before the
+    /// last change is taken for that change's; a multiple that is no number, or negative, for 0.
     pub fn change(&mut self, real_ns: u64, multiple: f64) {
         let last = self.last();
         let real_ns = real_ns.max(last.real_ns);
@@ -57,7 +58,8 @@ impl AdaptiveClock {
         self.pieces[after.saturating_sub(1)].schedule(real_ns)
     }
 
-    /// The moment of the run at which the schedule reaches a moment; none: never, as things are (the clock is stopped).
+    /// The moment of the run at which the schedule reaches a moment; none: never, as things are (the clock is
+    /// stopped).
     #[inline]
     pub fn real_ns(&self, schedule_ns: u64) -> Option<u64> {
         // A piece that stands still ends where it begins: the one before it reaches that moment first.
@@ -65,8 +67,8 @@ impl AdaptiveClock {
         self.pieces[after.saturating_sub(1)].real(schedule_ns)
     }
 
-    /// How much of the schedule a phase takes that began at a moment of the schedule and ends at a moment of the run, as
-    /// things are.
+    /// How much of the schedule a phase takes that began at a moment of the schedule and ends at a moment of
+    /// the run, as things are.
     pub fn schedule_length(&self, began_schedule_ns: u64, ends_real_ns: u64) -> Duration {
         Duration::from_nanos(self.schedule_ns(ends_real_ns).saturating_sub(began_schedule_ns))
     }

@@ -1,5 +1,5 @@
-//! When does a robot act of its own accord? Poisson arrivals: unit-rate exponentials in the integral of its rate while it is
-//! alive and busy; or draws of a law of its own in their place.
+//! When does a robot act of its own accord? Poisson arrivals: unit-rate exponentials in the integral of its
+//! rate while it is alive and busy; or draws of a law of its own in their place.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -266,8 +266,8 @@ impl ClosedRobot {
         None
     }
 
-    /// The serial of the first visit that is revisited when another was picked: itself, or that of the smallest cachable object
-    /// of its type among what the same robot introduced around it.
+    /// The serial of the first visit that is revisited when another was picked: itself, or that of the
+    /// smallest cachable object of its type among what the same robot introduced around it.
     fn prefer(
         &self,
         (universe, table): (&Universe, &GroupTable),
@@ -373,8 +373,8 @@ impl PhaseMeans {
         Plan { chosen, kind, recur, rng }
     }
 
-    /// The public object that a request of a robot introduces, and which of the group's types it is of; none when it introduces
-    /// none.
+    /// The public object that a request of a robot introduces, and which of the group's types it is of; none
+    /// when it introduces none.
     fn introduced_by(
         &self,
         universe: &Universe,

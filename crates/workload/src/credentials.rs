@@ -62,8 +62,9 @@ impl UserRun {
 }
 
 impl Universe {
-    /// Who a robot is in one of its sessions (robots without sessions are always in session 0); none: it is anonymous. Users are
-    /// taken in turn: robot i of a group of n is user (i + n × session), counted through the group's list and round again.
+    /// Who a robot is in one of its sessions (robots without sessions are always in session 0); none: it is
+    /// anonymous. Users are taken in turn: robot i of a group of n is user (i + n × session), counted through
+    /// the group's list and round again.
     pub fn login(&self, robot: RobotIndex, session: u64) -> Option<Login> {
         let group = self.group_of(robot)?;
         let (table, credentials) = (&self.groups()[group], &self.workload().robots[group].credentials);

@@ -96,7 +96,8 @@ struct Piece {
 }
 
 impl Curve {
-    /// From the rate (per second) in each piece, the piece's length in seconds, and the place (1: the end) at which it is cut.
+    /// From the rate (per second) in each piece, the piece's length in seconds, and the place (1: the end) at
+    /// which it is cut.
     pub(crate) fn new(rates: impl IntoIterator<Item = (Poly, f64, f64)>) -> Self {
         let mut begin = 0.0;
         let pieces = rates
@@ -143,8 +144,8 @@ impl Curve {
 }
 
 impl Piece {
-    /// The place between `low` and `high` where the sum is `value`. Depends on the arguments alone, and not on where the piece
-    /// is cut, so that every slice of a stream finds the same bits.
+    /// The place between `low` and `high` where the sum is `value`. Depends on the arguments alone, and not
+    /// on where the piece is cut, so that every slice of a stream finds the same bits.
     #[inline]
     fn solve(&self, value: f64, low: f64, high: f64) -> f64 {
         if self.straight {

@@ -51,7 +51,8 @@ fn how_type(request_type: RequestType) -> u64 {
 }
 
 /// The digest of the first `per_robot` launches of every robot with their embedded objects, as 16 hexadecimal
-/// digits: the same for every number of threads. Best-effort robots count as if all launches were in the first phase.
+/// digits: the same for every number of threads. Best-effort robots count as if all launches were in the
+/// first phase.
 pub fn stream_digest(
     universe: &Arc<Universe>,
     timeline: &Arc<Timeline>,
@@ -61,8 +62,8 @@ pub fn stream_digest(
     format!("{:016x}", part_digest(universe, timeline, per_robot, 0..universe.robot_count(), threads))
 }
 
-/// What a range of robots adds to [`stream_digest`]: the digests of parts that make up all robots come to that of the whole by
-/// `wrapping_add`.
+/// What a range of robots adds to [`stream_digest`]: the digests of parts that make up all robots come to
+/// that of the whole by `wrapping_add`.
 pub fn part_digest(
     universe: &Arc<Universe>,
     timeline: &Arc<Timeline>,

@@ -191,7 +191,8 @@ impl Distribution {
         }
     }
 
-    /// The chance that a draw is at most `bound`, its sign aside. For whole bounds, that of a draw as a count or size.
+    /// The chance that a draw is at most `bound`, its sign aside. For whole bounds, that of a draw as a count
+    /// or size.
     pub fn chance_within(&self, bound: f64) -> f64 {
         if bound.is_nan() || bound < 0.0 {
             return 0.0;

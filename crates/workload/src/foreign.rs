@@ -51,8 +51,8 @@ pub(crate) fn types(server: &Server) -> Picker<ContentIndex> {
 }
 
 impl Universe {
-    /// The object of a line of the trace, counted round and round, and whether an earlier line (or round) named it; none when
-    /// there is no trace, or when its origin holds nothing.
+    /// The object of a line of the trace, counted round and round, and whether an earlier line (or round)
+    /// named it; none when there is no trace, or when its origin holds nothing.
     pub(crate) fn foreign(&self, line: u64) -> Option<(ObjectId, bool)> {
         let trace = self.trace();
         let at = line.checked_rem(trace.len())?;
@@ -65,7 +65,8 @@ impl Universe {
         Some((id, line >= trace.len() || first < at))
     }
 
-    /// The line that a robot's own walk has reached at its request `number`. Requests for other things pass lines by.
+    /// The line that a robot's own walk has reached at its request `number`. Requests for other things pass
+    /// lines by.
     pub(crate) fn walked_line(&self, robot: RobotIndex, number: u64) -> u64 {
         let begin = unit_of(hash(Purpose::Foreign, &[self.seed(), u64::from(robot), 1]));
         (begin * self.trace().len() as f64) as u64 + number

@@ -82,8 +82,9 @@ impl Universe {
         &self.workload().contents[usize::from(content)].body.codings
     }
 
-    /// The coding in which a body of a type goes to a client that accepts these (identity is always acceptable unless the
-    /// origin cannot send it): the origin's first that is no identity, else identity; none: there is no acceptable one (406).
+    /// The coding in which a body of a type goes to a client that accepts these (identity is always
+    /// acceptable unless the origin cannot send it): the origin's first that is no identity, else identity;
+    /// none: there is no acceptable one (406).
     pub fn coding(&self, content: ContentIndex, accepts: impl Fn(Coding) -> bool) -> Option<Coding> {
         let offers = self.codings(content);
         let coded = offers.iter().copied().find(|coding| *coding != Coding::Identity && accepts(*coding));

@@ -56,8 +56,8 @@ impl Launch {
         carries_body(self.method, self.request_type)
     }
 
-    /// What this request adds to the offered hit ratios if nothing on purpose is in store for it ([`Universe::offered`] asks
-    /// for that as well); `object` is that of the launch.
+    /// What this request adds to the offered hit ratios if nothing on purpose is in store for it
+    /// ([`Universe::offered`] asks for that as well); `object` is that of the launch.
     pub fn offered(&self, object: &Object) -> Offered {
         Offered::new(self.method, self.request_type, object.cachable, self.revisit)
     }

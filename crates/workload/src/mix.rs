@@ -152,8 +152,8 @@ impl RequestMix {
         }
     }
 
-    /// Type and method of a launch. One coin decides whether the mixes are consulted at all. An upload is a PUT, and parts are
-    /// asked for with GET, whatever the methods say.
+    /// Type and method of a launch. One coin decides whether the mixes are consulted at all. An upload is a
+    /// PUT, and parts are asked for with GET, whatever the methods say.
     #[inline]
     pub(crate) fn draw(&self, special: f64, rng: &mut Rng) -> (RequestType, Method) {
         let (coin, of_type, of_method) = (rng.unit(), rng.unit(), rng.unit());

@@ -36,8 +36,8 @@ impl Window {
         }
     }
 
-    /// The serial that a revisit takes which picked another: itself, or, in a share of revisits, that of the smallest cachable
-    /// object among its neighbours and itself.
+    /// The serial that a revisit takes which picked another: itself, or, in a share of revisits, that of the
+    /// smallest cachable object among its neighbours and itself.
     #[inline]
     pub(crate) fn prefer(
         &self,

@@ -61,8 +61,8 @@ impl Ranges {
         }
     }
 
-    /// First and last byte of each part that an object of this size has, in the order of the request. One: 206 with just these
-    /// bytes; several: 206 with `multipart/byteranges`; none at all: 416.
+    /// First and last byte of each part that an object of this size has, in the order of the request. One:
+    /// 206 with just these bytes; several: 206 with `multipart/byteranges`; none at all: 416.
     pub fn resolve(&self, size_bytes: u64) -> Vec<(u64, u64)> {
         self.parts.iter().filter_map(|part| part.resolve(size_bytes)).collect()
     }
@@ -181,8 +181,8 @@ fn several(first: u64, length: &Length, count: u64, size_bytes: u64, rng: &mut R
 }
 
 impl Universe {
-    /// What a request of type [`crate::model::RequestType::Range`] asks for of an object of this type and size; none when its
-    /// robot has no ranges to choose from (a workload that passed validation has).
+    /// What a request of type [`crate::model::RequestType::Range`] asks for of an object of this type and
+    /// size; none when its robot has no ranges to choose from (a workload that passed validation has).
     pub fn ranges(&self, xact: XactId, content: ContentIndex, size_bytes: u64) -> Option<Ranges> {
         let group = &self.groups()[self.group_of(xact.robot)?];
         group.mix.request(content).ranges.draw(size_bytes, &mut self.draws(Purpose::Range, xact))

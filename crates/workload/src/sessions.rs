@@ -1,9 +1,11 @@
-//! When is a robot busy, and when idle? A walk through its busy and idle periods, a pure function of the robot and time.
+//! When is a robot busy, and when idle? A walk through its busy and idle periods, a pure function of the
+//! robot and time.
 //!
-//! Times are those of the schedule. A busy period that ends at a count of transactions lasts as long as the robot takes for
-//! them at its own rate and load factor 1; a robot without a rate counts them itself and says when it is done
-//! ([`SessionClock::finish`]). The walk is stationary: at every moment of the run the expected share of busy robots is the
-//! same, so robots are somewhere in the middle of a period when the run begins.
+//! Times are those of the schedule. A busy period that ends at a count of transactions lasts as long as the
+//! robot takes for them at its own rate and load factor 1; a robot without a rate counts them itself and says
+//! when it is done ([`SessionClock::finish`]). The walk is stationary: at every moment of the run the
+//! expected share of busy robots is the same, so robots are somewhere in the middle of a period when the run
+//! begins.
 
 use crate::distribution::Sampler;
 use crate::model::{RobotGroup, RobotIndex, Session};

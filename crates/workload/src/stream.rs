@@ -28,9 +28,11 @@ use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
 use crate::worlds::{Place, What, Worlds};
 
-/// Which robots a stream is for: of those from `first` until before `end`, every `count`-th, beginning with the `index`-th.
+/// Which robots a stream is for: of those from `first` until before `end`, every `count`-th, beginning with
+/// the `index`-th.
 ///
-/// A process that runs robots 500 to 999 with two threads uses `Slice::of(500..1000, 0, 2)` and `Slice::of(500..1000, 1, 2)`.
+/// A process that runs robots 500 to 999 with two threads uses `Slice::of(500..1000, 0, 2)` and
+/// `Slice::of(500..1000, 1, 2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// First robot of the range.
@@ -179,8 +181,9 @@ impl Stream {
         soonest.map(Duration::from_nanos)
     }
 
-    /// Goes on with another timeline, which must be the same as the one before up to what the stream has given so far: a change of
-    /// a phase's length or population that was announced ahead. All slices of a stream must do so alike.
+    /// Goes on with another timeline, which must be the same as the one before up to what the stream has
+    /// given so far: a change of a phase's length or population that was announced ahead. All slices of a
+    /// stream must do so alike.
     pub fn retime(&mut self, timeline: Arc<Timeline>) {
         self.worlds = Worlds::new(&self.universe, &timeline);
         self.freeze_ns = freeze_ns(&timeline);
@@ -231,7 +234,8 @@ impl Stream {
         Some(self.dress(robot, number, due_ns, state.at, object, revisit))
     }
 
-    /// A robot's own arrival: a revisit of a public object or of a line of the trace, or anything in its private world.
+    /// A robot's own arrival: a revisit of a public object or of a line of the trace, or anything in its
+    /// private world.
     fn own_arrival(&mut self, robot: RobotIndex, due_ns: u64, at: Place, rng: &mut Rng) -> Option<Launch> {
         let universe = Arc::clone(&self.universe);
         let group = universe.group_of(robot)?;

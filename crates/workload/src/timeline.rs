@@ -144,7 +144,8 @@ impl Expected {
     }
 }
 
-/// The schedule in time. Ramps are straight lines in time; counts end a phase where their expected value is reached.
+/// The schedule in time. Ramps are straight lines in time; counts end a phase where their expected value is
+/// reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     phases: Vec<PhaseSpan>,
@@ -158,9 +159,10 @@ impl Timeline {
         Self::adapted(workload, &[])
     }
 
-    /// Solves the schedule as it was adapted: phases of another length, or with another population, than was planned. Phases
-    /// without an entry are as planned. Where two timelines have been adapted alike, streams of them are alike as well: so a
-    /// change that is announced ahead goes into the stream by [`crate::Stream::retime`].
+    /// Solves the schedule as it was adapted: phases of another length, or with another population, than was
+    /// planned. Phases without an entry are as planned. Where two timelines have been adapted alike, streams
+    /// of them are alike as well: so a change that is announced ahead goes into the stream by
+    /// [`crate::Stream::retime`].
     pub fn adapted(workload: &Workload, adaptations: &[Adaptation]) -> Result<Self, ScheduleError> {
         validate(workload)?;
         let densities = Densities::new(workload);
@@ -168,8 +170,8 @@ impl Timeline {
         Ok(Self { phases: spans, freeze, segments })
     }
 
-    /// The load factor that is planned for a moment of the schedule; none before the start of a phase whose place is not known,
-    /// and after the end.
+    /// The load factor that is planned for a moment of the schedule; none before the start of a phase whose
+    /// place is not known, and after the end.
     pub fn load_at(&self, at: Duration) -> Option<f64> {
         let at_ns = u64::try_from(at.as_nanos()).ok()?;
         let after = self.segments.partition_point(|segment| segment.end_ns <= at_ns);

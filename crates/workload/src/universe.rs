@@ -70,7 +70,8 @@ pub(crate) struct GroupTable {
     pub(crate) by_rank: Vec<RobotIndex>,
     /// Place of each robot of the group in that order.
     pub(crate) ranks: Vec<u32>,
-    /// Requests per second of a living robot at load 1, on average over its busy and idle periods; none: it waits for answers.
+    /// Requests per second of a living robot at load 1, on average over its busy and idle periods; none: it
+    /// waits for answers.
     pub(crate) mean_rate: Option<f64>,
     /// The same while it is busy.
     pub(crate) rate: Option<f64>,
@@ -103,8 +104,8 @@ pub struct Object {
 impl Universe {
     /// The universe of a workload and a seed. `world` is the tag in every path, `options` what else was chosen.
     ///
-    /// Bodies that are made of files are not what they will be: who sends or checks bodies uses [`Universe::with_files`].
-    /// Sizes, paths and streams are right without.
+    /// Bodies that are made of files are not what they will be: who sends or checks bodies uses
+    /// [`Universe::with_files`]. Sizes, paths and streams are right without.
     pub fn new(
         workload: Arc<Workload>,
         seed: u64,

@@ -252,8 +252,8 @@ impl Worlds {
         self.layout.profiles[world.profile].sum.reach(value, from).map(|(segment, u)| Place { segment, u })
     }
 
-    /// The robot that makes the first visit of a slot: one of the living, and busy if any is. `is_busy` is asked of groups with
-    /// sessions only.
+    /// The robot that makes the first visit of a slot: one of the living, and busy if any is. `is_busy` is
+    /// asked of groups with sessions only.
     #[inline]
     pub(crate) fn owner(
         &self,

@@ -1,5 +1,6 @@
-//! What is decided for one xact, by robots and origins alike? Faults on purpose, broken-off bodies, redirections, request
-//! bodies, patience: hashed from the seed and the xact's identity, and from what it asks for.
+//! What is decided for one xact, by robots and origins alike? Faults on purpose, broken-off bodies,
+//! redirections, request bodies, patience: hashed from the seed and the xact's identity, and from what it
+//! asks for.
 
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ pub struct XactId {
 }
 
 impl XactId {
-    /// A request that names no xact: one that a proxy makes on its own, or whose name it dropped. Nothing is ever in store
-    /// for it.
+    /// A request that names no xact: one that a proxy makes on its own, or whose name it dropped. Nothing is
+    /// ever in store for it.
     pub const NOBODY: Self = Self { robot: RobotIndex::MAX, number: 0, place: 0 };
 }
 
@@ -78,8 +79,8 @@ impl ServerTable {
 }
 
 impl Universe {
-    /// The fault that a request meets if it reaches this origin. A second attempt at the same request within ten seconds is to
-    /// be answered as it should be: that is the origin's to remember.
+    /// The fault that a request meets if it reaches this origin. A second attempt at the same request within
+    /// ten seconds is to be answered as it should be: that is the origin's to remember.
     #[inline]
     pub fn fault(&self, xact: XactId, origin: OriginIndex) -> Option<Fault> {
         let (server, table) = self.server_of(origin)?;
@@ -107,14 +108,16 @@ impl Universe {
         }
     }
 
-    /// After how many bytes of a body of this size the robot breaks off; none: it takes all of it. Less than the size.
+    /// After how many bytes of a body of this size the robot breaks off; none: it takes all of it. Less than
+    /// the size.
     #[inline]
     pub fn robot_abort(&self, xact: XactId, size_bytes: u64) -> Option<u64> {
         let share = self.workload().robots[self.group_of(xact.robot)?].abort_share;
         self.abort(Purpose::RobotAbort, share, xact, size_bytes)
     }
 
-    /// After how many bytes of a body of this size the origin breaks off; none: it sends all of it. Less than the size.
+    /// After how many bytes of a body of this size the origin breaks off; none: it sends all of it. Less than
+    /// the size.
     #[inline]
     pub fn origin_abort(&self, xact: XactId, origin: OriginIndex, size_bytes: u64) -> Option<u64> {
         let share = self.server_of(origin)?.0.abort_share;
@@ -130,9 +133,10 @@ impl Universe {
         (rng.unit() < share).then(|| rng.below(size_bytes))
     }
 
-    /// The older object that a request for an object is redirected to, if it reaches the origin; none: it is answered. Of the
-    /// same origin, content type and space; only objects that were asked for in their own right (not embedded ones) have any.
-    /// The next step is asked about anew and may be redirected as well, to a still older object. For GET and HEAD.
+    /// The older object that a request for an object is redirected to, if it reaches the origin; none: it is
+    /// answered. Of the same origin, content type and space; only objects that were asked for in their own
+    /// right (not embedded ones) have any. The next step is asked about anew and may be redirected as well,
+    /// to a still older object. For GET and HEAD.
     pub fn redirect(&self, xact: XactId, phase: u16, object: &Object) -> Option<ObjectId> {
         let (_, table) = self.server_of(object.id.origin)?;
         if table.redirect_share <= 0.0 || xact == XactId::NOBODY {
@@ -144,8 +148,8 @@ impl Universe {
         (rng.unit() < share).then(|| self.older(&object.id, &table.popularity, &mut rng)).flatten()
     }
 
-    /// How likely request types, methods and redirections are consulted in a phase, on average: what an origin knows of a
-    /// request is its phase.
+    /// How likely request types, methods and redirections are consulted in a phase, on average: what an
+    /// origin knows of a request is its phase.
     fn special_of(&self, phase: u16) -> f64 {
         let phase = self.workload().schedule.phases.get(usize::from(phase));
         phase.map_or(1.0, |phase| (phase.special.begin + phase.special.end) / 2.0)
@@ -179,9 +183,9 @@ impl Universe {
         }
     }
 
-    /// True when nothing is in store for an xact that would keep it from being basic: no fault, nothing broken off, no
-    /// redirection, and no refusal because the robot never says who it is. `phase` is the one it is due in. (Whether a password
-    /// is wrong depends on the robot's session: [`Universe::login`].)
+    /// True when nothing is in store for an xact that would keep it from being basic: no fault, nothing
+    /// broken off, no redirection, and no refusal because the robot never says who it is. `phase` is the one
+    /// it is due in. (Whether a password is wrong depends on the robot's session: [`Universe::login`].)
     #[inline]
     pub fn is_plain(&self, xact: XactId, phase: u16, object: &Object) -> bool {
         let origin = object.id.origin;
@@ -193,7 +197,8 @@ impl Universe {
             && self.redirect(xact, phase, object).is_none()
     }
 
-    /// What a launch adds to the offered hit ratios, what is in store for it considered; `object` is that of the launch.
+    /// What a launch adds to the offered hit ratios, what is in store for it considered; `object` is that of
+    /// the launch.
     #[inline]
     pub fn offered(&self, launch: &Launch, object: &Object) -> Offered {
         let xact = XactId { robot: launch.robot, number: launch.number, place: 0 };
@@ -209,11 +214,13 @@ impl Universe {
         Offered { basic: offered.basic && self.is_plain(xact, launch.phase, object), ..offered }
     }
 
-    /// The object whose body a POST or PUT of this xact carries to an origin ([`crate::Launch::post_body`] is the same); none
-    /// for other methods, or when the robot has nothing to send. Its bytes are those of version 0.
+    /// The object whose body a POST or PUT of this xact carries to an origin ([`crate::Launch::post_body`] is
+    /// the same); none for other methods, or when the robot has nothing to send. Its bytes are those of
+    /// version 0.
     ///
-    /// A share of bodies (`body_recurrence`) is taken from the robot's favourites, which become one more each time its number
-    /// of requests has doubled: so all but a handful of them were sent before, and nobody needs to remember.
+    /// A share of bodies (`body_recurrence`) is taken from the robot's favourites, which become one more each
+    /// time its number of requests has doubled: so all but a handful of them were sent before, and nobody
+    /// needs to remember.
     pub fn request_body(&self, xact: XactId, method: Method, origin: OriginIndex) -> Option<ObjectId> {
         if !method.has_body() || xact.place != 0 {
             return None;
@@ -249,8 +256,8 @@ impl Universe {
         Some(seconds(lifetime.sample(&mut self.draws(Purpose::Lifetime, xact))))
     }
 
-    /// How long a robot that thinks ([`crate::model::Pace::Think`]) pauses after the launch with this number has been answered;
-    /// zero for all others.
+    /// How long a robot that thinks ([`crate::model::Pace::Think`]) pauses after the launch with this number
+    /// has been answered; zero for all others.
     pub fn pause(&self, robot: RobotIndex, number: u64) -> Duration {
         let pause = self.group_of(robot).and_then(|group| self.groups()[group].pause.as_ref());
         let xact = XactId { robot, number, place: 0 };

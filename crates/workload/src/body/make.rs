@@ -1,4 +1,5 @@
-//! How is a body put together? By its type's source: data, text, words or files, with the links of a page and injected lines.
+//! How is a body put together? By its type's source: data, text, words or files, with the links of a page and
+//! injected lines.
 
 use std::sync::Arc;
 
@@ -88,7 +89,8 @@ impl BodyTable {
     }
 }
 
-/// What stands before and after a path, so that a browser (or a proxy that fetches ahead) takes it for a link to that type.
+/// What stands before and after a path, so that a browser (or a proxy that fetches ahead) takes it for a link
+/// to that type.
 fn markup(mime_type: Option<&str>) -> (&'static str, &'static str) {
     let mime_type = mime_type.unwrap_or_default();
     let essence = mime_type.split(';').next().unwrap_or_default().trim();

@@ -1,6 +1,6 @@
-//! What bytes does an object consist of? A stamp that names it, then slices of static bytes, and on top of them what must
-//! stand at its place: the links of a page, injected lines. Nothing is generated for plain bodies, and checking one is a
-//! `memcmp`.
+//! What bytes does an object consist of? A stamp that names it, then slices of static bytes, and on top of
+//! them what must stand at its place: the links of a page, injected lines. Nothing is generated for plain
+//! bodies, and checking one is a `memcmp`.
 
 mod make;
 mod overlay;
@@ -48,8 +48,8 @@ impl Body {
     }
 
     /// The bytes from position `from` on, as many as can be had without copying: at most `max` and at most
-    /// [`LONGEST_CHUNK`], less at the end of the stamp and around what is put into the body. Empty only at the end of the body
-    /// (or when `max` is 0).
+    /// [`LONGEST_CHUNK`], less at the end of the stamp and around what is put into the body. Empty only at
+    /// the end of the body (or when `max` is 0).
     #[inline]
     pub fn chunk<'a>(&'a self, pool: &'a Pool, from: u64, max: usize) -> &'a [u8] {
         let left = self.size.saturating_sub(from);

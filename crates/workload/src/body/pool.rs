@@ -1,4 +1,5 @@
-//! The static bytes that bodies are cut from: circles of random data, text and words, and the files of the workload.
+//! The static bytes that bodies are cut from: circles of random data, text and words, and the files of the
+//! workload.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ pub(crate) const TEXT: CircleIndex = 1;
 /// Words.
 pub(crate) const WORDS: CircleIndex = 2;
 
-/// The bytes of the files that a workload names: for each of its file sets, the bytes of each file in the set's order.
+/// The bytes of the files that a workload names: for each of its file sets, the bytes of each file in the
+/// set's order.
 pub type FileBytes = Vec<Vec<Arc<[u8]>>>;
 
 /// All bytes that bodies are cut from; a pure function of the seed and the files.
@@ -208,8 +210,8 @@ fn text(seed: u64) -> Circle {
     Circle::closed((0..POOL_BYTES).map(|_| letters[rng.below(letters.len() as u64) as usize]).collect())
 }
 
-/// How many different words there are; the k-th occurs about 1/k as often as the first. With so many, 16 KB of them compress to
-/// two fifths, and large bodies to a third.
+/// How many different words there are; the k-th occurs about 1/k as often as the first. With so many, 16 KB
+/// of them compress to two fifths, and large bodies to a third.
 const VOCABULARY: u64 = 2000;
 
 /// Made-up words in sentences, as often as words are in prose.

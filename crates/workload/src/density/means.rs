@@ -1,4 +1,5 @@
-//! What is an object of a content type like on average? Sizes as they will be seen, cachability, what a page brings.
+//! What is an object of a content type like on average? Sizes as they will be seen, cachability, what a page
+//! brings.
 
 use crate::body::BodyTable;
 use crate::distribution::Sampler;

@@ -39,8 +39,8 @@ pub(crate) struct GroupDensity {
 struct DirectDensity {
     content: ContentIndex,
     share: f64,
-    /// Share of requests that meet nothing on purpose but perhaps a redirection, and the share of those that would be redirected
-    /// if all requests were special.
+    /// Share of requests that meet nothing on purpose but perhaps a redirection, and the share of those that
+    /// would be redirected if all requests were special.
     plain: f64,
     redirected: f64,
     /// Bytes that a request for parts brings.

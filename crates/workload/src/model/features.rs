@@ -1,5 +1,6 @@
-//! What a workload can ask for beyond plain objects and plain requests: bodies from files, encodings, ranges, request
-//! bodies, cookies, authentication, sessions, aborts, origins that misbehave on purpose, load that adapts.
+//! What a workload can ask for beyond plain objects and plain requests: bodies from files, encodings, ranges,
+//! request bodies, cookies, authentication, sessions, aborts, origins that misbehave on purpose, load that
+//! adapts.
 //!
 //! Plain data; how each of them acts is said where it is acted on. Everything has a default that changes nothing.
 
@@ -77,8 +78,8 @@ pub struct FileEntry {
 }
 
 impl FileEntry {
-    /// The digest of a file's bytes: its length, then its bytes as little-endian words (the last filled with zeros), folded
-    /// one after another.
+    /// The digest of a file's bytes: its length, then its bytes as little-endian words (the last filled with
+    /// zeros), folded one after another.
     pub fn digest_of(bytes: &[u8]) -> u64 {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut last = [0; 8];
@@ -246,9 +247,9 @@ pub struct Session {
     pub idle_s: Distribution,
 }
 
-/// How an origin misbehaves on purpose (PGL fields of `Server` that Web Polygraph does not have). Whether a request is
-/// met with a fault is hashed from its identity, so robots know it as well; a second attempt at the same request within
-/// ten seconds is answered as it should be.
+/// How an origin misbehaves on purpose (PGL fields of `Server` that Web Polygraph does not have). Whether a
+/// request is met with a fault is hashed from its identity, so robots know it as well; a second attempt at
+/// the same request within ten seconds is answered as it should be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Faults {
@@ -298,7 +299,8 @@ pub struct Thermostat {
     pub high: Option<Duration>,
 }
 
-/// A request for a URL of a trace (PGL `foreign_trace`): its host is an origin of this workload, which answers any path.
+/// A request for a URL of a trace (PGL `foreign_trace`): its host is an origin of this workload, which
+/// answers any path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignUrl {
     /// Which origin stands for its host.

@@ -161,7 +161,8 @@ pub struct Server {
     pub idle_timeout: Option<Duration>,
     /// Sticky per origin.
     pub http_versions: Weighted<HttpVersion>,
-    /// Share of requests answered with a redirection to another object of the same origin that was asked for before.
+    /// Share of requests answered with a redirection to another object of the same origin that was asked for
+    /// before.
     pub redirect_share: f64,
     /// Which object that is; required when the share is positive.
     pub popularity: Option<Popularity>,
@@ -249,7 +250,8 @@ pub struct RobotGroup {
     pub session: Option<Session>,
     /// Share of answers that it breaks off in the middle of the body.
     pub abort_share: f64,
-    /// An xact that is not complete so many seconds after it was due is given up; none: only the run's own time limit.
+    /// An xact that is not complete so many seconds after it was due is given up; none: only the run's own
+    /// time limit.
     pub lifetime_s: Option<Distribution>,
     /// Probability that an idle connection to a substitute is used instead of a new one.
     pub substitution: f64,

@@ -1,8 +1,8 @@
 //! What a phase's script says: a small language of its own, compiled from PGL, run by the robots' conductor.
 //!
-//! Everything that can be known when the workload is compiled has been computed by then; what is left depends on
-//! measurements: the statistics of a sample, the factors that are on. The evaluator is [`crate::script`]. Scripts move the
-//! clock of a phase (its load), its population, or end it; never the stream.
+//! Everything that can be known when the workload is compiled has been computed by then; what is left depends
+//! on measurements: the statistics of a sample, the factors that are on. The evaluator is [`crate::script`].
+//! Scripts move the clock of a phase (its load), its population, or end it; never the stream.
 
 use std::time::Duration;
 
@@ -82,7 +82,8 @@ pub enum ScriptExpr {
     Text(String),
     /// A variable.
     Variable(u16),
-    /// A statistic of a sample variable, by its dotted name (`rep.rptm.mean`), in seconds, bytes, per second or a count.
+    /// A statistic of a sample variable, by its dotted name (`rep.rptm.mean`), in seconds, bytes, per second
+    /// or a count.
     Statistic {
         /// The sample variable.
         sample: u16,

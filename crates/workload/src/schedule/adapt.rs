@@ -1,7 +1,8 @@
 //! How does a phase look whose length or population was changed while it went on?
 //!
-//! Everything before a change must stay as it was, to the last bit: a stream that is half-way through a phase goes on as if it had
-//! always known. So the lines of segments are never drawn anew; segments are cut short, and others put behind them.
+//! Everything before a change must stay as it was, to the last bit: a stream that is half-way through a phase
+//! goes on as if it had always known. So the lines of segments are never drawn anew; segments are cut short,
+//! and others put behind them.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use crate::model::WorkingSet;
 use crate::timeline::Freeze;
 use crate::universe::living;
 
-/// What became of a phase that has a thermostat or a script; for others, only its length counts. Kept with a run, it makes
-/// another run ask for the same.
+/// What became of a phase that has a thermostat or a script; for others, only its length counts. Kept with a
+/// run, it makes another run ask for the same.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Adaptation {
     /// Index of the phase.
@@ -106,7 +107,8 @@ fn pieces(plan: &Plan<'_>, length_ns: u64) -> Vec<Piece> {
     pieces
 }
 
-/// Cuts a piece where the population changes, and hands on each part: where it begins and ends, and where its lines end.
+/// Cuts a piece where the population changes, and hands on each part: where it begins and ends, and where its
+/// lines end.
 fn cut(plan: &Plan<'_>, piece: Piece, changes: &[(u64, f64)], mut part: impl FnMut(u64, u64, u64, Shape)) {
     let Piece { mut begin_ns, end_ns, mut shape } = piece;
     let before = changes.iter().rev().find(|change| change.0 <= begin_ns);

@@ -1,9 +1,11 @@
-//! What is to be expected of each phase? The integrals of its rates, and what changes while there is nothing to revisit yet.
+//! What is to be expected of each phase? The integrals of its rates, and what changes while there is nothing
+//! to revisit yet.
 //!
-//! A public world has something to revisit from the moment at which its first slot is due, plus the time that a first fetch
-//! is given: before that, what would have been a revisit asks for something new. A robot's first request in its private world
-//! never is a revisit. A trace that has been walked through begins again, with nothing new in it. All three are known in
-//! advance, so the offered ratios stated here are those of the stream itself.
+//! A public world has something to revisit from the moment at which its first slot is due, plus the time that
+//! a first fetch is given: before that, what would have been a revisit asks for something new. A robot's
+//! first request in its private world never is a revisit. A trace that has been walked through begins again,
+//! with nothing new in it. All three are known in advance, so the offered ratios stated here are those of the
+//! stream itself.
 
 use std::collections::HashSet;
 
@@ -83,8 +85,8 @@ impl Account<'_> {
         }
     }
 
-    /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that were there before. After
-    /// the last line, all are.
+    /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that
+    /// were there before. After the last line, all are.
     fn known_lines(&self, layout: &Layout, world: usize, what: What) -> Vec<((u64, u64), f64)> {
         const STRETCHES: usize = 64;
         if what != What::Trace {
@@ -106,8 +108,8 @@ impl Account<'_> {
         stretches
     }
 
-    /// Makes a part of a group's launches first visits that were counted as revisits (or, where the part is negative, the other
-    /// way round) between two instants. `part` gives it for a recurrence factor.
+    /// Makes a part of a group's launches first visits that were counted as revisits (or, where the part is
+    /// negative, the other way round) between two instants. `part` gives it for a recurrence factor.
     fn exchange(
         &self,
         group: usize,

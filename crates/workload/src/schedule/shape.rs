@@ -1,4 +1,5 @@
-//! What goes on in a stretch of a phase? Lines for load, population and the like, and the rates that follow from them.
+//! What goes on in a stretch of a phase? Lines for load, population and the like, and the rates that follow
+//! from them.
 
 use super::Count;
 use crate::curve::{Line, integrate};
@@ -10,8 +11,8 @@ pub(crate) struct Segment {
     pub(crate) phase: u16,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// Where the lines end, seen from the start. Later than the end when the segment was cut short; its places stay what they
-    /// were.
+    /// Where the lines end, seen from the start. Later than the end when the segment was cut short; its
+    /// places stay what they were.
     pub(crate) span_ns: u64,
     pub(crate) shape: Shape,
 }

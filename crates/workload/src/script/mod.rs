@@ -1,8 +1,9 @@
 //! What does a phase's script do now? A state machine: it is told what was measured, and answers with actions.
 //!
-//! Nothing here knows a clock. The conductor tells it, at the end of every interval of measurement, what happened in it
-//! ([`Sample`]); `every` blocks whose sample has reached a goal by then run, and their sample starts anew. So a goal is noticed
-//! at the end of the interval in which it was reached. [`Thermometer`] does the same for a thermostat.
+//! Nothing here knows a clock. The conductor tells it, at the end of every interval of measurement, what
+//! happened in it ([`Sample`]); `every` blocks whose sample has reached a goal by then run, and their sample
+//! starts anew. So a goal is noticed at the end of the interval in which it was reached. [`Thermometer`] does
+//! the same for a thermostat.
 
 mod sample;
 mod value;
@@ -190,8 +191,9 @@ impl Thermometer {
         Self { thermostat, sample: Sample::default() }
     }
 
-    /// Tells it what happened in an interval and which load factor was on at its end. Some at the end of a sample whose mean
-    /// response time was out of bounds: the load factor from now on. A sample without answers is too slow.
+    /// Tells it what happened in an interval and which load factor was on at its end. Some at the end of a
+    /// sample whose mean response time was out of bounds: the load factor from now on. A sample without
+    /// answers is too slow.
     pub fn tell(&mut self, interval: &Sample, load: f64) -> Option<f64> {
         self.sample.add(interval);
         if self.sample.duration_s < self.thermostat.sample.as_secs_f64() {

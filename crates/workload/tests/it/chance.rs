@@ -1,5 +1,5 @@
-//! Statistical tests with a stated chance to fail though nothing is wrong: about one in a million each, if their seeds were drawn
-//! anew. Seeds are fixed, so they fail always or never.
+//! Statistical tests with a stated chance to fail though nothing is wrong: about one in a million each, if
+//! their seeds were drawn anew. Seeds are fixed, so they fail always or never.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,8 +7,9 @@ use std::hash::Hash;
 /// Deviations of a normal variable that one in a million exceeds on one side.
 const DEVIATIONS: f64 = 4.75;
 
-/// Panics if counts are not what they are expected to be, by the chi-square test. Cells that expect little are put together.
-/// `free` of the cells may vary: one less than there are if the counts add up to what was expected.
+/// Panics if counts are not what they are expected to be, by the chi-square test. Cells that expect little
+/// are put together. `free` of the cells may vary: one less than there are if the counts add up to what was
+/// expected.
 pub fn assert_counts(what: &str, cells: &[(f64, f64)], free: usize) {
     let (mut sum, mut rest, mut used) = (0.0, (0.0, 0.0), 0);
     for (seen, expected) in cells {
@@ -30,8 +31,8 @@ pub fn assert_counts(what: &str, cells: &[(f64, f64)], free: usize) {
     assert!(z < DEVIATIONS, "{what}: chi-square {sum:.1} with {k} degrees of freedom: {cells:?}");
 }
 
-/// Panics if values do not follow a distribution, by the test of Kolmogorov and Smirnov. `below` gives the chance of a value to be
-/// at most so large; for whole numbers it is asked at whole numbers.
+/// Panics if values do not follow a distribution, by the test of Kolmogorov and Smirnov. `below` gives the
+/// chance of a value to be at most so large; for whole numbers it is asked at whole numbers.
 pub fn assert_follows(what: &str, values: &mut [f64], below: impl Fn(f64) -> f64) {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -74,8 +75,8 @@ impl<K: Eq + Hash> ClusterRatio<K> {
         self.clusters.values().fold((0.0, 0.0), |sum, c| (sum.0 + c.0, sum.1 + c.1))
     }
 
-    /// Panics if the ratio is not what was stated, by as many of its standard errors as one in a million exceeds (and a little for
-    /// sizes with long tails). Without many clusters nothing can be told.
+    /// Panics if the ratio is not what was stated, by as many of its standard errors as one in a million
+    /// exceeds (and a little for sizes with long tails). Without many clusters nothing can be told.
     pub fn assert_is(&self, what: &str, stated: f64) {
         assert!(self.clusters.len() > 300, "{what}: {} clusters are too few", self.clusters.len());
         let (part, whole) = self.sums();

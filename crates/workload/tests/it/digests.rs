@@ -48,8 +48,8 @@ fn threads_do_not_change_a_digest() {
     }
 }
 
-/// Something of everything: a trace, sessions, intervals of a law of their own, uploads, parts, small objects preferred, bodies
-/// sent again, best-effort robots beside scheduled ones.
+/// Something of everything: a trace, sessions, intervals of a law of their own, uploads, parts, small objects
+/// preferred, bodies sent again, best-effort robots beside scheduled ones.
 fn everything() -> Workload {
     let mut workload = rehearse(&fixtures::mixed_listing(), fixtures::seconds(60)).unwrap().0;
     workload.foreign =

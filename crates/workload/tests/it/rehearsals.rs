@@ -68,8 +68,8 @@ fn every_phase_of_the_listings_shrinks_alike() {
             assert!((short_end - long_end * scale).abs() < 1e-5, "{}: {short_end}", short.name);
             let (long, short) = (long.expected.unwrap(), short.expected.unwrap());
             assert!((short.requests - long.requests * scale).abs() < 0.01);
-            // A first fetch takes as long as ever, so more of a short run is spent waiting for one; and a robot's first
-            // private request is a larger part of what it asks for.
+            // A first fetch takes as long as ever, so more of a short run is spent waiting for one; and a
+            // robot's first private request is a larger part of what it asks for.
             assert!(short.offered_dhr() <= long.offered_dhr() + 1e-9);
             assert_eq!(short.peak_request_rate, long.peak_request_rate, "rates stay");
         }

@@ -179,8 +179,8 @@ fn pages_have_as_many_objects_as_they_should_and_room_for_them() {
     assert!(mean > plain - 5.0 * plain / n.sqrt(), "{mean}");
 }
 
-/// A world of 100 first visits a second that freezes at a thousand objects, and the ages of what is revisited later, as shares
-/// of the working set.
+/// A world of 100 first visits a second that freezes at a thousand objects, and the ages of what is revisited
+/// later, as shares of the working set.
 fn ages(popularity: Popularity, seed: u64) -> Vec<f64> {
     let mut workload = fixtures::small();
     workload.robots[0].recurrence = 0.8;

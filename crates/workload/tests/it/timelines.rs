@@ -124,7 +124,8 @@ fn a_phase_waits_for_the_freeze() {
 fn recurrence_beyond_certainty_is_clipped() {
     let clipped = Phase { recurrence: ramp(0.0, 4.0), ..phase("a", 100.0) };
     let expected = Timeline::new(&with_phases(vec![clipped])).unwrap().phases()[0].expected.unwrap();
-    // 0.5 × factor reaches 1 half way: the mean is 0.75. In the first second there is nothing to revisit, and little is meant to.
+    // 0.5 × factor reaches 1 half way: the mean is 0.75. In the first second there is nothing to revisit, and
+    // little is meant to.
     let offered = expected.offered_hits / expected.basic;
     assert!(offered < 0.75 * 0.8 && offered > 0.75 * 0.8 - 1e-3, "{offered}");
 }
