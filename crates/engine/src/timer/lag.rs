@@ -94,7 +94,8 @@ impl Standstill {
 ///
 /// A lag ends when the dispatcher looks at its deadlines, and begins with the earliest of them that has passed; but not
 /// before it looked last: what was overdue then has been counted then. So the lags of a dispatcher that has fallen far
-/// behind, and catches up step by step, are the lengths of its steps.
+/// behind, and catches up step by step, are the lengths of its steps. A dispatcher that looks, and then does not come
+/// back from what it found for as long as a stall, has stood still too: it may have put new deadlines after that.
 #[derive(Debug)]
 pub struct Account {
     /// What lies before is not counted.
@@ -125,8 +126,22 @@ impl Account {
     /// The dispatcher found at `now_ns` that `deadline_ns` was the earliest of the deadlines that have passed.
     #[inline]
     pub fn serve(&mut self, deadline_ns: u64, now_ns: u64) {
-        let from_ns = deadline_ns.max(self.served_ns).max(self.from_ns);
+        self.count(deadline_ns.max(self.served_ns), now_ns);
         self.served_ns = now_ns;
+    }
+
+    /// The dispatcher, which looked at `looked_ns`, has done by `now_ns` what it found.
+    #[inline]
+    pub fn done(&mut self, looked_ns: u64, now_ns: u64) {
+        if now_ns.saturating_sub(looked_ns) >= STALL_NS {
+            self.count(looked_ns, now_ns);
+            self.served_ns = now_ns;
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, from_ns: u64, now_ns: u64) {
+        let from_ns = from_ns.max(self.from_ns);
         let Some(lag_ns) = now_ns.checked_sub(from_ns) else { return };
         self.lags.record(lag_ns);
         if lag_ns >= STALL_NS && self.stalls.len() < STALLS_KEPT {
@@ -184,6 +199,17 @@ mod tests {
         assert_eq!((lags.max_us, lags.sum_us), (300_000, 301_000));
         assert_eq!(lags.buckets.iter().map(|&(_, count)| count).sum::<u64>(), 3);
         assert_eq!(account.take_lags(), SparseHistogram::default());
+    }
+
+    #[test]
+    fn a_stall_in_the_middle_of_what_was_due_is_seen_once() {
+        let mut account = Account::default();
+        account.begin(0);
+        account.serve(20 * MS, 20 * MS);
+        account.done(20 * MS, 320 * MS);
+        account.serve(30 * MS, 321 * MS);
+        account.done(321 * MS, 322 * MS);
+        assert_eq!(account.take_stalls(), [Standstill { from_ns: 20 * MS, to_ns: 320 * MS }]);
     }
 
     proptest! {

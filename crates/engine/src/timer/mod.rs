@@ -89,13 +89,16 @@ impl<T> Timer<T> {
     pub async fn dispatch(&self, mut due: impl FnMut(u64, T)) -> io::Result<()> {
         self.account().open(monotonic_ns());
         loop {
-            self.hand_out(monotonic_ns(), &mut due);
+            let looked_ns = monotonic_ns();
+            self.hand_out(looked_ns, &mut due);
             let Some(at_ns) = self.deadlines.borrow_mut().next_ns() else {
                 self.fired().await?;
                 continue;
             };
+            let now_ns = monotonic_ns();
+            self.account().done(looked_ns, now_ns);
             let mut spin = self.spin.get();
-            let wait = spin.wait(at_ns, monotonic_ns());
+            let wait = spin.wait(at_ns, now_ns);
             self.spin.set(spin);
             match wait {
                 // Sockets have their turn first: tokio looks at them before a task that has yielded goes on.
@@ -198,6 +201,31 @@ mod tests {
     fn a_dispatcher_that_polls_is_not_early_either() {
         assert_eq!(hand_out(300_000), [1, 2, 3, 4]);
         assert_eq!(hand_out(u64::MAX), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_dispatcher_that_did_not_come_back_knows_how_long() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("starts");
+        runtime.block_on(async {
+            let timer = Timer::new(0).expect("a timer");
+            let now = monotonic_ns();
+            timer.account().begin(now);
+            timer.schedule(now, 1);
+            let done = tokio::sync::Notify::new();
+            let dispatch = timer.dispatch(|_, token| match token {
+                1 => {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    timer.schedule(monotonic_ns() + 1_000_000, 2);
+                }
+                _ => done.notify_one(),
+            });
+            tokio::select! {
+                ended = dispatch => panic!("{ended:?}"),
+                () = done.notified() => {}
+            }
+            let stalls = timer.account().take_stalls();
+            assert!(stalls.iter().any(|stall| stall.length_ns() >= 20_000_000), "{stalls:?}");
+        });
     }
 
     #[test]

@@ -165,14 +165,16 @@ impl Role {
     }
 }
 
-/// What is true of a role whose process was stopped for 300 ms.
+/// What is true of a role whose process was stopped for 300 ms: a stall that began before the process went on, and in
+/// which the thread neither worked nor waited for a processor. On a busy machine there are others.
 fn check_stopped((stopped_ms, stalls): (u64, Vec<Stall>), role: &str) {
-    let stall = stalls.iter().max_by_key(|stall| stall.length_us).expect("it was seen");
+    let unexplained_us = |stall: &&Stall| {
+        stall.length_us - stall.cpu_us - stall.run_delay_us.min(stall.length_us - stall.cpu_us)
+    };
+    let stall = stalls.iter().max_by_key(unexplained_us).expect("it was seen");
     assert_eq!((stall.role.as_str(), stall.thread), (role, 0));
-    // The last deadline before it may have been a tick ago, and on a busy machine both ends may be a little off.
-    assert!(stall.at_ms < stopped_ms + 50 && stall.at_ms + 250 > stopped_ms, "{stopped_ms} {stalls:?}");
-    let unexplained_us = stall.length_us - stall.cpu_us - stall.run_delay_us;
-    assert!(unexplained_us >= 200_000, "{stalls:?}");
+    assert!(unexplained_us(&stall) >= 200_000, "{stopped_ms} {stalls:?}");
+    assert!(stall.at_ms + stall.length_us / 1_000 >= stopped_ms, "{stopped_ms} {stalls:?}");
 }
 
 fn start_soon() -> RunClock {
