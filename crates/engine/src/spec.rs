@@ -48,9 +48,9 @@ pub struct RobotsSpec {
 #[serde(default)]
 pub struct Timing {
     /// Before a deadline, the timer is polled without sleeping for so long, in microseconds; 0: it sleeps up to the
-    /// deadline. Never continuous: a thread that comes due less often than that sleeps in between.
+    /// deadline. Never continuous: at least half of each wait is slept through.
     pub spin_us: u64,
-    /// Worker threads run with real-time priority (`SCHED_FIFO`).
+    /// Worker threads run with real-time priority (`SCHED_FIFO`); one that never sleeps is made to, a twentieth of the time.
     pub realtime: bool,
     /// How long a bare timer is measured in each worker before it is ready, in milliseconds; 0: not at all.
     pub baseline_ms: u64,

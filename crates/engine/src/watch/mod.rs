@@ -94,14 +94,15 @@ impl Watch {
             self.reported += 1;
             self.longest_reported_ns = self.longest_reported_ns.max(length_ns);
             let length_us = length_ns / 1_000;
+            // From tick to tick is a little longer than the stall.
+            let cpu_us = (used.cpu_ns / 1_000).min(length_us);
             stalls.push(Stall {
                 role: self.identity.role.to_owned(),
                 thread: self.identity.thread,
                 at_ms: self.clock.since_start_us(standstill.from_ns) / 1_000,
                 length_us,
-                // From tick to tick is a little longer than the stall.
-                cpu_us: (used.cpu_ns / 1_000).min(length_us),
-                run_delay_us: (used.run_delay_ns / 1_000).min(length_us),
+                cpu_us,
+                run_delay_us: (used.run_delay_ns / 1_000).min(length_us - cpu_us),
             });
         }
         stalls
