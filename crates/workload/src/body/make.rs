@@ -17,8 +17,8 @@ const MOST_LINES: usize = 65_536;
 /// What the bodies of a content type are made of, ready for use.
 #[derive(Debug)]
 pub(crate) struct BodyTable {
-    /// Nothing but data with a key of its own: the fast path.
-    is_plain: bool,
+    /// Cut from this circle, with a key of its own and nothing put in: the fast path.
+    plain: Option<CircleIndex>,
     source: BodySource,
     unique: Option<f64>,
     injection: Option<Injected>,
@@ -66,11 +66,15 @@ impl BodyTable {
         let injection = injection.as_ref().filter(|injection| injection.share > 0.0).map(|injection| {
             Injected { lines: injection.lines, gap: injection.gap_bytes.sampler(), share: injection.share }
         });
+        let bare =
+            unique.is_none_or(|share| share >= 1.0) && injection.is_none() && content.embedded.is_none();
         Self {
-            is_plain: *source == BodySource::Data
-                && unique.is_none_or(|share| share >= 1.0)
-                && injection.is_none()
-                && content.embedded.is_none(),
+            plain: match source {
+                BodySource::Data if bare => Some(DATA),
+                BodySource::Text if bare => Some(TEXT),
+                BodySource::Words if bare => Some(WORDS),
+                _ => None,
+            },
             source: *source,
             unique: *unique,
             injection,
@@ -140,10 +144,9 @@ impl Universe {
     /// The bytes of a version of an object.
     #[inline]
     pub fn body(&self, object: &Object, version: u64) -> Body {
-        if self.content(object.id.content).body.is_plain {
-            Body::new(object.key, version, object.size_bytes)
-        } else {
-            self.special_body(object, version)
+        match self.content(object.id.content).body.plain {
+            Some(circle) => Body::of_circle(object.key, version, object.size_bytes, circle),
+            None => self.special_body(object, version),
         }
     }
 
@@ -185,13 +188,11 @@ impl Universe {
             true => (object.key, version),
             false => (self.body_key(object), 0),
         };
-        let mut body = Body::new(key, version, object.size_bytes);
-        let (circle, offset, stamped) = self.source(object, key, body.offset);
-        (body.circle, body.offset) = (circle, offset);
-        if !stamped {
-            body.stamp_bytes = 0;
-        } else if circle != DATA {
-            body.stamp.iter_mut().for_each(|byte| *byte = letter(*byte));
+        let (circle, place) = self.source(object, key);
+        let mut body = Body::of_circle(key, version, object.size_bytes, circle);
+        if let Some(place) = place {
+            // Of files, the bytes are theirs alone.
+            (body.offset, body.stamp_bytes) = (place, 0);
         }
         let mut overlay = Overlay::default();
         if table.link_room.is_some() {
@@ -204,19 +205,19 @@ impl Universe {
         body
     }
 
-    /// The circle that a body is cut from, where it begins there, and whether it is stamped.
-    fn source(&self, object: &Object, key: u64, offset: u64) -> (CircleIndex, u64, bool) {
+    /// The circle that a body is cut from, and where in it a body of files begins.
+    fn source(&self, object: &Object, key: u64) -> (CircleIndex, Option<u64>) {
         let table = &self.content(object.id.content).body;
         match table.source {
-            BodySource::Data if table.link_room.is_some() => (TEXT, offset, true),
-            BodySource::Data => (DATA, offset, true),
-            BodySource::Text => (TEXT, offset, true),
-            BodySource::Words => (WORDS, offset, true),
+            BodySource::Data if table.link_room.is_some() => (TEXT, None),
+            BodySource::Data => (DATA, None),
+            BodySource::Text => (TEXT, None),
+            BodySource::Words => (WORDS, None),
             BodySource::Files(set) => {
                 let circle = self.pool().set(set).and_then(|circles| circles.first);
                 match circle.zip(self.file_of(object.id.content, object.key)) {
-                    Some((first, (_, file))) => (first + file as CircleIndex, 0, false),
-                    None => (TEXT, offset, true),
+                    Some((first, (_, file))) => (first + file as CircleIndex, Some(0)),
+                    None => (TEXT, None),
                 }
             }
             BodySource::Database(set) => {
@@ -224,9 +225,9 @@ impl Universe {
                 match set.and_then(|circles| circles.all.zip(Some(circles.entries.as_slice()))) {
                     Some((circle, entries)) => {
                         let entry = Rng::of(Purpose::File, &[key]).below(entries.len() as u64);
-                        (circle, entries[entry as usize], false)
+                        (circle, Some(entries[entry as usize]))
                     }
-                    None => (TEXT, offset, true),
+                    None => (TEXT, None),
                 }
             }
         }
@@ -291,11 +292,6 @@ impl Universe {
         }
         overlay.merge(lines);
     }
-}
-
-/// One of 64 characters that text may hold.
-fn letter(byte: u8) -> u8 {
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[usize::from(byte & 63)]
 }
 
 /// Keeps the arithmetic of places in a pool in whole numbers.

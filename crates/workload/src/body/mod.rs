@@ -34,12 +34,23 @@ impl Body {
     /// The body of a version of the object with this key, of a type without anything special.
     #[inline]
     pub fn new(key: u64, version: u64, size: u64) -> Self {
+        Self::of_circle(key, version, size, DATA)
+    }
+
+    /// The same cut from one of the circles that are as long as a pool. The stamp of what is no data is text
+    /// as well.
+    #[inline]
+    fn of_circle(key: u64, version: u64, size: u64, circle: CircleIndex) -> Self {
         let mut stamp = [0; STAMP_BYTES];
         let mut rng = Rng::of(Purpose::Stamp, &[key, version]);
         stamp[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
         stamp[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
+        if circle != DATA {
+            // Capital letters and some signs, none of which markup is made of.
+            stamp = stamp.map(|byte| b'@' + (byte & 31));
+        }
         let offset = hash(Purpose::BodyOffset, &[key, version]) % POOL_BYTES as u64;
-        Self { stamp, stamp_bytes: STAMP_BYTES as u32, circle: DATA, offset, size, overlay: None }
+        Self { stamp, stamp_bytes: STAMP_BYTES as u32, circle, offset, size, overlay: None }
     }
 
     /// Its length in bytes.
