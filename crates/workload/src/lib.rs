@@ -55,6 +55,6 @@ pub use path::PathError;
 pub use ranges::{ByteRange, Ranges};
 pub use sessions::{SessionClock, SessionState};
 pub use stream::{Slice, Stream};
-pub use timeline::{Adaptation, Expected, Freeze, PhaseSpan, ScheduleError, Timeline};
+pub use timeline::{Adaptation, Expected, Freeze, PhaseSpan, ScheduleError, Timeline, WorkingSetSize};
 pub use universe::{Object, Universe, UniverseError, UniverseOptions};
 pub use xact::{Fault, XactId};

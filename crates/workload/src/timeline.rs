@@ -6,6 +6,7 @@ use crate::density::Densities;
 use crate::model::Workload;
 pub use crate::schedule::Adaptation;
 use crate::schedule::{Segment, Solved, solve};
+use crate::universe::UniverseOptions;
 use crate::validate::{UniverseError, validate};
 
 /// A schedule that cannot be run: which phase, and why.
@@ -90,6 +91,15 @@ pub enum Freeze {
     },
 }
 
+/// How large the working set is expected to be when it is frozen, or at the end of the schedule if it never is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct WorkingSetSize {
+    /// Objects that can be asked for, embedded ones included; all robots' private worlds together.
+    pub objects: f64,
+    /// Their volume.
+    pub bytes: f64,
+}
+
 /// One phase in time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSpan {
@@ -151,6 +161,7 @@ pub struct Timeline {
     phases: Vec<PhaseSpan>,
     freeze: Freeze,
     segments: Vec<Segment>,
+    working_set: Option<WorkingSetSize>,
 }
 
 impl Timeline {
@@ -164,10 +175,24 @@ impl Timeline {
     /// of them are alike as well: so a change that is announced ahead goes into the stream by
     /// [`crate::Stream::retime`].
     pub fn adapted(workload: &Workload, adaptations: &[Adaptation]) -> Result<Self, ScheduleError> {
+        Self::with(workload, UniverseOptions::default(), adaptations)
+    }
+
+    /// The same for a universe with options: they do not move phases, but change what is to be expected of them.
+    pub fn with(
+        workload: &Workload,
+        options: UniverseOptions,
+        adaptations: &[Adaptation],
+    ) -> Result<Self, ScheduleError> {
         validate(workload)?;
-        let densities = Densities::new(workload);
-        let Solved { spans, segments, freeze } = solve(workload, &densities, adaptations)?;
-        Ok(Self { phases: spans, freeze, segments })
+        let densities = Densities::new(workload, options);
+        let Solved { spans, segments, freeze, working_set } = solve(workload, &densities, adaptations)?;
+        Ok(Self { phases: spans, freeze, segments, working_set })
+    }
+
+    /// How large the working set will be; none when that depends on live counts (some robot is best effort).
+    pub fn working_set(&self) -> Option<WorkingSetSize> {
+        self.working_set
     }
 
     /// The load factor that is planned for a moment of the schedule; none before the start of a phase whose

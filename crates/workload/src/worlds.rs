@@ -171,6 +171,30 @@ impl Layout {
         &self.worlds
     }
 
+    /// First visits of a world that are expected until an instant.
+    pub(crate) fn visits(&self, world: usize, segments: &[Segment], at_ns: u64) -> f64 {
+        let WorldShare { profile, scale, .. } = self.worlds[world];
+        self.introduced((profile, scale), segments, at_ns, 0)
+    }
+
+    fn introduced(
+        &self,
+        (profile, scale): (usize, f64),
+        segments: &[Segment],
+        at_ns: u64,
+        near: usize,
+    ) -> f64 {
+        let mut segment = near;
+        while segment > 0 && segments.get(segment).is_none_or(|s| s.start_ns > at_ns) {
+            segment -= 1;
+        }
+        while segments.get(segment).is_some_and(|s| s.end_ns <= at_ns) {
+            segment += 1;
+        }
+        let u = segments.get(segment).map_or(0.0, |s| (at_ns - s.start_ns) as f64 / s.span_ns as f64);
+        scale * self.profiles[profile].sum.at(segment, u)
+    }
+
     /// The groups that ask for a world, with their shares of its scale.
     pub(crate) fn parts(&self, world: usize) -> &[Part] {
         &self.profiles[self.worlds[world].profile].parts
@@ -302,15 +326,7 @@ impl Worlds {
 
     /// Number of whole first visits expected until an instant. `near` is a segment to look from.
     fn introduced(&self, world: &World, segments: &[Segment], at_ns: u64, near: usize) -> u64 {
-        let mut segment = near;
-        while segment > 0 && segments.get(segment).is_none_or(|s| s.start_ns > at_ns) {
-            segment -= 1;
-        }
-        while segments.get(segment).is_some_and(|s| s.end_ns <= at_ns) {
-            segment += 1;
-        }
-        let u = segments.get(segment).map_or(0.0, |s| (at_ns - s.start_ns) as f64 / s.span_ns as f64);
-        (world.scale * self.layout.profiles[world.profile].sum.at(segment, u)) as u64
+        self.layout.introduced((world.profile, world.scale), segments, at_ns, near) as u64
     }
 
     /// The size of a world's window once the working set has been frozen.

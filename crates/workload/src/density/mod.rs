@@ -7,6 +7,7 @@ use crate::curve::Line;
 use crate::mix::{DirectMix, GroupMix, RequestMix};
 use crate::model::{ContentIndex, Distribution, RobotGroup, Server, UserRun, Workload};
 use crate::sessions::SessionTable;
+use crate::universe::UniverseOptions;
 
 /// The averages of all groups and contents of a workload.
 #[derive(Debug)]
@@ -84,10 +85,11 @@ struct Visits {
 }
 
 impl Densities {
-    pub(crate) fn new(workload: &Workload) -> Self {
+    pub(crate) fn new(workload: &Workload, options: UniverseOptions) -> Self {
         let contents: Vec<_> =
             (0..workload.contents.len()).map(|c| ContentMeans::new(workload, c as ContentIndex)).collect();
-        let groups = workload.robots.iter().map(|group| GroupDensity::new(workload, group, &contents));
+        let groups =
+            workload.robots.iter().map(|group| GroupDensity::new(workload, group, &contents, options));
         Self { groups: groups.collect(), contents }
     }
 
@@ -112,6 +114,23 @@ impl Densities {
         let group = &self.groups[group];
         let foreign = (group.foreign_share > 0.0).then_some(group.mix.recurrence);
         group.mix.direct.iter().map(|direct| direct.recurrence).chain(foreign)
+    }
+
+    /// Objects and bytes of an object with what is embedded in it.
+    pub(crate) fn with_embedded(&self, content: ContentIndex) -> (f64, f64) {
+        let means = &self.contents[usize::from(content)];
+        let size = |(content, share): &(ContentIndex, f64)| {
+            share * self.contents[usize::from(*content)].embedded_size
+        };
+        let embedded: f64 = means.embedded_types.iter().map(size).sum();
+        (1.0 + means.embedded, means.size + means.embedded * embedded)
+    }
+
+    /// Mean size of what a line of the trace names.
+    pub(crate) fn mean_line(&self) -> f64 {
+        let lines = self.groups.iter().find(|group| group.foreign_share > 0.0).map(|group| &group.foreign);
+        let size = |line: &DirectDensity| line.share * self.contents[usize::from(line.content)].embedded_size;
+        lines.map_or(0.0, |lines| lines.iter().map(size).sum())
     }
 
     /// What a launch brings while recurrence and request types are under these factors.
@@ -263,7 +282,12 @@ impl PerLaunch {
 }
 
 impl GroupDensity {
-    fn new(workload: &Workload, group: &RobotGroup, contents: &[ContentMeans]) -> Self {
+    fn new(
+        workload: &Workload,
+        group: &RobotGroup,
+        contents: &[ContentMeans],
+        options: UniverseOptions,
+    ) -> Self {
         let mix = GroupMix::new(workload, group);
         let session = group.session.as_ref().map(|session| SessionTable::new(session, group));
         let busy_share = session.map_or(1.0, |session| session.busy_share);
@@ -275,7 +299,7 @@ impl GroupDensity {
         Self {
             count: group.count(),
             per_second: group.pace.per_second().map(|rate| rate * busy_share),
-            private_share: group.private_share,
+            private_share: if options.private_as_public { 0.0 } else { group.private_share },
             foreign_share: if workload.foreign.is_empty() { 0.0 } else { group.foreign_share },
             foreign: lines(workload)
                 .iter()

@@ -9,11 +9,12 @@ use self::words::{bytes, count, number, percent, several, time};
 use crate::density::Densities;
 use crate::model::{Goal, Pace, Phase, Ramp, Thermostat, Workload};
 use crate::timeline::{Freeze, PhaseSpan, Timeline};
+use crate::universe::UniverseOptions;
 
 /// A workload in plain words, a line each.
 pub fn explain(workload: &Workload, timeline: &Timeline) -> Vec<String> {
     let mut lines = vec![summary(workload, timeline)];
-    let densities = Densities::new(workload);
+    let densities = Densities::new(workload, UniverseOptions::default());
     for (index, group) in workload.robots.iter().enumerate().filter(|(_, group)| group.count() > 0) {
         lines.extend(robots::robots(workload, group, densities.embedded(index, 1.0)));
     }
@@ -48,6 +49,13 @@ fn summary(workload: &Workload, timeline: &Timeline) -> String {
 }
 
 fn working_set(timeline: &Timeline) -> String {
+    let size = timeline
+        .working_set()
+        .map(|size| format!("; about {} objects, {}", count(size.objects), bytes(size.bytes)));
+    format!("{}{}", when_frozen(timeline), size.unwrap_or_default())
+}
+
+fn when_frozen(timeline: &Timeline) -> String {
     let phase = |at| timeline.phase_at(at).and_then(|index| timeline.phases().get(usize::from(index)));
     match timeline.freeze() {
         Freeze::Never => "working set: never frozen, it grows to the end".into(),

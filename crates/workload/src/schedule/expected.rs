@@ -13,7 +13,7 @@ use super::{Segment, Shape};
 use crate::curve::integrate;
 use crate::density::{Densities, PerLaunch, Target, revisit_share};
 use crate::model::Workload;
-use crate::timeline::Expected;
+use crate::timeline::{Expected, WorkingSetSize};
 use crate::worlds::{GroupShares, Layout, What, delta_ns, trace_delta_ns};
 
 /// What all phases together are computed with.
@@ -23,28 +23,31 @@ struct Account<'a> {
     segments: &'a [Segment],
 }
 
-/// Expected numbers of each phase.
+/// Expected numbers of each phase, and the size of the working set at an instant.
 pub(super) fn expected(
     workload: &Workload,
     densities: &Densities,
     segments: &[Segment],
     phases: usize,
-) -> Vec<Expected> {
+    frozen_ns: u64,
+) -> (Vec<Expected>, WorkingSetSize) {
     let mut sums = vec![Expected::default(); phases];
     for segment in segments {
         segment.add(densities, &mut sums[usize::from(segment.phase)]);
     }
     let account = Account { workload, densities, segments };
-    account.public(&mut sums);
+    let mut size = account.public(&mut sums, frozen_ns);
     for group in 0..densities.groups.len() {
-        account.private(group, &mut sums);
+        account.private(group, &mut sums, frozen_ns, &mut size);
     }
-    sums
+    (sums, size)
 }
 
 impl Account<'_> {
-    /// Takes from each public world the revisits that come before there is anything to revisit.
-    fn public(&self, sums: &mut [Expected]) {
+    /// Takes from each public world the revisits that come before there is anything to revisit. Gives the
+    /// size of the public working set.
+    fn public(&self, sums: &mut [Expected], frozen_ns: u64) -> WorkingSetSize {
+        let mut size = WorkingSetSize::default();
         let groups = self.densities.groups.iter().enumerate().filter(|(_, group)| group.count > 0);
         let shares = groups.filter_map(|(index, group)| {
             Some(GroupShares {
@@ -58,6 +61,14 @@ impl Account<'_> {
         let shares: Vec<_> = shares.collect();
         let layout = Layout::new(self.workload, &shares, self.segments);
         for (index, world) in layout.worlds().iter().enumerate() {
+            let visits = layout.visits(index, self.segments, frozen_ns);
+            match world.what {
+                What::Objects(_, content) => size.add(visits, self.densities.with_embedded(content)),
+                What::Trace => {
+                    let urls = visits.min(self.workload.foreign.len() as f64);
+                    size.add(urls, (1.0, self.densities.mean_line()));
+                }
+            }
             let warm = layout.reach(index, 1.0).map_or(u64::MAX, |place| {
                 let at_ns = self.segments[place.segment].instant_ns(place.u);
                 at_ns.saturating_add(match world.what {
@@ -83,6 +94,7 @@ impl Account<'_> {
                 }
             }
         }
+        size
     }
 
     /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that
@@ -135,8 +147,9 @@ impl Account<'_> {
         }
     }
 
-    /// Takes from each robot's private worlds the first request, if it would have been a revisit.
-    fn private(&self, group: usize, sums: &mut [Expected]) {
+    /// Takes from each robot's private worlds the first request, if it would have been a revisit. Adds what
+    /// is in them to the working set.
+    fn private(&self, group: usize, sums: &mut [Expected], frozen_ns: u64, size: &mut WorkingSetSize) {
         const STEPS: u32 = 64;
         let density = &self.densities.groups[group];
         let Some(per_second) = density.per_second.filter(|_| density.private_share > 0.0) else { return };
@@ -164,7 +177,12 @@ impl Account<'_> {
                         rate * density.private_share * direct.share * (until - from) * segment.span_s();
                     let first = fresh * -libm::expm1(-asked * alive / ever);
                     fresh -= first;
-                    let lost = first * revisit_share(direct.recurrence, shape.recurrence.at(u));
+                    let revisits = revisit_share(direct.recurrence, shape.recurrence.at(u));
+                    let lost = first * revisits;
+                    if segment.instant_ns(u) < frozen_ns {
+                        let new = asked * alive * (1.0 - revisits) + lost;
+                        size.add(new, self.densities.with_embedded(direct.content));
+                    }
                     let target = Target::Direct(index);
                     let each = self.densities.new_for_revisit(group, target, shape.special.at(u));
                     sums[usize::from(segment.phase)].add(lost, &each);
@@ -190,6 +208,14 @@ impl Segment {
             sum.peak_request_rate = sum.peak_request_rate.max(rate);
             sum.peak_new_connections = sum.peak_new_connections.max(opened);
         }
+    }
+}
+
+impl WorkingSetSize {
+    /// Adds things with the number of objects and bytes of each.
+    fn add(&mut self, things: f64, (objects, bytes): (f64, f64)) {
+        self.objects += things * objects;
+        self.bytes += things * bytes;
     }
 }
 

@@ -12,7 +12,7 @@ use self::plan::Plan;
 pub(crate) use self::shape::{Segment, Shape};
 use crate::density::Densities;
 use crate::model::{Phase, Ramp, Thermostat, WorkingSet, Workload};
-use crate::timeline::{Freeze, PhaseSpan, ScheduleError};
+use crate::timeline::{Freeze, PhaseSpan, ScheduleError, WorkingSetSize};
 
 const LONGEST_YEARS: f64 = 100.0;
 const YEAR_S: f64 = 365.25 * 86_400.0;
@@ -30,6 +30,7 @@ pub(crate) struct Solved {
     pub(crate) spans: Vec<PhaseSpan>,
     pub(crate) segments: Vec<Segment>,
     pub(crate) freeze: Freeze,
+    pub(crate) working_set: Option<WorkingSetSize>,
 }
 
 struct Solver<'a> {
@@ -71,11 +72,18 @@ pub(crate) fn solve(
     let phases = workload.schedule.phases.iter().enumerate();
     let spans = phases.map(|(index, phase)| solver.phase(index as u16, phase));
     let mut spans: Vec<PhaseSpan> = spans.collect::<Result<_, _>>()?;
+    let mut working_set = None;
     if !solver.closed {
-        let expected = expected::expected(workload, densities, &solver.segments, spans.len());
+        let frozen_ns = match solver.freeze {
+            Freeze::At(at) => u64::try_from(at.as_nanos()).unwrap_or(u64::MAX),
+            Freeze::Never | Freeze::Live { .. } => u64::MAX,
+        };
+        let (expected, size) =
+            expected::expected(workload, densities, &solver.segments, spans.len(), frozen_ns);
         spans.iter_mut().zip(expected).for_each(|(span, expected)| span.expected = Some(expected));
+        working_set = Some(size);
     }
-    Ok(Solved { spans, segments: solver.segments, freeze: solver.freeze })
+    Ok(Solved { spans, segments: solver.segments, freeze: solver.freeze, working_set })
 }
 
 impl<'a> Solver<'a> {

@@ -31,7 +31,7 @@ fn a_listing_is_explained_with_its_numbers() {
             "posts some-content",
             "think time 0.3 ± 0.1 s",
             "content \"HTML\": 8.5 KB on average, 90% cachable, modified every 7 days, a page with",
-            "working set: frozen after 26.7 min, in phase \"top1\"",
+            "working set: frozen after 26.7 min, in phase \"top1\"; then it slides; about ",
             "phase \"top1\": 60 min (from",
             "load 20%; about 1,152,000 requests (peak 320/s)",
         ],

@@ -375,3 +375,25 @@ fn intervals_follow_the_law_of_the_robot() {
         }
     }
 }
+
+#[test]
+fn the_working_set_is_as_large_as_was_stated() {
+    let mut workload = mixed();
+    workload.schedule.working_set = WorkingSet::FrozenAfter(seconds(60));
+    workload.robots[0].embedded_recurrence = 1.0;
+    let run = run(workload, 54);
+    let stated = run.timeline.working_set().unwrap();
+    let (mut objects, mut bytes) = (0.0, 0.0);
+    let lasting = |l: &&Launch| matches!(l.object.space, Space::Public | Space::Private(_));
+    for launch in run.launches.iter().filter(|l| l.due < seconds(60) && !l.revisit).filter(lasting) {
+        let page = run.universe.object(launch.object);
+        let embedded =
+            (1..=run.universe.embedded_count(&page)).filter_map(|place| run.universe.embedded(&page, place));
+        for object in std::iter::once(page).chain(embedded.map(|id| run.universe.object(id))) {
+            objects += 1.0;
+            bytes += object.size_bytes as f64;
+        }
+    }
+    assert!((objects / stated.objects - 1.0).abs() < 0.05, "{objects}, stated {}", stated.objects);
+    assert!((bytes / stated.bytes - 1.0).abs() < 0.1, "{bytes}, stated {}", stated.bytes);
+}
