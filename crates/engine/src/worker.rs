@@ -17,6 +17,8 @@ use crate::clock::SECOND_NS;
 pub const REALTIME_PRIORITY: libc::c_int = 10;
 /// Children have no real-time priority; `sched.h` has this, `libc` does not on every system.
 const SCHED_RESET_ON_FORK: libc::c_int = 0x4000_0000;
+/// Room is made for so many descriptors: a megabyte of the system's memory.
+const DESCRIPTORS_AT_ONCE: u64 = 1 << 17;
 /// After so long without sleep, the system ends a process that has real-time priority, in microseconds.
 const LONGEST_WITHOUT_SLEEP_US: u64 = 5_000_000;
 
@@ -77,10 +79,20 @@ pub fn pin(cpus: &[u32]) -> Result<(), WorkerError> {
 }
 
 /// Lets this process open as many descriptors as the system allows it to; one that may not stays as it is, and whoever
-/// runs out says so.
+/// runs out says so. Call it before there are threads.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    make_room_for_descriptors();
+}
+
+/// Has the system make room for descriptors now. It doubles its table when that is full, and when the process has threads,
+/// whoever opened one too many then stands still for 10 ms and more, waiting for all processors to have seen it.
+fn make_room_for_descriptors() {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let last = limit.min(DESCRIPTORS_AT_ONCE).saturating_sub(1);
+    // A place that cannot be had is not made room for; whoever needs it finds out.
+    drop(rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), last as i32));
 }
 
 /// The processor of worker `index`, round robin; none when there is nothing to choose from.
@@ -234,6 +246,15 @@ mod tests {
             assert!(matches!(worker.join(), Err(WorkerError::Pin { .. })), "{cpu}");
         }
         assert!(pin(&[]).is_ok());
+    }
+
+    #[test]
+    fn room_for_descriptors_is_made_once() {
+        make_room_for_descriptors();
+        let status = std::fs::read_to_string("/proc/self/status").expect("is there");
+        let room = status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("is told");
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).min(DESCRIPTORS_AT_ONCE);
+        assert!(room.trim().parse::<u64>().expect("is a number") >= limit, "{room}");
     }
 
     #[test]
