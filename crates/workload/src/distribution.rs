@@ -400,6 +400,21 @@ mod tests {
         }
 
         #[test]
+        fn chances_grow_with_the_bound(a in -1e6f64..1e6, b in 0.0f64..1e6, low in 0.0f64..1e6, step in 0.0f64..1e6) {
+            let all = [
+                Distribution::Constant(a), Distribution::Uniform { low: a, high: b },
+                Distribution::Exponential { mean: a }, Distribution::Normal { mean: a, deviation: b },
+                Distribution::LogNormal { mean: a, deviation: b }, Distribution::Zipf { n: b },
+                Distribution::Table(vec![Bin { low: a, high: b, weight: 1.0 }, Bin { low: b, high: b, weight: 2.0 }]),
+            ];
+            for law in all {
+                let (below, above) = (law.chance_within(low), law.chance_within(low + step));
+                prop_assert!((0.0..=1.0).contains(&below) && below <= above && above <= 1.0, "{law:?}: {below} {above}");
+                prop_assert!(law.chance_within(1e300) > 0.999_999, "{law:?}");
+            }
+        }
+
+        #[test]
         fn zipf_draws_are_between_one_and_n(n in 0.0f64..1e9, seed: u64) {
             let draw = Distribution::Zipf { n }.sample(&mut Rng::new(seed));
             prop_assert!(draw >= 1.0 && draw <= n.max(1.0));

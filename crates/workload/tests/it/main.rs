@@ -17,4 +17,5 @@ mod streams;
 mod timelines;
 mod traces;
 mod users;
+mod validation;
 mod xacts;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use assay_workload::model::{Goal, Pace, Phase, WorkingSet, Workload};
+use assay_workload::model::{Goal, Pace, Phase, Script, ScriptStatement, Thermostat, WorkingSet, Workload};
 use assay_workload::rehearse::rehearse;
 use assay_workload::{Freeze, ScheduleError, Timeline};
 use proptest::prelude::*;
@@ -102,4 +102,25 @@ fn what_cannot_be_rehearsed_says_why() {
     let mut workload = fixtures::small();
     workload.schedule.phases = vec![Phase { goal: Goal::default(), load: flat(1.0), ..phase("x", 0.0) }];
     assert!(matches!(rehearse(&workload, seconds(1)), Err(ScheduleError::NeverEnds { .. })));
+}
+
+#[test]
+fn samples_of_scripts_and_thermostats_shrink_with_their_phase() {
+    let mut workload = fixtures::small();
+    let thermostat = Thermostat { sample: seconds(10), step: 0.1, low: None, high: Some(seconds(1)) };
+    let every = |length_s: u64, body| {
+        let goal = Goal { duration: Some(seconds(length_s)), transactions: Some(100), ..Goal::default() };
+        ScriptStatement::Every { goal, body }
+    };
+    workload.schedule.phases[0].thermostat = Some(thermostat);
+    workload.schedule.phases[0].script = Some(Script(vec![every(20, vec![every(1, vec![])])]));
+    let (rehearsal, scale) = rehearse(&workload, seconds(10)).unwrap();
+    assert_eq!(scale, 0.1);
+    let phase = &rehearsal.schedule.phases[0];
+    assert_eq!(phase.thermostat, Some(Thermostat { sample: seconds(1), ..thermostat }));
+    let Some(Script(statements)) = &phase.script else { panic!("no script") };
+    let [ScriptStatement::Every { goal, body }] = statements.as_slice() else { panic!("{statements:?}") };
+    assert_eq!((goal.duration, goal.transactions), (Some(seconds(2)), Some(10)));
+    let [ScriptStatement::Every { goal, .. }] = body.as_slice() else { panic!("{body:?}") };
+    assert_eq!(goal.duration, Some(Duration::from_millis(200)), "nothing is learned from less");
 }
