@@ -42,6 +42,9 @@ pub const OTHERS_SHARE: f64 = 0.2;
 /// Share of the time that a thread wanted to run in which others may keep it waiting: above, all it does takes a quarter
 /// longer than it would.
 pub const KEPT_WAITING_SHARE: f64 = 0.2;
+/// Shorter waits than this are only worth knowing: a hypervisor delays wake-ups by some 50 µs when its own machine is busy,
+/// and nobody here can help that. Longer ones cost a request, which meets a few of them, more than a cache takes to answer.
+pub const KEPT_WAITING_INVALID_US: u64 = 100;
 /// How long each of those waits may be, as a share of the median response time: the same as for lateness.
 pub const ADDED_SHARE: f64 = LATE_SHARE;
 
@@ -147,16 +150,19 @@ fn rules_of_time() -> Vec<Rule> {
             Reason::Starved,
             "time that a thread was ready to run and had no processor, how late its timer was served, and what others \
              had of its processor (`threads.parquet`, `processors.parquet`)",
-            String::new(),
             format!(
-                "the timer served later than lateness may be in {} of all cases ({LATE_COUNT} at least), by a thread that \
-                 waited for {} of the time; or a thread that others kept waiting for {} of the time that it wanted to \
-                 run, for {} of the median response time each, and others had {} of the processor",
-                percent(LAG_SHARE),
-                percent(WAITED_SHARE),
+                "others had {} of the processor of a thread, which waited for {} of the time that it wanted to run, for {} \
+                 of the median response time each time",
+                percent(OTHERS_SHARE),
                 percent(KEPT_WAITING_SHARE),
-                percent(ADDED_SHARE),
-                percent(OTHERS_SHARE)
+                percent(ADDED_SHARE)
+            ),
+            format!(
+                "the same with {} each time; or the timer served later than lateness may be in {} of all cases \
+                 ({LATE_COUNT} at least), by a thread that waited for {} of the time",
+                time(KEPT_WAITING_INVALID_US),
+                percent(LAG_SHARE),
+                percent(WAITED_SHARE)
             ),
         ),
         rule(

@@ -6,8 +6,8 @@ use super::Case;
 use super::evidence::{PhaseEvidence, Side, ThreadSum, share};
 use super::finding::{Finding, percent, time};
 use super::limits::{
-    ADDED_SHARE, KEPT_WAITING_SHARE, LAG_SHARE, LATE_COUNT, OTHERS_SHARE, OWN_SHARE, SATURATED_SHARE,
-    STEAL_INVALID, STEAL_KNOWN, UNQUIET_US, WAITED_SHARE,
+    ADDED_SHARE, KEPT_WAITING_INVALID_US, KEPT_WAITING_SHARE, LAG_SHARE, LATE_COUNT, OTHERS_SHARE, OWN_SHARE,
+    SATURATED_SHARE, STEAL_INVALID, STEAL_KNOWN, UNQUIET_US, WAITED_SHARE,
 };
 use super::pace::late_limit_us;
 
@@ -145,7 +145,8 @@ fn kept_waiting(index: u16, phase: &PhaseEvidence, seat: &Seat<'_>) -> Option<Fi
         percent(weight),
         time(median_us)
     );
-    Some(seat.finding(Reason::Starved, index, weight, &seen))
+    let finding = seat.finding(Reason::Starved, index, weight, &seen);
+    Some(Finding { invalidates: each_us >= KEPT_WAITING_INVALID_US as f64, ..finding })
 }
 
 fn stolen(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
@@ -236,8 +237,9 @@ mod tests {
             told(&run)
         };
         // 900 ms of waiting in ten seconds, in 20,000 parts: 45 µs each.
-        let starved = [(Reason::Starved, true, "origins".to_owned())];
-        assert_eq!(judge(1_000_000, 20_000, 400), starved);
+        let starved = |invalid| [(Reason::Starved, invalid, "origins".to_owned())];
+        assert_eq!(judge(1_000_000, 20_000, 400), starved(false));
+        assert_eq!(judge(1_000_000, 9_000, 400), starved(true), "100 µs each");
         assert_eq!(judge(1_000_000, 20_000, 2_000_000), [], "a slow target hides it");
         assert_eq!(judge(200_000, 20_000, 400), [], "nobody else was there");
         assert_eq!(judge(1_000_000, 100_000, 400), [], "9 µs each");
