@@ -10,6 +10,7 @@ pub mod counts;
 pub mod dir;
 pub mod doubt;
 pub mod error_kind;
+pub mod experiment;
 pub mod health;
 pub mod histogram;
 pub mod interval;
