@@ -5,6 +5,8 @@
   window.addEventListener("error", (event) => { root.dataset.scriptError = String(event.message); });
 
   const data = JSON.parse(document.getElementById("data").textContent);
+  // A run has one time axis; a comparison has one for each workload.
+  const axisOf = (chart) => (data.axes ? data.axes[chart.axis] : data);
   const byId = new Map(data.charts.map((chart) => [chart.id, chart]));
   const plots = new Map();
   const HEIGHT = 240;
@@ -24,16 +26,15 @@
   // In a legend: nothing where the cursor is nowhere.
   const shown = (u, value) => (u.cursor.idx === null || u.cursor.idx === undefined ? "" : show(value));
   // Seconds: as such in a short run, as a clock in a long one.
-  const long = data.time.length * data.step_s > 180;
-  const clock = (time) => {
-    if (!long) return `${show(time)} s`;
+  const clock = (time, axis) => {
+    if (axis.time.length * axis.step_s <= 180) return `${show(time)} s`;
     const two = (number) => String(number).padStart(2, "0");
     const whole = Math.round(time);
     const [hours, minutes, seconds] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
     return hours ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
   };
   const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
-  const phaseAt = (time) => data.phases.find((phase) => time >= phase.start && time < phase.end);
+  const phaseAt = (time, axis) => axis.phases.find((phase) => time >= phase.start && time < phase.end);
 
   // Slanting lines, for what must not be trusted.
   const hatching = (ctx, line, ground) => {
@@ -55,7 +56,7 @@
 
   // A band for every other phase, hatched where it is invalid, and the names above, in two rows where one would be
   // too narrow.
-  const phaseBands = (names) => (u) => {
+  const phaseBands = (axis, names) => (u) => {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio || 1;
     const rowEnds = [-Infinity, -Infinity];
@@ -63,7 +64,7 @@
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = "middle";
     ctx.textAlign = "center";
-    data.phases.forEach((phase, index) => {
+    axis.phases.forEach((phase, index) => {
       const left = Math.max(u.valToPos(phase.start, "x", true), bbox.left);
       const right = Math.min(u.valToPos(phase.end, "x", true), bbox.left + bbox.width);
       if (right <= left) return;
@@ -94,7 +95,7 @@
       ticks: { stroke: css("--line"), width: 1, size: 4 },
     };
     const x = { ...shared, grid: { show: chart.kind === "scatter", ...shared.grid }, size: 34 };
-    if (chart.kind === "time") Object.assign(x, { incrs: SECONDS, values: (_, ticks) => ticks.map(clock) });
+    if (chart.kind === "time") Object.assign(x, { incrs: SECONDS, values: (_, ticks) => ticks.map((tick) => clock(tick, axisOf(chart))) });
     if (chart.x_label) Object.assign(x, { label: chart.x_label, labelSize: 18, labelFont: shared.font, size: 30, values: (_, ticks) => ticks.map(show) });
     // As wide as its longest label.
     const room = (_, labels) => Math.max(52, 14 + 6.6 * Math.max(0, ...(labels ?? []).map((label) => label.length)));
@@ -112,29 +113,60 @@
     });
   };
 
+  // From the lowest of several runs to the highest.
+  const runBands = (chart, time) => (u) => {
+    const { ctx, bbox } = u;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.globalAlpha = 0.16;
+    for (const line of chart.lines) {
+      if (!line.low) continue;
+      ctx.fillStyle = colour(line.role);
+      let stretch = [];
+      const fill = () => {
+        if (stretch.length > 1) {
+          ctx.beginPath();
+          const place = (value, index, low) => ctx.lineTo(u.valToPos(time[index], "x", true), u.valToPos(low ? Math.max(value, u.scales.y.min) : value, "y", true));
+          stretch.forEach((index) => place(line.high[index], index, false));
+          stretch.reverse().forEach((index) => place(line.low[index], index, true));
+          ctx.fill();
+        }
+        stretch = [];
+      };
+      time.forEach((_, index) => { if (line.low[index] === null || line.high[index] === null) fill(); else stretch.push(index); });
+      fill();
+    }
+    ctx.restore();
+  };
+
   const linearRange = (_, min, max) => (max === null || max <= 0 ? [0, 1] : [0, max * 1.08]);
   const positive = (values) => values.some((value) => value !== null && value > 0);
   const hasNumbers = (chart) => chart.lines.some((line) => line.values.some((value) => value !== null));
 
   const timeOptions = (chart, width) => {
     const log = chart.log && chart.lines.some((line) => positive(line.values));
-    const few = data.time.length <= 90;
+    const axis = axisOf(chart);
+    const few = axis.time.length <= 90;
+    const highest = Math.max(0, ...chart.lines.flatMap((line) => line.high ?? []));
+    const range = (u, min, max) => linearRange(u, min, max === null ? max : Math.max(max, highest));
     return {
       width,
       height: HEIGHT,
       padding: [PHASES_ABOVE, 12, 0, 0],
       legend: { live: true },
       cursor: {
-        sync: { key: "run" },
+        sync: { key: `run${chart.axis ?? ""}` },
         focus: { prox: 24 },
         drag: { x: true, y: false },
         points: { size: 7 },
       },
       focus: { alpha: 0.35 },
-      scales: { x: { time: false }, y: log ? { distr: 3 } : { range: linearRange } },
+      scales: { x: { time: false }, y: log ? { distr: 3 } : { range } },
       axes: axes(chart, log),
       series: [
-        { label: "\u00a0", value: (_, time) => (time === null ? "" : `${clock(time)}${phaseName(time)}`) },
+        { label: "\u00a0", value: (_, time) => (time === null ? "" : `${clock(time, axis)}${phaseName(time, axis)}`) },
         ...chart.lines.map((line) => ({
           label: line.name,
           stroke: colour(line.role),
@@ -149,29 +181,27 @@
         })),
       ],
       hooks: {
-        drawClear: [phaseBands({ band: css("--band"), line: css("--line"), text: css("--soft") })],
+        drawClear: [phaseBands(axis, { band: css("--band"), line: css("--line"), text: css("--soft") }), runBands(chart, axis.time)],
         draw: [(u) => { u.root.closest("figure").dataset.drawn = "true"; }],
       },
     };
   };
-  const phaseName = (time) => { const phase = phaseAt(time); return phase ? `, ${phase.name}${phase.invalid ? " (invalid)" : ""}` : ""; };
+  const phaseName = (time, axis) => { const phase = phaseAt(time, axis); return phase ? `, ${phase.name}${phase.invalid ? " (invalid)" : ""}` : ""; };
 
   const drawTime = (chart, place, width) => {
     const log = chart.log && chart.lines.some((line) => positive(line.values));
     // A logarithmic axis has no zero.
     const values = chart.lines.map((line) => (log ? line.values.map((v) => (v !== null && v > 0 ? v : null)) : line.values));
-    return new uPlot(timeOptions(chart, width), [data.time, ...values], place);
+    return new uPlot(timeOptions(chart, width), [axisOf(chart).time, ...values], place);
   };
 
   const drawScatter = (chart, place, width) => {
-    const line = chart.lines[0];
-    const points = line.x.map((x, index) => [x, line.values[index], index]).filter(([x, y]) => x !== null && y !== null);
-    points.sort((a, b) => a[0] - b[0]);
-    const stroke = colour(line.role);
-    const paths = (u) => {
+    const points = chart.lines.flatMap((line, number) => line.x.map((x, index) => [x, line.values[index], number]));
+    const known = points.filter(([x, y]) => x !== null && y !== null).sort((a, b) => a[0] - b[0]);
+    const paths = (number) => (u) => {
       const ratio = devicePixelRatio || 1;
       const path = new Path2D();
-      for (const [x, y] of points) {
+      for (const [x, y] of known.filter((point) => point[2] === number)) {
         const left = u.valToPos(x, "x", true);
         const top = u.valToPos(y, "y", true);
         path.moveTo(left + 3 * ratio, top);
@@ -179,6 +209,12 @@
       }
       return { stroke: null, fill: path, clip: null, flags: 1 };
     };
+    const series = chart.lines.map((line, number) => {
+      const stroke = colour(line.role);
+      const label = chart.lines.length > 1 ? line.name : chart.unit;
+      return { label, stroke, fill: stroke + "88", width: 0, paths: paths(number), points: { show: false }, value: shown };
+    });
+    const values = chart.lines.map((_, number) => known.map((point) => (point[2] === number ? point[1] : null)));
     return new uPlot({
       width,
       height: HEIGHT + 14,
@@ -186,12 +222,9 @@
       cursor: { drag: { x: false, y: false }, points: { size: 9 } },
       scales: { x: { time: false, range: linearRange }, y: { range: linearRange } },
       axes: axes(chart, false),
-      series: [
-        { label: chart.x_label, value: shown },
-        { label: chart.unit, stroke, fill: stroke + "88", width: 0, paths, points: { show: false }, value: shown },
-      ],
+      series: [{ label: chart.x_label, value: shown }, ...series],
       hooks: { draw: [(u) => { u.root.closest("figure").dataset.drawn = "true"; }] },
-    }, [points.map((point) => point[0]), points.map((point) => point[1])], place);
+    }, [known.map((point) => point[0]), ...values], place);
   };
 
   // Percentiles: each further step of the axis is ten times rarer.
@@ -312,14 +345,16 @@
       const heads = ["share", ...chart.lines.map((line) => `${line.name} (${chart.unit})`)];
       return [heads, ...chart.lines[0].x.map((share, index) => [share, ...chart.lines.map((line) => line.values[index])])];
     }
-    const heads = ["time_s", "phase"];
-    if (chart.x_label) heads.push(chart.x_label);
-    heads.push(...chart.lines.map((line) => (chart.x_label ? chart.unit : `${line.name} (${chart.unit})`)));
-    const rows = data.time.map((time, index) => {
-      const row = [time, phaseAt(time)?.name ?? ""];
-      if (chart.x_label) row.push(chart.lines[0].x[index]);
-      return row.concat(chart.lines.map((line) => line.values[index]));
+    const of = (line) => (chart.lines.length > 1 ? `${line.name}: ` : "");
+    // Over time a line is a column, and its lowest and highest run are two more; against a rate it has one of its own.
+    const columns = chart.lines.flatMap((line) => {
+      if (chart.x_label) return [[of(line) + chart.x_label, line.x], [of(line) + chart.unit, line.values]];
+      const mean = [`${line.name} (${chart.unit})`, line.values];
+      return line.low ? [mean, [`${line.name}, lowest run`, line.low], [`${line.name}, highest run`, line.high]] : [mean];
     });
+    const heads = ["time_s", "phase", ...columns.map(([head]) => head)];
+    const axis = axisOf(chart);
+    const rows = axis.time.map((time, index) => [time, phaseAt(time, axis)?.name ?? "", ...columns.map(([, values]) => values[index])]);
     return [heads, ...rows];
   };
   const tableRows = (figure) => {

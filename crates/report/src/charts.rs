@@ -30,7 +30,7 @@ pub(crate) struct Charts {
 }
 
 /// A phase on the time axis.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Band {
     pub name: String,
     pub start: f64,

@@ -1,5 +1,8 @@
 //! Why a report cannot be made.
 
+use std::io;
+use std::path::PathBuf;
+
 use assay_record::dir::RunDirError;
 
 /// What can go wrong with a report.
@@ -9,6 +12,36 @@ pub enum ReportError {
     /// The run directory cannot be read, or the report cannot be written into it.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// There is no experiment in the directory.
+    #[error("{} is not an experiment directory (it has no experiment.json); name a directory that `assay lab` made", path.display())]
+    NotAnExperiment {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The head of an experiment cannot be read.
+    #[error("cannot read {}: {cause}; check its permissions", path.display())]
+    ReadExperiment {
+        /// The file.
+        path: PathBuf,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
+    /// The head of an experiment does not hold what its name says.
+    #[error("cannot make sense of {}: {detail}; it is damaged, or was written by another version of Assay", path.display())]
+    DamagedExperiment {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The comparison cannot be written into the experiment directory.
+    #[error("cannot write {}: {cause}; check that there is room on the disk and that you may write there", path.display())]
+    WriteComparison {
+        /// The file.
+        path: PathBuf,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
     /// The page could not be put together.
     #[error("cannot put the HTML report together: {0}; this is a fault of Assay, please report it")]
     Page(#[from] minijinja::Error),

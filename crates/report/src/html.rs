@@ -19,11 +19,13 @@ use crate::page;
 use crate::summary::{Mood, Summary, Topic};
 use crate::words;
 
+/// What every page is made of: pieces of templates, the look, the script that draws charts, and uPlot.
+pub(crate) const MACROS: &str = include_str!("../assets/macros.html");
+pub(crate) const STYLE: &str = include_str!("../assets/report.css");
+pub(crate) const SCRIPT: &str = include_str!("../assets/report.js");
+pub(crate) const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+pub(crate) const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const TEMPLATE: &str = include_str!("../assets/report.html");
-const STYLE: &str = include_str!("../assets/report.css");
-const SCRIPT: &str = include_str!("../assets/report.js");
-const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
-const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 
 /// Writes `report.html` and `summary.json` into the run directory; says where the report is.
 pub fn write(dir: &RunDir) -> Result<PathBuf, ReportError> {
@@ -117,9 +119,10 @@ struct ErrorView<'a> {
 fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, ReportError> {
     let charts = charts::charts(summary, series);
     let (own_charts, sections) = sections(&charts);
+    let template = [MACROS, TEMPLATE].concat();
     let mut environment = Environment::new();
     // The name's ending turns escaping on.
-    environment.add_template("report.html", TEMPLATE)?;
+    environment.add_template("report.html", &template)?;
     let page = Page {
         summary,
         headline: format!("{} → {}", summary.workload, words::target(summary)),
@@ -150,7 +153,7 @@ fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, Re
 }
 
 /// JSON that can stand inside a script element: nothing in it can end the element.
-fn embedded_json(charts: &Charts) -> Result<String, ReportError> {
+pub(crate) fn embedded_json(charts: &impl Serialize) -> Result<String, ReportError> {
     let json = serde_json::to_string(charts)?;
     Ok(json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
 }

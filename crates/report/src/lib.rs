@@ -7,6 +7,7 @@
 
 pub mod calendar;
 mod charts;
+pub mod compare;
 mod document;
 mod error;
 mod figures;

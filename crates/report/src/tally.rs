@@ -93,6 +93,17 @@ pub(crate) struct Use {
     pub watched_ms: f64,
 }
 
+impl Use {
+    fn add(&mut self, other: &Use) {
+        self.cpu_us += other.cpu_us;
+        self.run_delay_us += other.run_delay_us;
+        self.steal_us += other.steal_us;
+        self.watched_ms += other.watched_ms;
+        self.rss_peak_bytes = self.rss_peak_bytes.max(other.rss_peak_bytes);
+        self.descriptors_peak = self.descriptors_peak.max(other.descriptors_peak);
+    }
+}
+
 /// Everything added up.
 #[derive(Default)]
 pub(crate) struct Tally {
@@ -133,19 +144,41 @@ impl Tally {
     pub(crate) fn of_run(parts: &[Tally], span: Option<Span>, host: &[HostInterval]) -> Tally {
         let mut total = Tally { span, ..Tally::default() };
         for part in parts {
-            total.robots.merge(&part.robots);
-            total.origins.merge(&part.origins);
-            total.hit.merge(&part.hit);
-            total.miss.merge(&part.miss);
-            total.lateness.merge(&part.lateness);
-            total.unsent_wait.merge(&part.unsent_wait);
-            total.origin_service.merge(&part.origin_service);
-            total.origin_lateness.merge(&part.origin_lateness);
-            total.raise_peaks(part.peaks);
-            total.origin_connections_peak = total.origin_connections_peak.max(part.origin_connections_peak);
+            total.merge(part);
         }
         total.add_host(host);
         total
+    }
+
+    /// Some phases together, which need not follow each other: as long as all of them.
+    pub(crate) fn of_some<'a>(parts: impl Iterator<Item = &'a Tally>) -> Tally {
+        let mut total = Tally::default();
+        let mut length_ms = None;
+        for part in parts {
+            total.merge(part);
+            if let Some(span) = part.span {
+                *length_ms.get_or_insert(0) += span.end_ms.saturating_sub(span.start_ms);
+            }
+            for (role, used) in &part.resources {
+                total.resources.entry(role.clone()).or_default().add(used);
+            }
+        }
+        total.span = length_ms.map(|end_ms| Span { start_ms: 0, end_ms });
+        total
+    }
+
+    /// Adds everything that another one counted; not its length, nor what processes used, which can overlap.
+    fn merge(&mut self, part: &Tally) {
+        self.robots.merge(&part.robots);
+        self.origins.merge(&part.origins);
+        self.hit.merge(&part.hit);
+        self.miss.merge(&part.miss);
+        self.lateness.merge(&part.lateness);
+        self.unsent_wait.merge(&part.unsent_wait);
+        self.origin_service.merge(&part.origin_service);
+        self.origin_lateness.merge(&part.origin_lateness);
+        self.raise_peaks(part.peaks);
+        self.origin_connections_peak = self.origin_connections_peak.max(part.origin_connections_peak);
     }
 
     fn add_robots(&mut self, interval: &RobotInterval) {

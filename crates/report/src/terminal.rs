@@ -17,12 +17,12 @@ pub struct Style {
     pub width: usize,
 }
 
-const BOLD: &str = "1";
-const DIM: &str = "2";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
-const CYAN: &str = "36";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
+pub(crate) const RED: &str = "31";
+pub(crate) const GREEN: &str = "32";
+pub(crate) const YELLOW: &str = "33";
+pub(crate) const CYAN: &str = "36";
 
 /// The summary as text, with a newline at its end; `report` is the HTML page, if there is one to point to.
 pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String {
@@ -382,12 +382,12 @@ fn times(title: &'static str, rows: &[&Figures], pick: impl Fn(&Figures) -> &Per
 }
 
 /// Text from elsewhere, without anything that could steer a terminal.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Lines of at most `width` characters; a longer word has a line of its own.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split_whitespace() {

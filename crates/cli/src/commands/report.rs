@@ -1,8 +1,9 @@
-//! `assay report`: what does a run directory say? Also one of a run that was cut off.
+//! `assay report`: what does the directory of a run or of an experiment say? Also one that was cut off.
 
 use std::path::{Path, PathBuf};
 
 use assay_record::dir::RunDir;
+use assay_report::compare::{self, Comparison};
 use assay_report::summary::Summary;
 use assay_report::{html, terminal};
 use clap::Args;
@@ -13,27 +14,35 @@ use crate::output;
 const EXAMPLES: &str = "\
 Examples:
   assay report runs/demo-builtin-20260102-030405
-  assay report runs/demo-builtin-20260102-030405 --json -o demo.json";
+  assay report runs/demo-builtin-20260102-030405 --json -o demo.json
+  assay report varnish-vs-ats                    an experiment: its runs, compared
+  assay report varnish-vs-ats --markdown         the same, for a pull request";
 
 /// Flags of `assay report`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
-    /// The run directory; one of a run that was cut off will do
-    #[arg(required_unless_present = "schema")]
+    /// The directory of a run or of an experiment; one that was cut off will do
+    #[arg(required_unless_present_any = ["schema", "comparison_schema"])]
     pub run_dir: Option<PathBuf>,
     /// The result as one JSON document
     #[arg(long)]
     pub json: bool,
+    /// The comparison of an experiment's runs as Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     /// Write the result to FILE; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Make no HTML report
     #[arg(long)]
     pub no_report: bool,
-    /// Print the JSON Schema of the document instead
+    /// Print the JSON Schema of a run's document instead
     #[arg(long, conflicts_with_all = ["run_dir", "json", "no_report"])]
     pub schema: bool,
+    /// Print the JSON Schema of an experiment's document instead
+    #[arg(long, conflicts_with_all = ["run_dir", "json", "markdown", "no_report", "schema"])]
+    pub comparison_schema: bool,
 }
 
 /// What a result looks like.
@@ -43,17 +52,46 @@ pub enum Form {
     Words,
     /// One JSON document.
     Json,
+    /// Markdown; a comparison only.
+    Markdown,
 }
 
-/// Reports a run directory.
+/// Reports the directory of a run or of an experiment.
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
-    let Some(run_dir) = &args.run_dir else {
-        output::result(&output::json(&Summary::json_schema())?, args.output.as_deref())?;
+    let Some(dir) = &args.run_dir else {
+        let schema =
+            if args.comparison_schema { Comparison::json_schema() } else { Summary::json_schema() };
+        output::result(&output::json(&schema)?, args.output.as_deref())?;
         return Ok(Exit::Fine);
     };
-    let form = if args.json { Form::Json } else { Form::Words };
-    make(run_dir, form, !args.no_report, args.output.as_deref())?;
+    let form = match (args.json, args.markdown) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Markdown,
+        _ => Form::Words,
+    };
+    if compare::is_experiment(dir) {
+        make_comparison(dir, form, !args.no_report, args.output.as_deref())?;
+    } else if form == Form::Markdown {
+        let why = anyhow::anyhow!("{} is no experiment directory, and --markdown is for comparisons", dir.display());
+        return Err(Failure::usage(why));
+    } else {
+        make(dir, form, !args.no_report, args.output.as_deref())?;
+    }
     Ok(Exit::Fine)
+}
+
+/// Compares the runs of an experiment, leaves `comparison.json` and (unless told not to) `comparison.html` in its
+/// directory, and prints the result.
+pub fn make_comparison(dir: &Path, form: Form, with_html: bool, file: Option<&Path>) -> Result<(), Failure> {
+    let comparison = compare::experiment(dir).map_err(Failure::failed)?;
+    comparison.write_json(dir).map_err(Failure::failed)?;
+    let page = if with_html { Some(comparison.write_html(dir).map_err(Failure::failed)?) } else { None };
+    let text = match form {
+        Form::Json => comparison.to_json().map_err(Failure::failed)?,
+        Form::Markdown => comparison.to_markdown(),
+        Form::Words => comparison.to_terminal(page.as_deref(), &output::style(file)),
+    };
+    output::result(&text, file)
 }
 
 /// Summarises a run directory, writes its HTML report unless told not to, and prints the result.
@@ -64,7 +102,7 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
     let page = if with_html { Some(html::write(&dir).map_err(Failure::failed)?) } else { None };
     let text = match form {
         Form::Json => summary.to_json().map_err(Failure::failed)?,
-        Form::Words => terminal::render(&summary, page.as_deref(), &output::style(file)),
+        Form::Words | Form::Markdown => terminal::render(&summary, page.as_deref(), &output::style(file)),
     };
     output::result(&text, file)
 }

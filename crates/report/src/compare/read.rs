@@ -1,0 +1,176 @@
+//! Which cells of an experiment count, and what did each measure?
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use assay_record::dir::RunDir;
+use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
+use assay_record::run::{RunInfo, TargetInfo};
+use assay_record::series::Series;
+
+use super::charts::{Axis, Row};
+use super::document::LeftOut;
+use super::numbers::{self, Numbers, Scope};
+use crate::error::ReportError;
+use crate::tally;
+
+/// A cell that counts.
+pub(crate) struct Cell {
+    /// Place of its workload, condition and subject in the experiment's lists.
+    pub workload: usize,
+    pub condition: usize,
+    pub subject: usize,
+    pub repetition: u32,
+    /// Of each scope of its workload.
+    pub numbers: Vec<Numbers>,
+    /// For the charts.
+    pub rows: Vec<Row>,
+    pub target: TargetInfo,
+    pub assay_version: String,
+    /// Its log of xacts, where it kept one.
+    pub xacts: Option<PathBuf>,
+}
+
+/// What all cells of a workload share.
+pub(crate) struct Plan {
+    pub scopes: Vec<Scope>,
+    pub phases: Vec<String>,
+    pub axis: Axis,
+    /// Digest of the stream, by repetition.
+    digests: BTreeMap<u32, String>,
+}
+
+/// An experiment directory, read.
+pub(crate) struct Experiment {
+    pub info: ExperimentInfo,
+    pub cells: Vec<Cell>,
+    /// Of each workload; none: no cell of it counts.
+    pub plans: Vec<Option<Plan>>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Reads `experiment.json` and every run that counts.
+pub(crate) fn read(dir: &Path) -> Result<Experiment, ReportError> {
+    let info = read_info(dir)?;
+    let plans = info.workloads.iter().map(|_| None).collect();
+    let mut experiment = Experiment { info, cells: Vec::new(), plans, left_out: Vec::new() };
+    let mut cells = std::mem::take(&mut experiment.info.cells);
+    // The order in which they ran is random; whose plan the others are held against must not be.
+    cells.sort_by(|a, b| (a.repetition, &a.id).cmp(&(b.repetition, &b.id)));
+    for cell in &cells {
+        match experiment.read_cell(dir, cell) {
+            Ok(read) => experiment.cells.push(read),
+            Err(why) => experiment.left_out.push(LeftOut {
+                cell: cell.id.clone(),
+                workload: cell.workload.clone(),
+                subject: cell.subject.clone(),
+                condition: cell.condition.clone(),
+                repetition: cell.repetition,
+                why,
+            }),
+        }
+    }
+    experiment.info.cells = cells;
+    Ok(experiment)
+}
+
+/// Where an experiment directory says what it is.
+pub(crate) fn info_path(dir: &Path) -> PathBuf {
+    dir.join("experiment.json")
+}
+
+fn read_info(dir: &Path) -> Result<ExperimentInfo, ReportError> {
+    let path = info_path(dir);
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            return Err(ReportError::NotAnExperiment { path: dir.to_owned() });
+        }
+        Err(cause) => return Err(ReportError::ReadExperiment { path, cause }),
+    };
+    serde_json::from_slice(&text)
+        .map_err(|error| ReportError::DamagedExperiment { path, detail: error.to_string() })
+}
+
+/// Where a name stands in a list of the experiment.
+fn place<'a>(mut names: impl Iterator<Item = &'a str>, wanted: &str, what: &str) -> Result<usize, String> {
+    let found = names.position(|name| name == wanted);
+    found.ok_or_else(|| format!("its {what}, {wanted}, is not among those of the experiment"))
+}
+
+impl Experiment {
+    /// A cell that counts, or why it does not.
+    fn read_cell(&mut self, dir: &Path, cell: &CellInfo) -> Result<Cell, String> {
+        let said = |words: &str| match &cell.why {
+            Some(why) => format!("{words}: {why}"),
+            None => words.to_owned(),
+        };
+        match cell.state {
+            CellState::Done => {}
+            CellState::Waiting => return Err("it has not run yet".to_owned()),
+            CellState::Running => return Err("it runs now, or was cut off".to_owned()),
+            CellState::Invalid => return Err(said("Assay or the lab could have shaped its numbers")),
+            CellState::Failed => return Err(said("it failed")),
+        }
+        let info = &self.info;
+        let workload = place(info.workloads.iter().map(String::as_str), &cell.workload, "workload")?;
+        let subject = place(info.subjects.iter().map(|s| s.label.as_str()), &cell.subject, "subject")?;
+        let condition =
+            place(info.conditions.iter().map(|c| c.label.as_str()), &cell.condition, "condition")?;
+        let run = cell.run.as_ref().ok_or("it says that it is done, and names no run directory")?;
+        let run = RunDir::open(&dir.join(run)).map_err(|error| error.to_string())?;
+        let head = run.read_info().map_err(|error| error.to_string())?;
+        if run.is_unfinished().map_err(|error| error.to_string())? {
+            return Err("its run was cut off before its end was written".to_owned());
+        }
+        if !head.verdict.valid {
+            return Err("its run is invalid: Assay or the lab could have shaped its numbers".to_owned());
+        }
+        let series = Series::read(&run).map_err(|error| error.to_string())?;
+        let plan = self.plan(workload, cell.repetition, &head, &series)?;
+        let xacts = run.xacts_path();
+        Ok(Cell {
+            workload,
+            condition,
+            subject,
+            repetition: cell.repetition,
+            numbers: numbers::of_run(&head, &series, &plan.scopes),
+            rows: plan.axis.rows(&series),
+            target: head.target,
+            assay_version: head.assay_version,
+            xacts: xacts.is_file().then_some(xacts),
+        })
+    }
+
+    /// The plan of a workload, from its first run; or why this run cannot be held against the others.
+    fn plan(
+        &mut self,
+        workload: usize,
+        repetition: u32,
+        head: &RunInfo,
+        series: &Series,
+    ) -> Result<&Plan, String> {
+        let names: Vec<String> = head.phases.iter().map(|phase| phase.name.clone()).collect();
+        let plan = self.plans[workload].get_or_insert_with(|| Plan {
+            scopes: numbers::scopes(&head.phases),
+            phases: names.clone(),
+            axis: Axis::of(head, &tally::spans(head, series)),
+            digests: BTreeMap::new(),
+        });
+        if plan.phases != names {
+            return Err(format!(
+                "its phases ({}) are not those of the other runs of this workload ({})",
+                names.join(", "),
+                plan.phases.join(", ")
+            ));
+        }
+        let digest = plan.digests.entry(repetition).or_insert_with(|| head.stream_digest.clone());
+        if *digest != head.stream_digest {
+            return Err(format!(
+                "it was asked another stream of requests (digest {}) than the others of its repetition ({digest})",
+                head.stream_digest
+            ));
+        }
+        Ok(plan)
+    }
+}

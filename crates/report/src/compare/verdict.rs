@@ -1,0 +1,244 @@
+//! Better, worse, no difference seen, or not enough runs? Verdicts on differences that stand in one table.
+
+use super::document::{Contrast, Direction, Verdict};
+use super::metric::Metric;
+use super::numbers::Number;
+use super::paired::{self, FEWEST_PAIRS, Pair};
+use crate::format;
+
+/// The chance that a table has even one false "better" or "worse" in it is at most this.
+pub const ERROR_PROBABILITY: f64 = 0.05;
+
+/// A difference before the verdict on it.
+pub(crate) struct Case {
+    pub metric: &'static Metric,
+    /// Mean of the base's runs that are in pairs.
+    level: f64,
+    /// No run of either side got to the end of the scale.
+    none_reached: bool,
+    pub contrast: Contrast,
+}
+
+impl Case {
+    /// The difference between two subjects, from pairs of values of one repetition each (base first).
+    pub(crate) fn new(
+        metric: &'static Metric,
+        base: &str,
+        subject: &str,
+        pairs: &[(Number, Number)],
+        common_xacts: Option<u64>,
+    ) -> Self {
+        let values: Vec<Pair> =
+            pairs.iter().map(|(base, other)| Pair { base: base.value, other: other.value }).collect();
+        let level = pairs.iter().map(|(base, _)| base.value).sum::<f64>() / pairs.len().max(1) as f64;
+        let estimate = paired::estimate(&values, metric.resolution * level.abs());
+        let judged = metric.better != Direction::Neither;
+        let estimate_of = estimate.as_ref();
+        let contrast = Contrast {
+            subject: subject.to_owned(),
+            base: base.to_owned(),
+            pairs: pairs.len() as u32,
+            difference: estimate_of.map(|found| found.difference),
+            interval: estimate_of.and_then(|found| found.interval),
+            ratio: estimate_of.and_then(|found| found.ratio),
+            ratio_interval: estimate_of.and_then(|found| found.ratio_interval),
+            effect_size: estimate_of.and_then(|found| found.effect),
+            p: estimate_of.and_then(|found| found.p).filter(|_| judged),
+            p_adjusted: None,
+            at_least: pairs.iter().any(|(base, other)| base.at_least || other.at_least),
+            common_xacts,
+            verdict: if judged { Verdict::NotEnoughRuns } else { Verdict::NotJudged },
+            why: None,
+        };
+        let none_reached = !pairs.is_empty() && pairs.iter().all(|(base, other)| base.at_least && other.at_least);
+        Self { metric, level, none_reached, contrast }
+    }
+
+    fn decide(&mut self, p_adjusted: Option<f64>) {
+        self.contrast.p_adjusted = p_adjusted;
+        let (Some(p), Some(difference)) = (p_adjusted, self.contrast.difference) else {
+            if self.contrast.verdict == Verdict::NotEnoughRuns {
+                self.contrast.why = Some(too_few(self.contrast.pairs));
+            }
+            return;
+        };
+        let worth = self.metric.worth.at(self.level);
+        let unit = self.metric.unit;
+        let mentioned = difference.abs() >= worth;
+        let more_is_better = self.metric.better == Direction::More;
+        (self.contrast.verdict, self.contrast.why) = if p <= ERROR_PROBABILITY && mentioned {
+            let better = (difference > 0.0) == more_is_better;
+            (if better { Verdict::Better } else { Verdict::Worse }, None)
+        } else {
+            let why = if self.none_reached {
+                Some("neither was brought to it".to_owned())
+            } else if p <= ERROR_PROBABILITY {
+                Some(format!("smaller than is worth mentioning, {} {}", unit.show(worth), unit.name()))
+            } else if self.contrast.p.is_some_and(|p| p <= ERROR_PROBABILITY) && mentioned {
+                Some("alone it would be one, but chance brings as much somewhere in a table this large".to_owned())
+            } else {
+                None
+            };
+            (Verdict::NoDifferenceSeen, why)
+        };
+    }
+}
+
+fn too_few(pairs: u32) -> String {
+    let seen = match pairs {
+        0 => "no repetition has a run of both that counts".to_owned(),
+        1 => "one repetition has a run of both that counts".to_owned(),
+        n => format!("{} repetitions have a run of both that counts", format::count(u64::from(n))),
+    };
+    format!("{seen}; it takes {FEWEST_PAIRS} to tell a difference from how much runs differ anyway")
+}
+
+/// Gives the verdicts of a table: they hold together (Holm). Returns how many there are.
+pub(crate) fn decide<'a>(table: impl Iterator<Item = &'a mut Case>) -> u32 {
+    let mut cases: Vec<&mut Case> = table.collect();
+    let tested: Vec<f64> = cases.iter().filter_map(|case| case.contrast.p).collect();
+    let mut adjusted = paired::holm(&tested).into_iter();
+    for case in &mut cases {
+        let p = case.contrast.p.and_then(|_| adjusted.next());
+        case.decide(p);
+    }
+    tested.len() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::metric;
+
+    /// Numbers that are the same every time.
+    struct Dice(u64);
+
+    impl Dice {
+        fn unit(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+            radius * libm::cos(2.0 * std::f64::consts::PI * self.unit())
+        }
+    }
+
+    /// A table of all metrics, as runs of two subjects would fill it: values vary from run to run by 5 %, what the
+    /// stream brings hits both alike, metrics go together, and some of the noise is skewed as times are.
+    fn table(dice: &mut Dice, repetitions: usize, factor: f64) -> Vec<Case> {
+        let streams: Vec<f64> = (0..repetitions).map(|_| dice.normal()).collect();
+        let runs: Vec<[f64; 2]> = (0..repetitions).map(|_| [dice.normal(), dice.normal()]).collect();
+        metric::all()
+            .map(|metric| {
+                let mut value = |repetition: usize, side: usize, factor: f64| {
+                    let noise = 0.6 * runs[repetition][side] + 0.8 * dice.normal();
+                    let value = factor * 100.0 * libm::exp(0.05 * (streams[repetition] + noise));
+                    Number { value, at_least: false }
+                };
+                let pairs: Vec<_> =
+                    (0..repetitions).map(|r| (value(r, 0, 1.0), value(r, 1, factor))).collect();
+                Case::new(metric, "one", "other", &pairs, None)
+            })
+            .collect()
+    }
+
+    fn false_verdicts(repetitions: usize, tables: u64) -> u64 {
+        let wrong = (0..tables).filter(|seed| {
+            let mut cases = table(&mut Dice(seed << 20), repetitions, 1.0);
+            decide(cases.iter_mut());
+            cases.iter().any(|case| matches!(case.contrast.verdict, Verdict::Better | Verdict::Worse))
+        });
+        wrong.count() as u64
+    }
+
+    #[test]
+    fn a_subject_against_itself_has_false_verdicts_no_more_often_than_the_stated_probability() {
+        for repetitions in [3, 5, 10] {
+            let tables = 1000;
+            let wrong = false_verdicts(repetitions, tables) as f64;
+            let expected = tables as f64 * ERROR_PROBABILITY;
+            // Three standard deviations of a binomial count.
+            let most = expected + 3.0 * libm::sqrt(expected * (1.0 - ERROR_PROBABILITY));
+            assert!(wrong <= most, "{wrong} of {tables} tables with {repetitions} repetitions, at most {most}");
+        }
+    }
+
+    #[test]
+    fn without_the_correction_most_tables_would_have_a_false_verdict() {
+        let tables = 200;
+        let wrong = (0..tables).filter(|seed: &u64| {
+            let cases = table(&mut Dice(seed << 20), 10, 1.0);
+            cases.iter().any(|case| case.contrast.p.is_some_and(|p| p <= ERROR_PROBABILITY))
+        });
+        assert!(wrong.count() > 60, "the test above tests something");
+    }
+
+    #[test]
+    fn a_large_difference_is_found_in_nearly_every_metric_and_in_its_direction() {
+        let (mut found, mut all) = (0, 0);
+        for seed in 0..100 {
+            let mut cases = table(&mut Dice(seed << 20), 10, 1.3);
+            decide(cases.iter_mut());
+            for case in &cases {
+                let expected = match case.metric.better {
+                    Direction::More => Verdict::Better,
+                    Direction::Less => Verdict::Worse,
+                    Direction::Neither => {
+                        assert_eq!(case.contrast.verdict, Verdict::NotJudged);
+                        continue;
+                    }
+                };
+                all += 1;
+                found += u32::from(case.contrast.verdict == expected);
+                let wrong = matches!(case.contrast.verdict, Verdict::Better | Verdict::Worse);
+                assert!(!wrong || case.contrast.verdict == expected);
+            }
+        }
+        assert!(f64::from(found) > 0.97 * f64::from(all), "{found} of {all}");
+    }
+
+    fn exact(value: f64) -> Number {
+        Number { value, at_least: false }
+    }
+
+    fn verdict(key: &str, pairs: &[(Number, Number)]) -> Contrast {
+        let mut case = Case::new(metric::named(key).unwrap(), "one", "other", pairs, None);
+        decide(std::iter::once(&mut case));
+        case.contrast
+    }
+
+    #[test]
+    fn two_runs_are_not_enough_and_the_verdict_says_why() {
+        let found = verdict("dhr", &[(exact(0.4), exact(0.8)), (exact(0.4), exact(0.8))]);
+        assert_eq!(found.verdict, Verdict::NotEnoughRuns);
+        assert!(found.why.unwrap().starts_with("2 repetitions have"), "says how many there are");
+        assert!((found.difference.unwrap() - 0.4).abs() < 1e-12, "the difference itself is not kept back");
+        let none = verdict("dhr", &[]);
+        assert_eq!((none.verdict, none.difference), (Verdict::NotEnoughRuns, None));
+    }
+
+    #[test]
+    fn a_sure_but_tiny_difference_is_not_worth_a_verdict() {
+        let pairs: Vec<_> = (0..10).map(|n| (exact(0.5), exact(0.5003 + f64::from(n) * 1e-6))).collect();
+        let found = verdict("dhr", &pairs);
+        assert_eq!(found.verdict, Verdict::NoDifferenceSeen);
+        assert!(found.p_adjusted.unwrap() < ERROR_PROBABILITY && found.why.unwrap().contains("0.5 %"));
+    }
+
+    #[test]
+    fn a_saturation_point_that_was_not_reached_counts_as_the_highest_rate_offered() {
+        let beyond = |value| Number { value, at_least: true };
+        let both: Vec<_> = (0..4).map(|_| (beyond(1600.0), beyond(1600.0))).collect();
+        let found = verdict("saturation_per_s", &both);
+        assert_eq!(found.verdict, Verdict::NoDifferenceSeen);
+        assert_eq!(found.why.as_deref(), Some("neither was brought to it"));
+        let one: Vec<_> = [520.0, 560.0, 530.0, 550.0].map(|seen| (exact(seen), beyond(1600.0))).into();
+        let found = verdict("saturation_per_s", &one);
+        assert_eq!((found.verdict, found.at_least), (Verdict::Better, true));
+    }
+}

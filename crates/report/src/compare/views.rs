@@ -1,0 +1,225 @@
+//! The tables of a comparison as text, the same in a terminal, in Markdown and on the page.
+
+use super::document::{Comparison, Contrast, Direction, Group, MetricRow, MetricTable, Values, Verdict};
+use super::metric::{self, Unit};
+use crate::format::{self, NOTHING};
+
+/// A table of text: a head, and rows that begin with a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Grid {
+    pub heads: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+/// How the unit of a metric is shown.
+pub(crate) fn unit(key: &str) -> Unit {
+    metric::named(key).map_or(Unit::PerSecond, |metric| metric.unit)
+}
+
+/// `12.3 ± 0.4`: mean and standard deviation.
+pub(crate) fn value(unit: Unit, values: &Values) -> String {
+    let Some(mean) = values.mean else { return NOTHING.to_owned() };
+    let bound = if values.at_least { "≥ " } else { "" };
+    let spread = values.deviation.map_or_else(String::new, |deviation| format!(" ± {}", unit.show(deviation)));
+    format!("{bound}{}{spread}", unit.show(mean))
+}
+
+/// With its sign.
+fn signed(unit: Unit, value: f64) -> String {
+    let shown = unit.show(value.abs());
+    // What is shown as nothing has no sign.
+    if shown.chars().all(|c| !c.is_ascii_digit() || c == '0') {
+        return shown;
+    }
+    format!("{}{shown}", if value < 0.0 { "−" } else { "+" })
+}
+
+/// `+1.20 [+0.80, +1.60]`.
+pub(crate) fn difference(unit: Unit, contrast: &Contrast) -> String {
+    let Some(difference) = contrast.difference else { return NOTHING.to_owned() };
+    let interval = contrast.interval.map_or_else(String::new, |(low, high)| {
+        format!(" [{}, {}]", signed(unit, low), signed(unit, high))
+    });
+    format!("{}{interval}", signed(unit, difference))
+}
+
+/// `1.12 [1.08, 1.16]`.
+pub(crate) fn ratio(contrast: &Contrast) -> String {
+    let Some(ratio) = contrast.ratio else { return NOTHING.to_owned() };
+    let interval =
+        contrast.ratio_interval.map_or_else(String::new, |(low, high)| format!(" [{}, {}]", times(low), times(high)));
+    format!("{}{interval}", times(ratio))
+}
+
+fn times(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("{ratio:.3}") } else { format::number(ratio) }
+}
+
+/// Hedges' g.
+pub(crate) fn effect(contrast: &Contrast) -> String {
+    contrast.effect_size.map_or_else(
+        || NOTHING.to_owned(),
+        |g| if g < 0.0 { format!("−{}", format::number(-g)) } else { format::number(g) },
+    )
+}
+
+/// The corrected probability.
+pub(crate) fn probability(contrast: &Contrast) -> String {
+    match contrast.p_adjusted {
+        None => NOTHING.to_owned(),
+        Some(p) if p < 0.001 => "< 0.001".to_owned(),
+        Some(p) => format!("{p:.3}"),
+    }
+}
+
+/// The verdict as it is said.
+pub(crate) fn verdict(contrast: &Contrast) -> String {
+    match contrast.verdict {
+        Verdict::NotJudged => NOTHING.to_owned(),
+        verdict => verdict.words().to_owned(),
+    }
+}
+
+/// `Throughput ↑, 1/s`: name, good direction, unit.
+pub(crate) fn row_name(row: &MetricRow) -> String {
+    let arrow = match row.better {
+        Direction::More => " ↑",
+        Direction::Less => " ↓",
+        Direction::Neither => "",
+    };
+    format!("{}{arrow}, {}", row.title, unit(&row.metric).name())
+}
+
+/// What a group of metrics is called.
+pub(crate) fn group_name(group: Group) -> &'static str {
+    match group {
+        Group::Speed => "Speed",
+        Group::Savings => "Savings",
+        Group::Correctness => "Correctness",
+        Group::Cost => "Cost",
+    }
+}
+
+/// What a table is called.
+pub(crate) fn table_name(comparison: &Comparison, table: &MetricTable) -> String {
+    let condition = match comparison.conditions.len() {
+        0 | 1 => String::new(),
+        _ => format!(", {}", table.condition),
+    };
+    format!("{}{condition}: {}", table.workload, super::assemble::scope_words(&table.scope))
+}
+
+/// Setting by subject.
+pub(crate) fn differences(comparison: &Comparison) -> Grid {
+    let heads = std::iter::once(String::new()).chain(comparison.subjects.iter().map(|s| s.label.clone()));
+    let rows = comparison.differences.iter().map(|difference| {
+        let values = difference.values.iter().map(|value| value.clone().unwrap_or_else(|| NOTHING.to_owned()));
+        std::iter::once(difference.name.clone()).chain(values).collect()
+    });
+    Grid { heads: heads.collect(), rows: rows.collect() }
+}
+
+/// The better performer of each scenario: its rows, and the headings of columns that occur in any of them.
+pub(crate) fn scenarios(comparison: &Comparison) -> Grid {
+    let headings = scenario_headings(comparison);
+    let rows = comparison.scenarios.iter().map(|scenario| {
+        let cell = |heading: &String| {
+            let found = scenario.cells.iter().find(|cell| cell.heading == *heading);
+            found.map_or_else(|| NOTHING.to_owned(), |cell| cell.text.clone())
+        };
+        std::iter::once(scenario.name.clone()).chain(headings.iter().map(cell)).collect()
+    });
+    let rows = rows.collect();
+    Grid { heads: std::iter::once("scenario".to_owned()).chain(headings).collect(), rows }
+}
+
+/// Headings of the table of scenarios, in the order of metrics.
+pub(crate) fn scenario_headings(comparison: &Comparison) -> Vec<String> {
+    let there = |heading: &str| {
+        comparison.scenarios.iter().flat_map(|scenario| &scenario.cells).any(|cell| cell.heading == heading)
+    };
+    metric::all().filter_map(|metric| metric.heading).filter(|h| there(h)).map(str::to_owned).collect()
+}
+
+/// A metric table: a row per metric and subject that is compared.
+pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow]) -> Grid {
+    let subjects = &comparison.subjects;
+    let mut heads = vec!["metric".to_owned()];
+    let several = subjects.len() > 2;
+    let base = subjects.first().map_or("", |subject| subject.label.as_str());
+    if several {
+        heads.extend(["subject".to_owned(), "value".to_owned()]);
+    } else {
+        heads.extend(subjects.iter().map(|subject| subject.label.clone()));
+    }
+    if subjects.len() > 1 {
+        heads.extend(["difference", "ratio", "g", "p", "verdict"].map(str::to_owned));
+    }
+    let mut grid = Grid { heads, rows: Vec::new() };
+    for row in rows {
+        let unit = unit(&row.metric);
+        let judged = |contrast: &Contrast| {
+            vec![
+                difference(unit, contrast),
+                ratio(contrast),
+                effect(contrast),
+                probability(contrast),
+                verdict(contrast),
+            ]
+        };
+        let name = row_name(row);
+        if !several {
+            let values = row.values.iter().map(|values| value(unit, values));
+            let cells = std::iter::once(name).chain(values).chain(row.contrasts.iter().flat_map(judged));
+            grid.rows.push(cells.collect());
+            continue;
+        }
+        for (index, (subject, values)) in subjects.iter().zip(&row.values).enumerate() {
+            let shown = if index == 0 { name.clone() } else { String::new() };
+            let mut cells = vec![shown, subject.label.clone(), value(unit, values)];
+            match row.contrasts.iter().find(|contrast| contrast.subject == subject.label && contrast.base == base) {
+                Some(contrast) => cells.extend(judged(contrast)),
+                None => cells.extend(std::iter::repeat_n(String::new(), 5)),
+            }
+            grid.rows.push(cells);
+        }
+    }
+    grid
+}
+
+/// Errors by kind: mean number per run.
+pub(crate) fn errors(comparison: &Comparison, table: &MetricTable) -> Grid {
+    let heads = std::iter::once("errors per run".to_owned())
+        .chain(comparison.subjects.iter().map(|subject| subject.label.clone()));
+    let rows = table.errors.iter().map(|(kind, counts)| {
+        let counts = counts.iter().map(|count| count.map_or_else(|| NOTHING.to_owned(), format::number));
+        std::iter::once(kind.clone()).chain(counts).collect()
+    });
+    Grid { heads: heads.collect(), rows: rows.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_differences_are_short_and_carry_their_interval() {
+        let values =
+            Values { runs: vec![1.0, 2.0], mean: Some(1.5), deviation: Some(0.71), at_least: true };
+        assert_eq!(value(Unit::Milliseconds, &values), "≥ 1.50 ± 0.710");
+        let contrast = Contrast {
+            difference: Some(-0.052),
+            interval: Some((-0.1, 0.0)),
+            ratio: Some(0.92),
+            ratio_interval: Some((0.9, 0.94)),
+            effect_size: Some(-1.234),
+            p_adjusted: Some(0.0001),
+            ..Contrast::default()
+        };
+        assert_eq!(difference(Unit::Share, &contrast), "−5.2 [−10.0, 0.00]");
+        assert_eq!(ratio(&contrast), "0.920 [0.900, 0.940]");
+        assert_eq!((effect(&contrast).as_str(), probability(&contrast).as_str()), ("−1.23", "< 0.001"));
+        let nothing = Contrast::default();
+        assert_eq!((difference(Unit::Share, &nothing), ratio(&nothing)), ("–".into(), "–".into()));
+    }
+}
