@@ -51,7 +51,7 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Explain a workload and look for mistakes, without running it
     Check(CheckArgs),
-    /// Make summary and HTML report again from a run directory
+    /// Make summary and HTML report again from a run directory, or compare the runs of an experiment
     Report(ReportArgs),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),

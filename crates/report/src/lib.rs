@@ -1,5 +1,5 @@
 //! Says what a run was worth: as a document ([`summary`]), in a terminal ([`terminal`]) and as one offline
-//! HTML page ([`html`]).
+//! HTML page ([`html`]). And which subject of an experiment did better, in the same forms ([`compare`]).
 //!
 //! Reads the run directory and nothing else. Percentiles are taken from merged histograms only.
 //!

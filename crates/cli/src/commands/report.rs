@@ -23,7 +23,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
     /// The directory of a run or of an experiment; one that was cut off will do
-    #[arg(required_unless_present_any = ["schema", "comparison_schema"])]
+    #[arg(value_name = "DIR", required_unless_present_any = ["schema", "comparison_schema"])]
     pub run_dir: Option<PathBuf>,
     /// The result as one JSON document
     #[arg(long)]
@@ -59,8 +59,7 @@ pub enum Form {
 /// Reports the directory of a run or of an experiment.
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let Some(dir) = &args.run_dir else {
-        let schema =
-            if args.comparison_schema { Comparison::json_schema() } else { Summary::json_schema() };
+        let schema = if args.comparison_schema { Comparison::json_schema() } else { Summary::json_schema() };
         output::result(&output::json(&schema)?, args.output.as_deref())?;
         return Ok(Exit::Fine);
     };
@@ -72,7 +71,10 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     if compare::is_experiment(dir) {
         make_comparison(dir, form, !args.no_report, args.output.as_deref())?;
     } else if form == Form::Markdown {
-        let why = anyhow::anyhow!("{} is no experiment directory, and --markdown is for comparisons", dir.display());
+        let why = anyhow::anyhow!(
+            "{} is no experiment directory, and --markdown is for comparisons",
+            dir.display()
+        );
         return Err(Failure::usage(why));
     } else {
         make(dir, form, !args.no_report, args.output.as_deref())?;

@@ -245,7 +245,8 @@ fn tables(
         let condition = &experiment.info.conditions[bench.condition].label;
         for (index, scope) in bench.scopes.iter().enumerate() {
             let scenario = scenarios.iter().find(|scenario| {
-                (&scenario.workload, &scenario.condition, &scenario.scope) == (workload, condition, &scope.name)
+                (&scenario.workload, &scenario.condition, &scenario.scope)
+                    == (workload, condition, &scope.name)
             });
             let (rows, tests) = metric_rows(bench, labels, index, scenario.filter(|_| scope.judged));
             let phases = experiment.plans[bench.workload].as_ref().map(|plan| &plan.phases);
@@ -288,8 +289,12 @@ fn metric_rows(
         let values: Vec<Values> =
             (0..labels.len()).map(|subject| bench.values(subject, scope, metric.key)).collect();
         let contrasts = match known(metric) {
-            Some(cell) => cell.contrasts.iter().filter(|contrast| contrast.base == labels[0]).cloned().collect(),
-            None => own.remove(metric.key).unwrap_or_default().into_iter().map(|case| case.contrast).collect(),
+            Some(cell) => {
+                cell.contrasts.iter().filter(|contrast| contrast.base == labels[0]).cloned().collect()
+            }
+            None => {
+                own.remove(metric.key).unwrap_or_default().into_iter().map(|case| case.contrast).collect()
+            }
         };
         let judged = metric.better != Direction::Neither;
         MetricRow {
@@ -379,7 +384,10 @@ fn differences(experiment: &Experiment, subjects: &[Subject]) -> Vec<SettingDiff
     ];
     let names: BTreeSet<&String> = subjects.iter().flat_map(|subject| subject.settings.keys()).collect();
     for name in &names {
-        rows.push(((*name).clone(), subjects.iter().map(|subject| subject.settings.get(*name).cloned()).collect()));
+        rows.push((
+            (*name).clone(),
+            subjects.iter().map(|subject| subject.settings.get(*name).cloned()).collect(),
+        ));
     }
     let capacities: [(&str, fn(&Cell) -> Option<u64>); 2] =
         [("memory", |cell| cell.target.memory_bytes), ("disk", |cell| cell.target.disk_bytes)];

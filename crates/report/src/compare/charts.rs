@@ -143,7 +143,9 @@ const OVER_TIME: [(&str, &str, &str, &str, bool, Read); 6] = [
     ("response", "Response time", "Mean of what ended in each step.", "ms", true, |row| row.response_ms),
     ("p99", "Response time, 99 %", "One request in a hundred took longer.", "ms", true, |row| row.p99_ms),
     ("dhr", "Document hit ratio", "Measured, of plain GETs.", "%", false, |row| row.dhr_percent),
-    ("cpu", "Processors used", "By the proxy’s processes, user and system.", "processors", false, |row| row.cpu),
+    ("cpu", "Processors used", "By the proxy’s processes, user and system.", "processors", false, |row| {
+        row.cpu
+    }),
     ("memory", "Memory", "Resident, of the proxy’s processes.", "MB", false, |row| row.memory_mb),
 ];
 
@@ -205,9 +207,8 @@ fn offered(subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Option<PanelLine> 
 
 fn subject_lines(subjects: &[(&str, Vec<&[Row]>)], steps: usize, read: Read) -> Vec<PanelLine> {
     let line = |(index, (label, runs)): (usize, &(&str, Vec<&[Row]>))| {
-        let of_step = |step: usize| -> Vec<f64> {
-            runs.iter().filter_map(|rows| read(rows.get(step)?)).collect()
-        };
+        let of_step =
+            |step: usize| -> Vec<f64> { runs.iter().filter_map(|rows| read(rows.get(step)?)).collect() };
         let values: Vec<Vec<f64>> = (0..steps).map(of_step).collect();
         let each = |of: fn(&[f64]) -> Option<f64>| values.iter().map(|all| of(all).map(short)).collect();
         let several = runs.len() > 1;
@@ -234,13 +235,8 @@ mod tests {
 
     #[test]
     fn a_line_is_the_mean_of_runs_and_its_band_reaches_from_the_lowest_to_the_highest() {
-        let axis = Axis {
-            step_ms: 1000,
-            end_ms: 2000,
-            step_s: 1.0,
-            time: vec![0.5, 1.5],
-            phases: Vec::new(),
-        };
+        let axis =
+            Axis { step_ms: 1000, end_ms: 2000, step_s: 1.0, time: vec![0.5, 1.5], phases: Vec::new() };
         let (one, other) = ([row(10.0), row(20.0)], [row(20.0)]);
         let panel = panel("w".into(), 3, &axis, &[("a", vec![&one, &other]), ("b", vec![])]);
         let rate = &panel.charts[0];

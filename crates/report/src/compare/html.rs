@@ -225,8 +225,11 @@ fn subjects(comparison: &Comparison) -> Vec<SubjectView<'_>> {
 
 fn scenarios<'a>(comparison: &'a Comparison, headings: &[String]) -> Vec<ScenarioView<'a>> {
     let cell = |cell: &'a ScenarioCell| {
-        let winners: Vec<WinnerView<'a>> =
-            cell.winners.iter().map(|label| WinnerView { label, colour: colour(comparison, label) }).collect();
+        let winners: Vec<WinnerView<'a>> = cell
+            .winners
+            .iter()
+            .map(|label| WinnerView { label, colour: colour(comparison, label) })
+            .collect();
         let few = cell.contrasts.iter().all(|contrast| contrast.verdict == Verdict::NotEnoughRuns);
         let class = match winners.first() {
             Some(winner) => format!("won {}", winner.colour),
@@ -271,15 +274,22 @@ fn table<'a>(comparison: &'a Comparison, number: usize, table: &'a MetricTable) 
     let columns = if comparison.subjects.len() == 1 { 2 } else { 9 };
     let groups = [Group::Speed, Group::Savings, Group::Correctness, Group::Cost].map(|group| GroupView {
         name: views::group_name(group),
-        rows: table.rows.iter().filter(|row| row.group == group).flat_map(|row| rows(comparison, row)).collect(),
+        rows: table
+            .rows
+            .iter()
+            .filter(|row| row.group == group)
+            .flat_map(|row| rows(comparison, row))
+            .collect(),
     });
     let covers = match table.phases.len() {
         0 | 1 => String::new(),
         _ => format!("Phases {}. ", table.phases.join(", ")),
     };
     let errors = table.errors.iter().map(|(kind, counts)| {
-        let counts: Vec<String> =
-            counts.iter().map(|count| count.map_or_else(|| format::NOTHING.to_owned(), format::number)).collect();
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|count| count.map_or_else(|| format::NOTHING.to_owned(), format::number))
+            .collect();
         let named = comparison.subjects.iter().zip(&counts).map(|(s, count)| format!("{} {count}", s.label));
         let text = if several { named.collect::<Vec<_>>().join(" · ") } else { String::new() };
         ErrorView { kind, counts, text }
@@ -368,7 +378,8 @@ fn forest(contrast: &Contrast) -> Option<[f64; 3]> {
         ((50.0 + 50.0 * share) * 10.0).round() / 10.0
     };
     let middle = place(contrast.ratio?);
-    let (low, high) = contrast.ratio_interval.map_or((middle, middle), |(low, high)| (place(low), place(high)));
+    let (low, high) =
+        contrast.ratio_interval.map_or((middle, middle), |(low, high)| (place(low), place(high)));
     Some([low, ((high - low) * 10.0).round() / 10.0, middle])
 }
 

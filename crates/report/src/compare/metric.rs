@@ -45,7 +45,11 @@ impl Unit {
     pub(crate) fn show(self, value: f64) -> String {
         let scaled = self.scaled(value);
         // Hit ratios are known with one decimal, and a tenth of a point is as much as anybody wants.
-        if self == Unit::Share && scaled.abs() >= 0.0995 { format!("{scaled:.1}") } else { format::number(scaled) }
+        if self == Unit::Share && scaled.abs() >= 0.0995 {
+            format!("{scaled:.1}")
+        } else {
+            format::number(scaled)
+        }
     }
 }
 
@@ -231,9 +235,15 @@ const SPEED: &[Metric] = {
             resolution: COARSE,
             ..headline(
                 "Saturation point",
-                metric("saturation_per_s", "Saturation point", PerSecond, Speed, More, worth(1.0, 0.03), |m| {
-                    m.saturation
-                }),
+                metric(
+                    "saturation_per_s",
+                    "Saturation point",
+                    PerSecond,
+                    Speed,
+                    More,
+                    worth(1.0, 0.03),
+                    |m| m.saturation,
+                ),
             )
         },
     ]
@@ -245,7 +255,9 @@ const SAVINGS: &[Metric] = {
     use Group::Savings;
     use Unit::Share;
     &[
-        metric("dhr_offered", "DHR offered", Share, Savings, Neither, POINTS, |m| exact(m.figures.dhr.offered)),
+        metric("dhr_offered", "DHR offered", Share, Savings, Neither, POINTS, |m| {
+            exact(m.figures.dhr.offered)
+        }),
         metric("dhr_ideal", "DHR ideal", Share, Savings, Neither, POINTS, |m| exact(m.figures.dhr.ideal)),
         headline(
             "DHR",
@@ -254,7 +266,9 @@ const SAVINGS: &[Metric] = {
         metric("dhr_of_ideal", "DHR, share of ideal", Share, Savings, More, POINTS, |m| {
             over(m.figures.dhr.measured, m.figures.dhr.ideal)
         }),
-        metric("bhr_offered", "BHR offered", Share, Savings, Neither, POINTS, |m| exact(m.figures.bhr.offered)),
+        metric("bhr_offered", "BHR offered", Share, Savings, Neither, POINTS, |m| {
+            exact(m.figures.bhr.offered)
+        }),
         metric("bhr_ideal", "BHR ideal", Share, Savings, Neither, POINTS, |m| exact(m.figures.bhr.ideal)),
         headline(
             "BHR",
@@ -278,13 +292,21 @@ const CORRECTNESS: &[Metric] = {
     use Group::Correctness;
     use Unit::Share;
     &[
-        metric("errors_share", "Errors of any kind", Share, Correctness, Less, ERRORS, |m| errors(m, |_| true)),
+        metric("errors_share", "Errors of any kind", Share, Correctness, Less, ERRORS, |m| {
+            errors(m, |_| true)
+        }),
         metric("content_errors_share", "Wrong contents", Share, Correctness, Less, ERRORS, |m| {
             errors(m, is_content)
         }),
-        metric("caching_errors_share", "Served what may not be served", Share, Correctness, Less, ERRORS, |m| {
-            errors(m, is_caching)
-        }),
+        metric(
+            "caching_errors_share",
+            "Served what may not be served",
+            Share,
+            Correctness,
+            Less,
+            ERRORS,
+            |m| errors(m, is_caching),
+        ),
     ]
 };
 
@@ -316,7 +338,9 @@ const COSTS: &[Metric] = {
                 exact(m.disk.both())
             }),
         ),
-        metric("disk_read_bytes_per_s", "Disk, read", BytesPerSecond, Cost, Less, DISK, |m| exact(m.disk.read)),
+        metric("disk_read_bytes_per_s", "Disk, read", BytesPerSecond, Cost, Less, DISK, |m| {
+            exact(m.disk.read)
+        }),
         metric("disk_written_bytes_per_s", "Disk, written", BytesPerSecond, Cost, Less, DISK, |m| {
             exact(m.disk.written)
         }),

@@ -60,8 +60,7 @@ pub fn estimate(pairs: &[Pair], resolution: f64) -> Option<Estimate> {
         return None;
     }
     let differences: Vec<f64> = pairs.iter().map(|pair| pair.other - pair.base).collect();
-    let mut estimate =
-        Estimate { pairs: pairs.len(), difference: mean(&differences), ..Estimate::default() };
+    let mut estimate = Estimate { pairs: pairs.len(), difference: mean(&differences), ..Estimate::default() };
     let logs: Option<Vec<f64>> = pairs
         .iter()
         .map(|pair| (pair.base > 0.0 && pair.other > 0.0).then(|| libm::log(pair.other / pair.base)))
@@ -100,7 +99,8 @@ fn hedges_g(pairs: &[Pair], difference: f64) -> Option<f64> {
     let common = libm::sqrt((one * one + two * two) / 2.0);
     // Runs that differ by less than the last digits of a number do not vary.
     let level = base.iter().chain(&other).fold(0.0, |most: f64, value| most.max(value.abs()));
-    (common > level * 1e-12).then(|| difference / common * student::hedges_correction((pairs.len() - 1) as f64))
+    (common > level * 1e-12)
+        .then(|| difference / common * student::hedges_correction((pairs.len() - 1) as f64))
 }
 
 /// Holm's correction: probabilities that can each be held against the same bound, such that the chance of even one

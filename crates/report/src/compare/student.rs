@@ -5,8 +5,8 @@
 
 /// Terms of the continued fraction that are taken at most; some dozens suffice.
 const TERMS: u32 = 1000;
-/// Halvings: enough for every bit of a number.
-const HALVINGS: u32 = 200;
+/// Halvings: more than a number has bits.
+const HALVINGS: u32 = 64;
 
 /// The probability that |T| is at least `t`, for Student's T with `freedom` degrees of freedom.
 pub fn two_sided(t: f64, freedom: f64) -> f64 {

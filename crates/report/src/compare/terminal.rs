@@ -48,7 +48,11 @@ struct Page {
 
 impl Page {
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.style.colour && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.style.colour && !text.is_empty() {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn line(&mut self, text: &str) {

@@ -50,7 +50,8 @@ impl Case {
             verdict: if judged { Verdict::NotEnoughRuns } else { Verdict::NotJudged },
             why: None,
         };
-        let none_reached = !pairs.is_empty() && pairs.iter().all(|(base, other)| base.at_least && other.at_least);
+        let none_reached =
+            !pairs.is_empty() && pairs.iter().all(|(base, other)| base.at_least && other.at_least);
         Self { metric, level, none_reached, contrast }
     }
 
@@ -75,7 +76,10 @@ impl Case {
             } else if p <= ERROR_PROBABILITY {
                 Some(format!("smaller than is worth mentioning, {} {}", unit.show(worth), unit.name()))
             } else if self.contrast.p.is_some_and(|p| p <= ERROR_PROBABILITY) && mentioned {
-                Some("alone it would be one, but chance brings as much somewhere in a table this large".to_owned())
+                Some(
+                    "alone it would be one, but chance brings as much somewhere in a table this large"
+                        .to_owned(),
+                )
             } else {
                 None
             };
@@ -137,7 +141,7 @@ mod tests {
             .map(|metric| {
                 let mut value = |repetition: usize, side: usize, factor: f64| {
                     let noise = 0.6 * runs[repetition][side] + 0.8 * dice.normal();
-                    let value = factor * 100.0 * libm::exp(0.05 * (streams[repetition] + noise));
+                    let value = factor * 1e6 * libm::exp(0.05 * (streams[repetition] + noise));
                     Number { value, at_least: false }
                 };
                 let pairs: Vec<_> =
@@ -159,12 +163,15 @@ mod tests {
     #[test]
     fn a_subject_against_itself_has_false_verdicts_no_more_often_than_the_stated_probability() {
         for repetitions in [3, 5, 10] {
-            let tables = 1000;
+            let tables = 400;
             let wrong = false_verdicts(repetitions, tables) as f64;
             let expected = tables as f64 * ERROR_PROBABILITY;
             // Three standard deviations of a binomial count.
             let most = expected + 3.0 * libm::sqrt(expected * (1.0 - ERROR_PROBABILITY));
-            assert!(wrong <= most, "{wrong} of {tables} tables with {repetitions} repetitions, at most {most}");
+            assert!(
+                wrong <= most,
+                "{wrong} of {tables} tables with {repetitions} repetitions, at most {most}"
+            );
         }
     }
 

@@ -20,7 +20,8 @@ pub(crate) fn unit(key: &str) -> Unit {
 pub(crate) fn value(unit: Unit, values: &Values) -> String {
     let Some(mean) = values.mean else { return NOTHING.to_owned() };
     let bound = if values.at_least { "≥ " } else { "" };
-    let spread = values.deviation.map_or_else(String::new, |deviation| format!(" ± {}", unit.show(deviation)));
+    let spread =
+        values.deviation.map_or_else(String::new, |deviation| format!(" ± {}", unit.show(deviation)));
     format!("{bound}{}{spread}", unit.show(mean))
 }
 
@@ -37,17 +38,18 @@ fn signed(unit: Unit, value: f64) -> String {
 /// `+1.20 [+0.80, +1.60]`.
 pub(crate) fn difference(unit: Unit, contrast: &Contrast) -> String {
     let Some(difference) = contrast.difference else { return NOTHING.to_owned() };
-    let interval = contrast.interval.map_or_else(String::new, |(low, high)| {
-        format!(" [{}, {}]", signed(unit, low), signed(unit, high))
-    });
+    let interval = contrast
+        .interval
+        .map_or_else(String::new, |(low, high)| format!(" [{}, {}]", signed(unit, low), signed(unit, high)));
     format!("{}{interval}", signed(unit, difference))
 }
 
 /// `1.12 [1.08, 1.16]`.
 pub(crate) fn ratio(contrast: &Contrast) -> String {
     let Some(ratio) = contrast.ratio else { return NOTHING.to_owned() };
-    let interval =
-        contrast.ratio_interval.map_or_else(String::new, |(low, high)| format!(" [{}, {}]", times(low), times(high)));
+    let interval = contrast
+        .ratio_interval
+        .map_or_else(String::new, |(low, high)| format!(" [{}, {}]", times(low), times(high)));
     format!("{}{interval}", times(ratio))
 }
 
@@ -113,7 +115,8 @@ pub(crate) fn table_name(comparison: &Comparison, table: &MetricTable) -> String
 pub(crate) fn differences(comparison: &Comparison) -> Grid {
     let heads = std::iter::once(String::new()).chain(comparison.subjects.iter().map(|s| s.label.clone()));
     let rows = comparison.differences.iter().map(|difference| {
-        let values = difference.values.iter().map(|value| value.clone().unwrap_or_else(|| NOTHING.to_owned()));
+        let values =
+            difference.values.iter().map(|value| value.clone().unwrap_or_else(|| NOTHING.to_owned()));
         std::iter::once(difference.name.clone()).chain(values).collect()
     });
     Grid { heads: heads.collect(), rows: rows.collect() }
@@ -177,7 +180,11 @@ pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow]) -> Grid {
         for (index, (subject, values)) in subjects.iter().zip(&row.values).enumerate() {
             let shown = if index == 0 { name.clone() } else { String::new() };
             let mut cells = vec![shown, subject.label.clone(), value(unit, values)];
-            match row.contrasts.iter().find(|contrast| contrast.subject == subject.label && contrast.base == base) {
+            match row
+                .contrasts
+                .iter()
+                .find(|contrast| contrast.subject == subject.label && contrast.base == base)
+            {
                 Some(contrast) => cells.extend(judged(contrast)),
                 None => cells.extend(std::iter::repeat_n(String::new(), 5)),
             }
@@ -204,8 +211,7 @@ mod tests {
 
     #[test]
     fn values_and_differences_are_short_and_carry_their_interval() {
-        let values =
-            Values { runs: vec![1.0, 2.0], mean: Some(1.5), deviation: Some(0.71), at_least: true };
+        let values = Values { runs: vec![1.0, 2.0], mean: Some(1.5), deviation: Some(0.71), at_least: true };
         assert_eq!(value(Unit::Milliseconds, &values), "≥ 1.50 ± 0.710");
         let contrast = Contrast {
             difference: Some(-0.052),

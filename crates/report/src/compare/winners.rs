@@ -61,12 +61,13 @@ pub(crate) fn of(metric: &Metric, contrasts: &[Contrast], labels: &[String]) -> 
         against(contrasts, winner, other).and_then(|(_, c)| c.difference).map_or(f64::MAX, f64::abs)
     };
     let nearest = beaten.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let margin = nearest
-        .and_then(|other| Some((against(contrasts, winner, other)?.1, other)))
-        .map_or_else(String::new, |(contrast, other)| {
+    let margin = nearest.and_then(|other| Some((against(contrasts, winner, other)?.1, other))).map_or_else(
+        String::new,
+        |(contrast, other)| {
             let by = margin(metric, contrast, winner);
             if labels.len() > 2 && !by.is_empty() { format!("{by} than {other}") } else { by }
-        });
+        },
+    );
     let text = if margin.is_empty() { winner.clone() } else { format!("{winner}, {margin}") };
     Outcome { winners: winners.clone(), text, margin }
 }
@@ -142,7 +143,10 @@ mod tests {
     #[test]
     fn a_bound_is_said_to_be_one() {
         let found = Contrast { at_least: true, ..contrast("ats", "varnish", Verdict::Better, 2.9) };
-        assert_eq!(text("saturation_per_s", &[found], &["ats", "varnish"]), "varnish, at least 2.90 times as much");
+        assert_eq!(
+            text("saturation_per_s", &[found], &["ats", "varnish"]),
+            "varnish, at least 2.90 times as much"
+        );
     }
 
     #[test]

@@ -11,10 +11,7 @@ const NAMED: usize = 4;
 pub(crate) fn verdict(comparison: &Comparison) -> Vec<Answer> {
     let mut answers = vec![what(comparison)];
     let questions: [(&str, &[(&str, &str)]); 4] = [
-        (
-            "Which is faster?",
-            &[("throughput_per_s", "Throughput"), ("response_mean_ms", "Response time")],
-        ),
+        ("Which is faster?", &[("throughput_per_s", "Throughput"), ("response_mean_ms", "Response time")]),
         ("Which carries more?", &[("saturation_per_s", "Saturation point")]),
         ("Which saves more?", &[("dhr", "Document hit ratio"), ("bhr", "Byte hit ratio")]),
         (
@@ -58,7 +55,9 @@ fn what(comparison: &Comparison) -> Answer {
         .subjects
         .iter()
         .map(|subject| match subject.versions.as_slice() {
-            [version] if !subject.label.contains(version.as_str()) => format!("{} ({version})", subject.label),
+            [version] if !subject.label.contains(version.as_str()) => {
+                format!("{} ({version})", subject.label)
+            }
             _ => subject.label.clone(),
         })
         .collect();
@@ -105,7 +104,8 @@ fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mo
             true => (cell.text.clone(), false),
             false => (list(&cell.winners), true),
         };
-        let margin = if won && !cell.margin.is_empty() { format!(" ({})", cell.margin) } else { String::new() };
+        let margin =
+            if won && !cell.margin.is_empty() { format!(" ({})", cell.margin) } else { String::new() };
         let named = format!("{}{margin}", scenario.name);
         match outcomes.iter_mut().find(|known| known.0 == outcome) {
             Some(known) => known.2.push(named),
@@ -178,7 +178,9 @@ fn wrong(comparison: &Comparison) -> Option<Answer> {
         }
     }
     Some(match wrong.is_empty() {
-        true => said("Was anything wrong?", Mood::Good, "No: every answer was right, byte for byte.".to_owned()),
+        true => {
+            said("Was anything wrong?", Mood::Good, "No: every answer was right, byte for byte.".to_owned())
+        }
         false => said("Was anything wrong?", Mood::Bad, format!("{}.", wrong.join("; "))),
     })
 }
@@ -273,6 +275,9 @@ mod tests {
     #[test]
     fn lists_read_as_people_say_them() {
         let words = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
-        assert_eq!((list(&words(1)), list(&words(2)), list(&words(3))), ("0".into(), "0 and 1".into(), "0, 1 and 2".into()));
+        assert_eq!(
+            (list(&words(1)), list(&words(2)), list(&words(3))),
+            ("0".into(), "0 and 1".into(), "0, 1 and 2".into())
+        );
     }
 }

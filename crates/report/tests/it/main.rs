@@ -1,6 +1,8 @@
 //! Reports of made-up runs, as their readers see them.
 
 mod browser;
+mod compare;
+mod experiments;
 mod formulas;
 mod own;
 mod page;
