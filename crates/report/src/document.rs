@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::own::health::{
     Health, Lags, NetworkHealth, RoleHealth, StallCause, StallHealth, ThreadHealth,
 };
+pub use crate::special::Special;
 
 /// Version of the document.
 pub const SUMMARY_SCHEMA: &str = "assay-summary/1";
@@ -242,6 +243,9 @@ pub struct Figures {
     pub by_type: BTreeMap<String, u64>,
     /// Completed xacts by status code.
     pub by_status: BTreeMap<String, u64>,
+    /// Requests that are more than a plain GET.
+    #[serde(default)]
+    pub special: Special,
 }
 
 /// Requests per second.

@@ -6,6 +6,7 @@ use crate::document::{
     Bandwidth, ByClass, Connections, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures, Outcomes,
     Percentiles, Rate, Resources, ResponseTimes,
 };
+use crate::special::special;
 use crate::tally::Tally;
 
 /// Rounds for people; every digit that is left is measured.
@@ -171,6 +172,7 @@ pub(crate) fn figures(tally: &Tally) -> Figures {
         by_method: counts.by_method.clone(),
         by_type: counts.by_type.clone(),
         by_status: counts.by_status.iter().map(|(status, n)| (status.to_string(), *n)).collect(),
+        special: special(tally),
         ..Figures::default()
     };
     add_resources(&mut figures, tally);

@@ -16,6 +16,7 @@ pub mod html;
 mod own;
 mod page;
 mod repeat;
+mod special;
 mod steps;
 pub mod summary;
 mod tally;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::document::{Figures, Percentiles, Summary};
 use crate::format::{bytes, capacity, count, date, duration_s, number, opt_number, percent};
-use crate::{repeat, words};
+use crate::{repeat, special, words};
 
 /// A table: groups of columns, and rows that begin with a name.
 #[derive(Debug, Serialize)]
@@ -99,7 +99,8 @@ fn phase_table(
 
 /// The tables per phase.
 pub(crate) fn phase_tables(summary: &Summary) -> Vec<TableView> {
-    vec![load(summary), savings(summary), times(summary), resources(summary)]
+    let tables = [load(summary), savings(summary), times(summary), resources(summary)];
+    tables.into_iter().chain(special(summary)).collect()
 }
 
 fn load(summary: &Summary) -> TableView {
@@ -215,6 +216,31 @@ fn times(summary: &Summary) -> TableView {
             ),
         ],
     )
+}
+
+/// Requests that are more than a plain GET; none when there were none.
+fn special(summary: &Summary) -> Option<TableView> {
+    let phases = summary.phases.iter().map(|phase| (phase.name.as_str(), &phase.figures, phase.invalid));
+    let rows: Vec<_> = phases.chain([("whole run", &summary.total, !summary.valid)]).collect();
+    let groups = special::columns(&rows.iter().map(|row| row.1).collect::<Vec<_>>());
+    let columns: Vec<special::Column> = groups.iter().flat_map(|group| group.1.iter().copied()).collect();
+    let last = rows.len() - 1;
+    let rows = rows.iter().enumerate().map(|(index, (name, figures, invalid))| RowView {
+        name: (*name).to_owned(),
+        cells: columns.iter().map(|(_, value)| count(value(&figures.special))).collect(),
+        total: index == last,
+        invalid: *invalid,
+    });
+    (!groups.is_empty()).then(|| TableView {
+        id: "special-table",
+        title: "More than plain GETs",
+        about: "What became of requests for parts, coded bodies, redirections, logins, uploads and faults on purpose. \
+                None of these is an error.",
+        first: "phase",
+        groups: groups.iter().map(|(title, columns)| (*title, columns.len())).collect(),
+        heads: columns.iter().map(|(head, _)| *head).collect(),
+        rows: rows.collect(),
+    })
 }
 
 fn cpu(figures: &Figures, role: &str) -> String {

@@ -6,6 +6,7 @@ use crate::document::{Figures, Mood, Percentiles, PhaseFigures, Summary, Topic};
 use crate::format::{NOTHING, count, opt_number, percent};
 use crate::own;
 use crate::own::words::DoubtView;
+use crate::special;
 use crate::words;
 
 /// How to write.
@@ -350,6 +351,19 @@ impl Group {
 }
 
 fn groups(rows: &[&Figures]) -> Vec<Group> {
+    let mut groups = plain_groups(rows);
+    for (title, columns) in special::columns(rows) {
+        let group = Group::new(title);
+        groups.push(
+            columns
+                .into_iter()
+                .fold(group, |group, (head, value)| group.column(head, rows, |f| count(value(&f.special)))),
+        );
+    }
+    groups
+}
+
+fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
     vec![
         Group::new("requests")
             .column("sent", rows, |f| count(f.requests))

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_lab::Need;
-use assay_workload::model::{Phase, Ramp, Workload};
-use assay_workload::{PhaseSpan, Timeline};
+use assay_workload::PhaseSpan;
+use assay_workload::explain::shape::{Shape, shapes};
+use assay_workload::model::Workload;
 use clap::Args;
 use serde::Serialize;
 
-use super::machine;
+use super::{distributions, machine, schedule};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::units::{self, show_duration, show_size};
+use crate::units;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,6 +69,8 @@ struct Document<'a> {
     length_s: Option<f64>,
     phases: Vec<PhaseDocument<'a>>,
     explained: &'a [String],
+    /// What is really drawn from the workload's distributions.
+    distributions: Vec<Shape>,
     warnings: &'a [String],
     notes: &'a [String],
     /// What a run through the built-in proxy needs of this machine.
@@ -130,6 +133,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> 
         length_s: seconds(prepared.timeline.total()),
         phases: prepared.timeline.phases().iter().map(phase).collect(),
         explained: &prepared.explained,
+        distributions: shapes(&prepared.workload),
         warnings: &prepared.warnings,
         notes: &prepared.notes,
         machine: needs,
@@ -145,7 +149,8 @@ fn words(args: &CheckArgs, prepared: &Prepared, needs: &[Need]) -> String {
         let _ = writeln!(text, "{line}");
     }
     text.push('\n');
-    text.push_str(&schedule(prepared));
+    text.push_str(&schedule::words(prepared));
+    text.push_str(&distributions::words(&shapes(&prepared.workload)));
     text.push_str(&machine::words(needs, prepared));
     let _ = writeln!(
         text,
@@ -161,49 +166,4 @@ fn words(args: &CheckArgs, prepared: &Prepared, needs: &[Need]) -> String {
         count => text.push_str(&format!("{count} warnings, shown above\n")),
     }
     text
-}
-
-/// The schedule as a table.
-fn schedule(prepared: &Prepared) -> String {
-    let timeline: &Timeline = &prepared.timeline;
-    let mut text = format!(
-        "{:<10} {:>8} {:>8}  {:<10} {:<10} {:>10} {:>8} {:>9}\n",
-        "phase", "begins", "lasts", "load", "recurrence", "requests", "hits", "fill"
-    );
-    for (span, phase) in timeline.phases().iter().zip(&prepared.workload.schedule.phases) {
-        text.push_str(&row(span, phase));
-    }
-    let length = timeline.total().map_or("as long as the proxy takes".into(), show_duration);
-    let scale = prepared.scale.map_or(String::new(), |scale| {
-        format!(" (rehearsal: durations and volumes are 1/{:.0} of the original)", 1.0 / scale)
-    });
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "{:<10} {:>8} {length:>8}{scale}", "all", "");
-    text
-}
-
-fn row(span: &PhaseSpan, phase: &Phase) -> String {
-    let lasts = span.start.zip(span.end).map(|(start, end)| end.saturating_sub(start));
-    let time = |time: Option<Duration>| time.map_or("–".into(), show_duration);
-    let expected = span.expected.as_ref();
-    let figure = |text: Option<String>| text.unwrap_or("–".into());
-    let row = format!(
-        "{:<10} {:>8} {:>8}  {:<10} {:<10} {:>10} {:>8} {:>9}",
-        span.name,
-        time(span.start),
-        time(lasts),
-        ramp(phase.load),
-        ramp(phase.recurrence),
-        figure(expected.map(|e| format!("{:.0}", e.requests))),
-        figure(expected.map(|e| format!("{:.1} %", e.offered_dhr() * 100.0))),
-        figure(expected.map(|e| show_size(e.fill_bytes))),
-    );
-    row.trim_end().to_owned() + "\n"
-}
-
-/// `0.1→1`, or one number when it does not move.
-fn ramp(ramp: Ramp) -> String {
-    let number = |value: f64| format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned();
-    let (begin, end) = (number(ramp.begin), number(ramp.end));
-    if begin == end { begin } else { format!("{begin}→{end}") }
 }

@@ -2,10 +2,12 @@
 
 pub mod calibrate;
 pub mod check;
+mod distributions;
 mod machine;
 pub mod proxies;
 pub mod report;
 pub mod role;
 pub mod run;
 pub mod run_args;
+mod schedule;
 pub mod workloads;

@@ -3,6 +3,7 @@
 mod contents;
 mod robots;
 mod servers;
+pub mod shape;
 mod words;
 
 use self::words::{bytes, count, number, percent, several, time};
