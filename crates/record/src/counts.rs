@@ -104,8 +104,12 @@ pub struct RobotCounts {
     pub unsatisfied: u64,
     /// Answered after one redirection or more.
     pub redirected: u64,
-    /// Refused: 401, 406, 407.
+    /// Refused: 401 or 407 to a robot that is nobody or has a wrong password, 406.
     pub refused: u64,
+    /// Answered after the robot was asked who it is (401, 407) and said so.
+    pub logged_in: u64,
+    /// Asked whether the request's body may come, were told no (417), and were sent without asking.
+    pub uninvited: u64,
     /// Met a fault on purpose that the target passed on.
     pub faults_passed: u64,
     /// Were to meet a fault on purpose, and were answered as if there were none.
@@ -114,6 +118,20 @@ pub struct RobotCounts {
     pub broken_off: u64,
     /// Broken off by the origin, on purpose.
     pub broken_off_by_origin: u64,
+
+    // What robots do besides.
+    /// Cookies that they took from replies and keep.
+    pub cookies_taken: u64,
+    /// Requests with cookies.
+    pub cookies_sent: u64,
+    /// Request bodies sent when 100 had come.
+    pub invited: u64,
+    /// Request bodies sent because no word had come in time.
+    pub impatient: u64,
+    /// Embedded objects that robots had in a cache of their own: these never come due.
+    pub held: u64,
+    /// Requests sent on an idle connection to an address that stands for their own.
+    pub substituted: u64,
 
     /// Samples that could not be kept (a full xact log queue); positive makes the run invalid.
     pub dropped_samples: u64,
@@ -267,10 +285,18 @@ impl RobotCounts {
             unsatisfied,
             redirected,
             refused,
+            logged_in,
+            uninvited,
             faults_passed,
             faults_hidden,
             broken_off,
             broken_off_by_origin,
+            cookies_taken,
+            cookies_sent,
+            invited,
+            impatient,
+            held,
+            substituted,
             dropped_samples,
         );
         self.due_digest = self.due_digest.wrapping_add(from.due_digest);

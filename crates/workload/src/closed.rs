@@ -115,7 +115,7 @@ impl ClosedRobot {
         }
     }
 
-    /// The next request; `due` is zero, for the caller to set.
+    /// The next request; `due` and `session` are zero, for the caller to set.
     pub fn next(&mut self, universe: &Universe) -> Launch {
         let (serial, phase) = (self.serial(), (self.counts.len() - 1) as u16);
         let table = &universe.groups()[self.group];
@@ -126,6 +126,7 @@ impl ClosedRobot {
             robot: self.robot,
             number: serial,
             phase,
+            session: 0,
             object,
             revisit,
             special: self.phase.special,

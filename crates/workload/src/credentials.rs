@@ -85,8 +85,7 @@ impl Universe {
             UserRun::One { user, password } => (user.clone(), password.clone()),
             UserRun::Made { realm, .. } => made_user(self.seed(), realm, left as u32),
         };
-        let coin = unit_of(hash(Purpose::WrongPassword, &[self.seed(), u64::from(robot), session]));
-        let wrong = coin < credentials.wrong_share;
+        let wrong = self.is_mistaken(robot, session, credentials.wrong_share);
         let password = if wrong { format!("{password}-wrong") } else { password };
         Some(Login { user, password, wrong })
     }
@@ -95,6 +94,18 @@ impl Universe {
     pub fn is_anonymous(&self, robot: RobotIndex) -> bool {
         let Some(group) = self.group_of(robot) else { return true };
         self.workload().robots[group].credentials.users.iter().all(|run| run.size() == 0)
+    }
+
+    /// True when a robot can prove who it is: it is somebody, and shows the right password in this session.
+    pub fn is_welcome(&self, robot: RobotIndex, session: u64) -> bool {
+        let Some(group) = self.group_of(robot) else { return false };
+        let wrong_share = self.workload().robots[group].credentials.wrong_share;
+        !self.is_anonymous(robot) && !self.is_mistaken(robot, session, wrong_share)
+    }
+
+    fn is_mistaken(&self, robot: RobotIndex, session: u64, wrong_share: f64) -> bool {
+        let words = [self.seed(), u64::from(robot), session];
+        wrong_share > 0.0 && unit_of(hash(Purpose::WrongPassword, &words)) < wrong_share
     }
 
     /// The password of a user; none: there is no such user. For origins and proxies that check.

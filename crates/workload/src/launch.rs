@@ -21,6 +21,9 @@ pub struct Launch {
     pub number: u64,
     /// The phase it is due in.
     pub phase: u16,
+    /// Which of the robot's sessions it belongs to; 0 for robots without sessions. Best-effort robots count theirs as
+    /// they go: zero, the caller's to set.
+    pub session: u64,
     /// What is asked for.
     pub object: ObjectId,
     /// True when the stream asked for it before (or, for best effort, when it is another request's first visit).
@@ -77,6 +80,7 @@ pub(crate) struct Draft {
     pub(crate) robot: RobotIndex,
     pub(crate) number: u64,
     pub(crate) phase: u16,
+    pub(crate) session: u64,
     pub(crate) object: ObjectId,
     pub(crate) revisit: bool,
     pub(crate) special: f64,
@@ -85,7 +89,7 @@ pub(crate) struct Draft {
 impl Universe {
     /// Gives a launch its request type, method and body, hashed from robot and number.
     pub(crate) fn dress(&self, draft: &Draft) -> Launch {
-        let &Draft { due, robot, number, phase, object, revisit, special } = draft;
+        let &Draft { due, robot, number, phase, session, object, revisit, special } = draft;
         let mut rng = Rng::of(Purpose::Request, &[self.seed(), u64::from(robot), number]);
         let (mut request_type, mut method, mut post_body) = (RequestType::Basic, Method::Get, None);
         if let Some(mix) = self.group_of(robot).map(|group| &self.groups()[group].mix) {
@@ -95,7 +99,19 @@ impl Universe {
                 post_body = self.launch_body(&BodyDraw { robot, number, method, origin, unit });
             }
         }
-        Launch { due, robot, number, phase, object, revisit, request_type, method, post_body, special }
+        Launch {
+            due,
+            robot,
+            number,
+            phase,
+            session,
+            object,
+            revisit,
+            request_type,
+            method,
+            post_body,
+            special,
+        }
     }
 }
 

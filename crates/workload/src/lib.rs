@@ -12,6 +12,7 @@
 pub mod adaptive;
 mod arrivals;
 pub mod body;
+mod browser;
 pub mod closed;
 pub mod credentials;
 mod curve;
@@ -45,6 +46,7 @@ mod worlds;
 mod xact;
 
 pub use adaptive::AdaptiveClock;
+pub use browser::Browser;
 pub use closed::ClosedRobot;
 pub use credentials::Login;
 pub use headers::Cookie;

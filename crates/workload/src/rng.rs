@@ -142,6 +142,8 @@ pub enum Purpose {
     Renewal = 0x726e_7732,
     /// Which objects are wanted for their size.
     SizePreference = 0x737a_7033,
+    /// Whether an idle connection to a substitute is taken.
+    Substitute = 0x7375_6234,
 }
 
 /// A small fast generator; one for each decision that needs more than one draw.

@@ -329,7 +329,7 @@ impl Stream {
     }
 
     fn dress(
-        &self,
+        &mut self,
         robot: RobotIndex,
         number: u64,
         due_ns: u64,
@@ -340,7 +340,10 @@ impl Stream {
         let segment: &Segment = &self.timeline.segments()[at.segment];
         let special = segment.shape.special.at(at.u);
         let due = Duration::from_nanos(due_ns);
-        self.universe.dress(&Draft { due, robot, number, phase: segment.phase, object, revisit, special })
+        let clock = self.clocks.get_mut(robot as usize).and_then(Option::as_mut);
+        let session = clock.map_or(0, |clock| clock.at(&self.universe, due_ns).session);
+        let phase = segment.phase;
+        self.universe.dress(&Draft { due, robot, number, phase, session, object, revisit, special })
     }
 }
 

@@ -184,12 +184,12 @@ impl Universe {
     }
 
     /// True when nothing is in store for an xact that would keep it from being basic: no fault, nothing
-    /// broken off, no redirection, and no refusal because the robot never says who it is. `phase` is the one
-    /// it is due in. (Whether a password is wrong depends on the robot's session: [`Universe::login`].)
+    /// broken off, no redirection, and no refusal because the robot never says who it is, or shows a wrong
+    /// password in this session of its. `phase` is the one it is due in.
     #[inline]
-    pub fn is_plain(&self, xact: XactId, phase: u16, object: &Object) -> bool {
+    pub fn is_plain(&self, xact: XactId, (phase, session): (u16, u64), object: &Object) -> bool {
         let origin = object.id.origin;
-        let is_refused = || self.auth_demand(object).is_some() && self.is_anonymous(xact.robot);
+        let is_refused = || self.auth_demand(object).is_some() && !self.is_welcome(xact.robot, session);
         self.fault(xact, origin).is_none()
             && !is_refused()
             && self.robot_abort(xact, object.size_bytes).is_none()
@@ -203,7 +203,7 @@ impl Universe {
     pub fn offered(&self, launch: &Launch, object: &Object) -> Offered {
         let xact = XactId { robot: launch.robot, number: launch.number, place: 0 };
         let offered = launch.offered(object);
-        Offered { basic: offered.basic && self.is_plain(xact, launch.phase, object), ..offered }
+        Offered { basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object), ..offered }
     }
 
     /// What an embedded object adds to them; `launch` is its page's, `object` its own.
@@ -211,7 +211,7 @@ impl Universe {
     pub fn offered_child(&self, launch: &Launch, child: &Child, object: &Object) -> Offered {
         let xact = XactId { robot: launch.robot, number: launch.number, place: child.place };
         let offered = child.offered(object);
-        Offered { basic: offered.basic && self.is_plain(xact, launch.phase, object), ..offered }
+        Offered { basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object), ..offered }
     }
 
     /// The object whose body a POST or PUT of this xact carries to an origin ([`crate::Launch::post_body`] is

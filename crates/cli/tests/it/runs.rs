@@ -3,6 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
+use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::dir::RunDir;
+use assay_record::series::Series;
 use assay_record::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
@@ -67,14 +70,37 @@ fn the_builtin_proxy_is_a_forward_proxy_too() {
 }
 
 #[test]
-fn parts_codings_redirections_and_faults_on_purpose_are_right_answers() {
+fn all_that_is_special_about_requests_and_answers_is_right() {
     let assay = Assay::new();
     let workload = assay.file("special.pg", include_str!("special.pg"));
-    let said = assay.run(&["run", workload, "--run-dir", "r", "--no-report", "--json"]);
-    let total = &document(&said)["total"];
-    assert_eq!(total["errors"]["total"], 0, "{:#}", total["errors"]);
-    for status in ["200", "206", "416", "500"] {
-        assert!(total["by_status"][status].as_u64() > Some(5), "no {status} in {:#}", total["by_status"]);
+    for target in [&["--direct"][..], &[], &["--forward"]] {
+        let dir = format!("r{}", target.concat());
+        let arguments = [&["run", workload, "--run-dir", &dir, "--no-report", "--json"], target].concat();
+        let total = &document(&assay.run(&arguments))["total"];
+        assert_eq!(total["errors"]["total"], 0, "{target:?}: {:#}", total["errors"]);
+        for status in ["200", "206", "401", "416", "500"] {
+            assert!(total["by_status"][status].as_u64() > Some(5), "no {status} in {:#}", total["by_status"]);
+        }
+        let series = Series::read(&RunDir::open(&assay.path(&dir)).expect("a run directory"));
+        let (mut robots, mut origins) = (RobotCounts::default(), OriginCounts::default());
+        let series = series.expect("measurements");
+        series.robots.iter().for_each(|interval| robots.merge(&interval.counts));
+        series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
+        for (what, seen) in [
+            ("authenticated", origins.authenticated),
+            ("wrong_credentials", origins.wrong_credentials),
+            ("cookies_set", origins.cookies_set),
+            ("continued", origins.continued),
+            ("expectations_refused", origins.expectations_refused),
+            ("logged_in", robots.logged_in),
+            ("refused", robots.refused),
+            ("cookies_sent", robots.cookies_sent),
+            ("invited", robots.invited),
+            ("uninvited", robots.uninvited),
+        ] {
+            assert!(seen > 2, "{target:?}: {what} {seen}");
+        }
+        assert_eq!(origins.wrong_uploads, 0, "{target:?}");
     }
 }
 

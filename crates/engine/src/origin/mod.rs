@@ -126,6 +126,18 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     origins.join().and(ended)
 }
 
+/// The same with commands and events of the caller's; it neither pins the calling thread nor raises limits.
+pub async fn perform(
+    spec: &OriginsSpec,
+    commands: &mut Commands,
+    emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
+) -> Result<(), OriginError> {
+    let crew = (spec.threads, &spec.cpus[..], spec.timing);
+    let mut origins = Origins::start(load(&spec.universe)?, crew, &spec.listen)?;
+    let ended = origins.obey(commands, &mut |event| emit(event)).await;
+    origins.join().and(ended)
+}
+
 /// The workers of the origins, seen from the main thread.
 #[derive(Debug)]
 struct Origins {

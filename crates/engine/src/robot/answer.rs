@@ -107,11 +107,13 @@ pub struct Answer {
     pieces: Vec<u8>,
     opening: Option<Opening>,
     payload: Option<Payload>,
+    /// 100 has come.
+    invites: bool,
 }
 
 impl Default for Answer {
     fn default() -> Self {
-        Self { stage: Stage::Head, pieces: Vec::new(), opening: None, payload: None }
+        Self { stage: Stage::Head, pieces: Vec::new(), opening: None, payload: None, invites: false }
     }
 }
 
@@ -151,6 +153,11 @@ impl Answer {
     /// All of it has arrived.
     pub fn is_complete(&self) -> bool {
         matches!(self.stage, Stage::Complete)
+    }
+
+    /// The body of the request may come (100), and nothing else was said so far.
+    pub fn is_invitation(&self) -> bool {
+        self.invites && self.opening.is_none()
     }
 
     /// What the head says; none before it is complete.
@@ -194,8 +201,12 @@ impl Answer {
             };
             from += length;
             match head.status {
+                100 => {
+                    self.invites = true;
+                    continue;
+                }
                 101 => return Err(Flaw::Upgrade),
-                100..=199 => continue,
+                102..=199 => continue,
                 _ => {}
             }
             let Settled { verdict, ending, breaks_off, payload } = judge(&head)?;

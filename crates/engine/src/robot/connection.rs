@@ -86,6 +86,12 @@ impl Crew {
         if let Some(connection) = self.idle_connection_to(xact.robot, destination) {
             return self.send_on(connection, place);
         }
+        if rules.substitution > 0.0
+            && let Some(connection) = self.idle_connection_instead(place)
+        {
+            self.count_substituted(place);
+            return self.send_on(connection, place);
+        }
         if xact.is_embedded()
             && let Some(connection) = self.pipeline_to(xact.robot, destination)
         {
@@ -249,23 +255,34 @@ impl Crew {
         let last_use = connection.uses_left == 0;
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        self.put_request(place, last_use, &mut scratch);
+        if self.put_request(place, last_use, &mut scratch) {
+            self.await_invitation(slot);
+        }
+        let phase = self.xacts[place as usize].phase;
+        self.write_bytes(slot, phase, &scratch);
+        self.scratch = scratch;
+    }
+
+    /// Writes bytes of a request of this phase, as far as the socket takes them.
+    pub fn write_bytes(&mut self, slot: u32, phase: u16, bytes: &[u8]) {
         let connection = &mut self.connections[slot as usize];
-        let written = match connection.writer.try_write(&scratch) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            other => other,
+        let written = if connection.unsent.is_empty() {
+            match connection.writer.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                other => other,
+            }
+        } else {
+            Ok(0)
         };
         if let Ok(written) = written
-            && written < scratch.len()
+            && written < bytes.len()
         {
-            connection.unsent = scratch[written..].to_vec();
+            connection.unsent.extend_from_slice(&bytes[written..]);
             // Its task waits for bytes to come; now it must also wait for room.
             if let Some(waker) = &connection.waker {
                 waker.wake_by_ref();
             }
         }
-        self.scratch = scratch;
-        let phase = self.xacts[place as usize].phase;
         match written {
             Ok(written) => self.recorder(phase).counts.wire_bytes_out += written as u64,
             Err(error) => self.fail_to_write(slot, &error),
@@ -406,6 +423,9 @@ impl Crew {
         if self.setup.route(xact.object.id.origin).destination == destination {
             self.send_on(slot, place);
             self.fill_pipeline(slot);
+        } else if self.may_go_to(place, destination) {
+            self.count_substituted(place);
+            self.send_on(slot, place);
         } else {
             self.close(slot);
             self.open(place, NONE);

@@ -24,6 +24,7 @@ use super::connection::Connection;
 use super::control::Control;
 use super::health::Health;
 use super::log::LogQueue;
+use super::memory::Memory;
 use super::pool::List;
 use super::setup::Setup;
 use super::xact::{NONE, Page, Xact};
@@ -71,6 +72,10 @@ pub enum Alarm {
     Tick,
     /// A best-effort robot tries again.
     Robot(u32),
+    /// A request body has waited long enough on the connection with this place and name.
+    Body(u32, u64),
+    /// The xact at this place may have expired.
+    Expiry(u32),
 }
 
 /// One robot.
@@ -98,6 +103,8 @@ pub struct Robot {
     pub waiting: u32,
     /// Best-effort robots only.
     pub closed: Option<Box<Closed>>,
+    /// What it remembers, if anything.
+    pub memory: Option<Box<Memory>>,
 }
 
 /// A best-effort robot's own state.
@@ -268,6 +275,8 @@ impl Crew {
             Alarm::Next => self.catch_up(),
             Alarm::Tick => self.tick(at_ns),
             Alarm::Robot(place) => self.launch_closed(place),
+            Alarm::Body(slot, id) => self.wait_no_longer(slot, id),
+            Alarm::Expiry(place) => self.expire(place),
         }
     }
 
@@ -478,6 +487,7 @@ fn make_robots(setup: &Setup, slice: Slice) -> Vec<Robot> {
             waiting_last: NONE,
             waiting: 0,
             closed,
+            memory: Memory::of(universe, index),
         })
     })
     .collect()

@@ -3,24 +3,26 @@
 use std::io;
 
 use assay_cache::ideal::{Ask, FOREVER, Request as Asking};
-use assay_http::date::parse_date;
-use assay_http::head::ResponseHead;
 use assay_record::error_kind::ErrorKind;
-use assay_workload::model::{Method, RequestType};
+use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::answer::{Opening, Settled};
+use super::answer::Opening;
 use super::connection::Connection;
 use super::crew::Crew;
-use super::payload::Payload;
-use super::request::Request;
-use super::special::{self, Ending, settle};
+use super::invitation::Pause;
+use super::judge::{Judge, unix_second};
+use super::login::{Claim, Shown};
+use super::memory::{Memory, cnonce};
+use super::request::{Request, write_target};
+use super::setup::Setup;
+use super::special::{Ending, path_of};
 use super::xact::{NONE, Xact};
-use crate::check::{Reply, Verdict, judge_head};
+use crate::check::Verdict;
 use crate::clock::{RunClock, monotonic_ns};
 use crate::tally::ideal::IdealNote;
 use crate::tally::{method_name, micros};
-use crate::wire::{self, Note, ReplyMark, RequestMark};
+use crate::wire::RequestMark;
 
 /// What servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
@@ -74,17 +76,27 @@ impl Crew {
         }
     }
 
-    /// Writes the request of an xact into `out`.
-    pub fn put_request(&mut self, place: u32, last_use: bool, out: &mut Vec<u8>) {
-        let xact = &self.xacts[place as usize];
-        let setup = &self.setup;
-        let start_unix_s = self.control.clock.start_unix_s;
+    /// Writes the request of an xact into `out`; true when its body waits for a word that it may come.
+    pub fn put_request(&mut self, place: u32, last_use: bool, out: &mut Vec<u8>) -> bool {
+        let Self { xacts, robots, setup, control, dates, .. } = self;
+        let xact = &mut xacts[place as usize];
+        let robot = &mut robots[xact.robot as usize];
+        let start_unix_s = control.clock.start_unix_s;
         let since = |since_s: i64| start_unix_s.saturating_add_signed(since_s);
         let post_body = xact.post_body.map(|id| setup.universe.object(id));
+        let (mut personal, mut has_cookies, mut expects) = (Vec::new(), false, false);
+        if xact.extras.is_some() {
+            if let Some(memory) = &mut robot.memory {
+                let now_s = unix_second(&control.clock, monotonic_ns());
+                has_cookies = write_personal(setup, memory, xact, now_s, &mut personal);
+            }
+            expects = may_ask(xact, robot.version);
+        }
+        let xact = &*xact;
         let request = Request {
             mark: RequestMark { xact: xact.id, phase: xact.phase, kind: xact.kind() },
             method: xact.method,
-            version: self.robots[xact.robot as usize].version,
+            version: robot.version,
             object: &xact.object,
             route: setup.route(xact.object.id.origin),
             absolute: setup.absolute,
@@ -92,9 +104,16 @@ impl Crew {
             reload: xact.is_reload(),
             last_use,
             extras: xact.extras.as_deref(),
+            personal: &personal,
+            expects,
             post_body: post_body.as_ref(),
         };
-        request.write(&setup.universe, &mut self.dates, out);
+        request.write(&setup.universe, dates, out);
+        if has_cookies {
+            let phase = xact.phase;
+            self.recorder(phase).counts.cookies_sent += 1;
+        }
+        expects
     }
 
     /// Bytes have come on a connection: of one answer, or of several.
@@ -113,7 +132,7 @@ impl Crew {
     /// Takes bytes of the answer whose turn it is. How many were its own, when it is complete and more bytes can be of
     /// the one behind it.
     fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
-        let Self { connections, xacts, setup, control, .. } = self;
+        let Self { connections, xacts, robots, setup, control, .. } = self;
         let Connection { xact: place, answer, robot, .. } = &mut connections[slot as usize];
         let (place, robot) = (*place, *robot);
         if place == NONE {
@@ -129,27 +148,20 @@ impl Crew {
         }
         let (phase, page, number) =
             (xact.phase, if xact.is_page() { xact.page } else { NONE }, xact.id.number);
-        let universe = &setup.universe;
-        let clock = control.clock;
-        let judge = |head: &ResponseHead<'_>| {
-            let asked = xact.asked(clock.since_start_us(xact.sent_ns), setup.validation_updates);
-            let life_at = |at_s: i64| universe.life(&xact.object, at_s);
-            let reply = read_head(head, &clock);
-            if let Some(ending) = settle(universe, xact, head, reply.mark.as_ref())? {
-                let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
-                return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
-            }
-            let verdict = judge_head(&asked, &reply, clock.since_start_us(now_ns), life_at)?;
-            let breaks_off = reply.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
-            if let Some((ending, payload)) = special::payload(universe, xact, head, verdict.version)? {
-                return Ok(Settled { verdict, ending, breaks_off, payload });
-            }
-            let body = universe.body(&xact.object, verdict.version);
-            let payload = Payload::whole(body, verdict.body_bytes.unwrap_or(0));
-            Ok(Settled { verdict, ending: Ending::Object, breaks_off, payload })
+        let method = method_name(xact.method);
+        let mut judge = Judge {
+            universe: &setup.universe,
+            validation_updates: setup.validation_updates,
+            clock: control.clock,
+            now_ns,
+            xact,
+            memory: &mut robots[robot as usize].memory,
+            cookies_taken: 0,
         };
         let before = answer.body_bytes();
-        let fed = answer.feed(bytes, method_name(xact.method), universe.pool(), judge);
+        let fed = answer.feed(bytes, method, setup.universe.pool(), |head| judge.judge(head));
+        let cookies_taken = judge.cookies_taken;
+        let is_invitation = answer.is_invitation();
         let body_bytes = answer.body_bytes();
         let is_complete = answer.is_complete();
         let persists = answer.opening().is_some_and(|opening| opening.persists);
@@ -161,6 +173,7 @@ impl Crew {
             _ => bytes.len() as u64,
         };
         counts.body_bytes_in += body_bytes - before;
+        counts.cookies_taken += cookies_taken;
         match fed {
             Ok(used) if more_may_come => {
                 self.finish(slot, now_ns);
@@ -172,6 +185,7 @@ impl Crew {
                 self.spoil(slot, ErrorKind::ExtraBytes, &detail, now_ns);
             }
             Ok(_) if is_complete => self.finish(slot, now_ns),
+            Ok(_) if is_invitation => self.accept_invitation(slot),
             Ok(_) if self.is_enough(place, body_bytes) => self.break_off(slot, Ending::BrokenOff, now_ns),
             Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
             Ok(_) => {}
@@ -240,10 +254,14 @@ impl Crew {
         let connection = &self.connections[slot as usize];
         let (place, body_bytes) = (connection.xact, connection.answer.body_bytes());
         let Some(opening) = connection.answer.opening().cloned() else { return };
+        // Answered before its body was sent: the other side may wait for that.
+        let persists = opening.persists && !self.stop_waiting(slot);
         // Whoever comes next should find the connection free: it is let go before anything follows.
-        self.let_go(slot, opening.persists);
-        if let Ending::Redirected(older) = opening.ending {
-            return self.follow(place, older);
+        self.let_go(slot, persists);
+        match opening.ending {
+            Ending::Redirected(older) => return self.follow(place, older),
+            Ending::Challenged | Ending::Uninvited => return self.say_more(place, opening.ending),
+            _ => {}
         }
         let xact = &self.xacts[place as usize];
         if xact.is_page() && opening.ending.is_object() {
@@ -262,6 +280,18 @@ impl Crew {
         xact.first_byte_ns = 0;
         if let Some(extras) = &mut xact.extras {
             extras.steps += 1;
+        }
+        self.send_again(place);
+    }
+
+    /// The same xact asks again, as it was told to: saying who asks, or without asking about its body.
+    fn say_more(&mut self, place: u32, ending: Ending) {
+        let xact = &mut self.xacts[place as usize];
+        xact.first_byte_ns = 0;
+        let phase = xact.phase;
+        if let Some(extras) = xact.extras.as_mut().filter(|_| ending == Ending::Uninvited) {
+            extras.expects = false;
+            self.recorder(phase).counts.uninvited += 1;
         }
         self.send_again(place);
     }
@@ -336,21 +366,33 @@ fn second(clock: &RunClock, at_ns: u64) -> i64 {
     (clock.since_start_us(at_ns) / 1_000_000) as i64
 }
 
-/// What the checker has to know of a head.
-fn read_head(head: &ResponseHead<'_>, clock: &RunClock) -> Reply {
-    let last_modified_s = match head.status {
-        304 => head
-            .header("Last-Modified")
-            .and_then(parse_date)
-            .map(|at_s| at_s as i64 - clock.start_unix_s as i64),
-        _ => None,
-    };
-    Reply {
-        status: head.status,
-        mark: head.header(wire::HEADER).and_then(ReplyMark::parse),
-        content_length: head.facts.content_length,
-        last_modified_s,
+/// Appends the lines that a request gets from what its robot remembers; true when there are cookies among them.
+fn write_personal(
+    setup: &Setup,
+    memory: &mut Memory,
+    xact: &mut Xact,
+    now_s: u64,
+    out: &mut Vec<u8>,
+) -> bool {
+    let (origin, absolute) = (xact.object.id.origin, setup.absolute);
+    let Some(extras) = &mut xact.extras else { return false };
+    let mut uri = Vec::new();
+    write_target(&setup.universe, &xact.object, absolute.then(|| setup.route(origin)), &mut uri);
+    extras.shown = Shown::default();
+    if memory.was_asked() {
+        let cnonce = cnonce(xact.id, extras.challenges);
+        let claim = Claim { origin, method: method_name(xact.method), uri: &uri, cnonce };
+        extras.shown = memory.write_login(&claim, out);
     }
+    memory.write_cookies(origin, path_of(&uri), now_s, out)
+}
+
+/// The request asks whether its body may come. HTTP/1.0 has no word for it.
+fn may_ask(xact: &mut Xact, version: HttpVersion) -> bool {
+    let Some(extras) = &mut xact.extras else { return false };
+    let asks = extras.expects && version == HttpVersion::Http11;
+    extras.pause = if asks { Pause::begin(monotonic_ns()) } else { Pause::None };
+    asks
 }
 
 #[cfg(test)]

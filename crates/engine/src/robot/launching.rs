@@ -4,7 +4,7 @@ use assay_record::error_kind::ErrorKind;
 use assay_workload::digest::launch_digest;
 use assay_workload::{Child, Launch, Object, Offered};
 
-use super::crew::{Alarm, Crew, Robot};
+use super::crew::{Alarm, Crew};
 use super::special::Extras;
 use super::xact::{NONE, Page, Xact};
 use crate::clock::monotonic_ns;
@@ -26,6 +26,7 @@ impl Crew {
         let universe = &setup.universe;
         let object = universe.object(launch.object);
         let robot = self.place_of(launch.robot);
+        self.enter_session(robot, launch.session);
         let best_effort = self.robots[robot as usize].closed.is_some();
         let page = self.open_page(launch, robot, best_effort);
         let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
@@ -70,10 +71,15 @@ impl Crew {
             return NONE;
         }
         let mut children = self.spare_children.pop().unwrap_or_default();
-        children.extend(universe.children(launch));
-        for child in &children {
+        for child in universe.children(launch) {
             let object = universe.object(child.object);
-            let offered = universe.offered_child(launch, child, &object);
+            let memory = &mut self.robots[robot as usize].memory;
+            if memory.as_mut().is_some_and(|memory| memory.holds(object.key, object.cachable)) {
+                self.recorder(launch.phase).counts.held += 1;
+                continue;
+            }
+            children.push(child);
+            let offered = universe.offered_child(launch, &child, &object);
             count_due(self.recorder(launch.phase), &offered, &object);
             if best_effort && offered.fill() {
                 self.count_fill(launch.phase, object.size_bytes);
@@ -117,8 +123,13 @@ impl Crew {
         let group = self.robots[xact.robot as usize].group;
         if self.setup.is_special(group, &xact.object) {
             let universe = &self.setup.universe;
-            xact.basic = xact.basic && universe.is_plain(xact.id, xact.phase, &xact.object);
+            let memory = &self.robots[xact.robot as usize].memory;
+            let session = memory.as_ref().map_or(0, |memory| memory.session());
+            xact.basic = xact.basic && universe.is_plain(xact.id, (xact.phase, session), &xact.object);
             xact.extras = Some(Extras::of(universe, &xact, usize::from(group)));
+            let place = self.xacts.insert(xact) as u32;
+            self.set_expiry(place);
+            return place;
         }
         self.xacts.insert(xact) as u32
     }
@@ -152,11 +163,15 @@ impl Crew {
         // A cut that is a little late launches them in the phase that follows.
         let now_ns = monotonic_ns();
         let is_on = !self.is_draining() && now_ns < self.control.end_ns(self.phase());
-        let Robot { index, closed: Some(closed), .. } = &mut self.robots[place as usize] else { return };
-        closed.busy = is_on && universe.is_alive(*index, (population.begin + population.end) / 2.0);
-        if closed.busy {
+        let index = self.robots[place as usize].index;
+        let is_alive = is_on && universe.is_alive(index, (population.begin + population.end) / 2.0);
+        // An idle one is woken again, and counts as busy with that.
+        let session = if is_alive { self.session_of_next(place, now_ns) } else { None };
+        let Some(closed) = &mut self.robots[place as usize].closed else { return };
+        closed.busy = is_alive;
+        if let Some(session) = session {
             closed.launched += 1;
-            let launch = closed.stream.next(&universe);
+            let launch = Launch { session, ..closed.stream.next(&universe) };
             self.launch(&launch, now_ns);
         }
     }

@@ -3,11 +3,11 @@
 //! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
 //! stream ([`agenda`], [`launching`]), each goes to a connection of its robot or waits for one ([`connection`], [`pool`],
-//! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`]), and however it ends it is counted
-//! ([`ending`]). Meanwhile it watches itself ([`health`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
+//! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`], [`judge`]), and however it ends it is counted
+//! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`health`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
-//! requests that never got a connection (a full queue, no descriptor, no port), and sent = completed + errors of
+//! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
 //! those that were sent, once nothing is under way.
 
 mod agenda;
@@ -20,12 +20,18 @@ mod ending;
 mod exchange;
 mod goal;
 mod health;
+mod invitation;
+mod judge;
 mod launching;
 mod log;
+mod login;
+mod memory;
+mod patience;
 mod payload;
 mod pipeline;
 mod pool;
 mod request;
+mod session;
 mod setup;
 mod special;
 mod xact;

@@ -68,6 +68,32 @@ impl Crew {
         None
     }
 
+    /// An idle connection of the robot of an xact to a destination that stands for its own, if this one may take it.
+    pub fn idle_connection_instead(&self, place: u32) -> Option<u32> {
+        let xact = &self.xacts[place as usize];
+        let others = &self.setup.substitutes[usize::from(xact.object.id.origin)];
+        let mut found = others.iter().filter_map(|other| self.idle_connection_to(xact.robot, *other));
+        found.next().filter(|_| self.is_for_substitutes(place))
+    }
+
+    /// A connection to a destination that is not its own may carry an xact.
+    pub fn may_go_to(&self, place: u32, destination: u16) -> bool {
+        let origin = self.xacts[place as usize].object.id.origin;
+        self.setup.substitutes[usize::from(origin)].contains(&destination) && self.is_for_substitutes(place)
+    }
+
+    /// An xact goes out on a connection to a destination that is not its own.
+    pub fn count_substituted(&mut self, place: u32) {
+        let phase = self.xacts[place as usize].phase;
+        self.recorder(phase).counts.substituted += 1;
+    }
+
+    fn is_for_substitutes(&self, place: u32) -> bool {
+        let xact = &self.xacts[place as usize];
+        let group = self.robots[xact.robot as usize].group;
+        self.setup.takes_substitutes(group, xact.id)
+    }
+
     /// The connection of a robot to a destination that has room for one more request, the one with the fewest under way.
     pub fn pipeline_to(&self, robot: u32, destination: u16) -> Option<u32> {
         let mut slot = self.robots[robot as usize].pipelining.first;
@@ -125,6 +151,9 @@ impl Crew {
 
     /// Looks through all connections for answers that take too long, and for those that were idle for too long.
     pub fn scan(&mut self, now_ns: u64) {
+        if self.setup.has_sessions {
+            self.look_at_sessions(now_ns);
+        }
         let is_past = |since_ns: u64, patience: Duration| now_ns > since_ns + patience.as_nanos() as u64;
         let (mut late, mut tired) = (Vec::new(), Vec::new());
         for (slot, connection) in &self.connections {

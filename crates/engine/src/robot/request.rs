@@ -32,6 +32,10 @@ pub struct Request<'a> {
     pub last_use: bool,
     /// More lines of the head.
     pub extras: Option<&'a Extras>,
+    /// Lines of the head from what the robot remembers.
+    pub personal: &'a [u8],
+    /// The body is not sent before it was asked for.
+    pub expects: bool,
     /// Body of a POST or PUT; none: empty.
     pub post_body: Option<&'a Object>,
 }
@@ -41,11 +45,7 @@ impl Request<'_> {
     pub fn write(&self, universe: &Universe, dates: &mut DateCache, out: &mut Vec<u8>) {
         out.extend_from_slice(method_name(self.method).as_bytes());
         out.push(b' ');
-        if self.absolute {
-            out.extend_from_slice(b"http://");
-            out.extend_from_slice(&self.route.authority);
-        }
-        universe.write_path(self.object, out);
+        write_target(universe, self.object, self.absolute.then_some(self.route), out);
         out.extend_from_slice(match self.version {
             HttpVersion::Http11 => b" HTTP/1.1\r\nHost: ",
             HttpVersion::Http10 => b" HTTP/1.0\r\nHost: ",
@@ -66,6 +66,7 @@ impl Request<'_> {
         }
         if let Some(extras) = self.extras {
             extras.write(out);
+            out.extend_from_slice(self.personal);
         }
         match (self.version, self.last_use) {
             (HttpVersion::Http11, true) => out.extend_from_slice(b"Connection: close\r\n"),
@@ -73,14 +74,18 @@ impl Request<'_> {
             (HttpVersion::Http11, false) | (HttpVersion::Http10, true) => {}
         }
         if self.method.has_body() {
-            self.write_body(universe, out);
+            self.describe_body(universe, out);
+            match self.post_body {
+                Some(object) if !self.expects => write_body(universe, object, out),
+                _ => {}
+            }
         } else {
             out.extend_from_slice(b"\r\n");
         }
     }
 
-    /// The fields that describe the body of a POST, the end of the head, and the body.
-    fn write_body(&self, universe: &Universe, out: &mut Vec<u8>) {
+    /// The fields that describe the body of a POST, and the end of the head.
+    fn describe_body(&self, universe: &Universe, out: &mut Vec<u8>) {
         let mime = self.post_body.and_then(|object| {
             universe.workload().contents[usize::from(object.id.content)].mime_type.as_deref()
         });
@@ -89,17 +94,32 @@ impl Request<'_> {
             out.extend_from_slice(mime.as_bytes());
             out.extend_from_slice(b"\r\n");
         }
-        let size = self.post_body.map_or(0, |object| object.size_bytes);
         out.extend_from_slice(b"Content-Length: ");
-        assay_http::field::write_decimal(out, size);
-        out.extend_from_slice(b"\r\n\r\n");
-        let Some(object) = self.post_body else { return };
-        let body = universe.body(object, 0);
-        let mut at = 0;
-        while at < size {
-            let chunk = body.chunk(universe.pool(), at, usize::MAX);
-            out.extend_from_slice(chunk);
-            at += chunk.len() as u64;
+        assay_http::field::write_decimal(out, self.post_body.map_or(0, |object| object.size_bytes));
+        out.extend_from_slice(b"\r\n");
+        if self.expects {
+            out.extend_from_slice(b"Expect: 100-continue\r\n");
         }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Appends the target of a request: a path, or the whole URL for the one who asks by `absolute` route.
+pub fn write_target(universe: &Universe, object: &Object, absolute: Option<&Route>, out: &mut Vec<u8>) {
+    if let Some(route) = absolute {
+        out.extend_from_slice(b"http://");
+        out.extend_from_slice(&route.authority);
+    }
+    universe.write_path(object, out);
+}
+
+/// Appends the body of a POST or PUT.
+pub fn write_body(universe: &Universe, object: &Object, out: &mut Vec<u8>) {
+    let body = universe.body(object, 0);
+    let mut at = 0;
+    while at < object.size_bytes {
+        let chunk = body.chunk(universe.pool(), at, usize::MAX);
+        out.extend_from_slice(chunk);
+        at += chunk.len() as u64;
     }
 }

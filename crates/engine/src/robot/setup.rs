@@ -13,7 +13,9 @@ use assay_workload::model::{
     RobotIndex, Server, Weighted, Workload,
 };
 use assay_workload::rng::{Purpose, Rng};
-use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions};
+use assay_workload::{
+    Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId,
+};
 use thiserror::Error;
 
 use crate::files::{FileError, read_files};
@@ -75,6 +77,10 @@ pub struct Setup {
     pub absolute: bool,
     /// Longest time for an answer.
     pub timeout: Duration,
+    /// Some robots have busy and idle periods.
+    pub has_sessions: bool,
+    /// For each origin, the destinations that stand for its own.
+    pub substitutes: Vec<Vec<u16>>,
     /// The target stores answers at all.
     pub caches: bool,
     /// The target writes a 304 into what it has stored.
@@ -106,6 +112,8 @@ pub struct GroupRules {
     pub waiting_limit: u32,
     /// Closed loop.
     pub best_effort: bool,
+    /// Probability that an idle connection to a substitute is used instead of a new one.
+    pub substitution: f64,
 }
 
 /// The way to one origin.
@@ -136,9 +144,12 @@ impl Setup {
         let (hosts, address_runs) =
             robot_addresses(workload.robots.iter().flat_map(|group| &group.addresses));
         let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
+        let routes = routes(&workload, &spec.target)?;
         Ok(Self {
             groups: workload.robots.iter().map(GroupRules::new).collect(),
-            routes: routes(&workload, &spec.target)?,
+            substitutes: substitutes(&workload, &routes),
+            has_sessions: workload.robots.iter().any(|group| group.session.is_some()),
+            routes,
             absolute: matches!(spec.target, Target::Forward { .. }),
             timeout: Duration::from_millis(spec.timeout_ms.max(1)),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
@@ -187,6 +198,13 @@ impl Setup {
         u16::try_from(depth.count(&mut Rng::of(Purpose::Other, &words))).unwrap_or(u16::MAX).max(1)
     }
 
+    /// An xact of this group takes an idle connection to a substitute rather than a new one.
+    pub fn takes_substitutes(&self, group: u16, xact: XactId) -> bool {
+        let share = self.groups[usize::from(group)].substitution;
+        let words = [self.universe.seed(), u64::from(xact.robot), xact.number, u64::from(xact.place)];
+        share > 0.0 && Rng::of(Purpose::Substitute, &words).unit() < share
+    }
+
     /// Something may be special about a request of this group for this object.
     #[inline]
     pub fn is_special(&self, group: u16, object: &Object) -> bool {
@@ -208,6 +226,8 @@ fn is_special_group(group: &RobotGroup) -> bool {
         || !group.accepts.is_empty()
         || !group.headers.is_empty()
         || group.abort_share > 0.0
+        || group.lifetime_s.is_some()
+        || !group.credentials.users.is_empty()
         || group.expectation != Expectation::Never
 }
 
@@ -222,6 +242,7 @@ fn is_special_content(content: &Content) -> bool {
 fn is_special_server(server: &Server) -> bool {
     server.redirect_share > 0.0
         || server.authentication.is_some()
+        || server.cookies.is_some()
         || server.abort_share > 0.0
         || server.body_allowed < 1.0
         || server.faults != Faults::default()
@@ -236,6 +257,7 @@ impl GroupRules {
             open_limit: group.open_connection_limit.unwrap_or(u32::MAX).max(1),
             waiting_limit: group.waiting_limit.unwrap_or(u32::MAX),
             best_effort: group.pace.is_closed(),
+            substitution: group.substitution,
         }
     }
 }
@@ -285,6 +307,19 @@ fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError
         }
     };
     Ok(workload.origins.iter().enumerate().map(route).collect())
+}
+
+/// For each origin, the destinations of those that stand for it, but its own.
+fn substitutes(workload: &Workload, routes: &[Route]) -> Vec<Vec<u16>> {
+    let of = |(origin, route): (usize, &Route)| {
+        let groups = workload.substitutes.iter().filter(|group| group.contains(&(origin as OriginIndex)));
+        let mut all: Vec<u16> = groups.flatten().map(|other| routes[usize::from(*other)].destination).collect();
+        all.retain(|destination| *destination != route.destination);
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    routes.iter().enumerate().map(of).collect()
 }
 
 #[cfg(test)]

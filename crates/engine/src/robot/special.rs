@@ -13,13 +13,15 @@ use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Ranges, Universe};
 
 use super::answer::Flaw;
+use super::invitation::Pause;
+use super::login::Shown;
 use super::payload::Payload;
 use super::xact::Xact;
 use crate::check::Wrong;
 use crate::wire::{Note, ReplyMark};
 
-/// Steps that an xact takes at most: more redirections are a loop.
-const MOST_STEPS: u8 = 5;
+/// Steps that an xact takes at most: more redirections are a loop, and so are more challenges.
+pub const MOST_STEPS: u8 = 5;
 
 /// What is special about an xact.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +40,16 @@ pub struct Extras {
     pub origin_breaks_off: bool,
     /// Redirections followed so far.
     pub steps: u8,
+    /// How often it was asked who it is, and said so.
+    pub challenges: u8,
+    /// What its last request said of that.
+    pub shown: Shown,
+    /// Asks whether its body may come.
+    pub expects: bool,
+    /// Its body waits for the answer.
+    pub pause: Pause,
+    /// When it is given up; none: not of itself.
+    pub expires_ns: Option<u64>,
 }
 
 impl Extras {
@@ -51,13 +63,14 @@ impl Extras {
             }
             Ending::Coded => counts.coded += 1,
             Ending::Unsatisfied => counts.unsatisfied += 1,
-            Ending::Redirected(_) => {}
+            Ending::Redirected(_) | Ending::Challenged | Ending::Uninvited => {}
             Ending::Refused => counts.refused += 1,
             Ending::Fault => counts.faults_passed += 1,
             Ending::BreaksOff => counts.broken_off_by_origin += 1,
             Ending::BrokenOff => counts.broken_off += 1,
         }
         counts.redirected += u64::from(self.steps > 0);
+        counts.logged_in += u64::from(self.challenges > 0 && ending != Ending::Refused);
         counts.faults_hidden += u64::from(self.fault.is_some() && ending.is_object());
     }
 }
@@ -85,8 +98,13 @@ pub enum Ending {
     Unsatisfied,
     /// It is somewhere else.
     Redirected(ObjectId),
-    /// The origin (or the target) wants to know who asks, or does not take this body, or has no coding that is accepted.
+    /// The origin (or the target) wants to know who asks, and the robot cannot prove it; or there is no coding that is
+    /// accepted.
     Refused,
+    /// The robot is asked who it is, and can say it.
+    Challenged,
+    /// The body that was asked about is not wanted: the request is made without asking.
+    Uninvited,
     /// The fault on purpose came through.
     Fault,
     /// The body ends early on purpose: the origin has said after how many bytes.
@@ -112,6 +130,8 @@ impl Extras {
         if let Some(body) = xact.post_body.map(|id| universe.object(id)) {
             universe.content_headers(&body).for_each(|(name, value)| line(name, value, &mut fields));
         }
+        let body_bytes = xact.post_body.map_or(0, |id| universe.object(id).size_bytes);
+        let lifetime = universe.lifetime(xact.id);
         Box::new(Self {
             ranges,
             accepts: accepts.collect(),
@@ -119,7 +139,11 @@ impl Extras {
             fault: universe.fault(xact.id, object.id.origin),
             break_off: universe.robot_abort(xact.id, object.size_bytes),
             origin_breaks_off: universe.origin_abort(xact.id, object.id.origin, object.size_bytes).is_some(),
-            steps: 0,
+            expects: body_bytes > 0 && universe.expects(xact.id, body_bytes),
+            expires_ns: lifetime.map(|lifetime| {
+                xact.due_ns.saturating_add(u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX))
+            }),
+            ..Self::default()
         })
     }
 
@@ -171,6 +195,7 @@ pub fn settle(
         }
         401 if universe.auth_demand(object).is_some() => Some(Ending::Refused),
         407 => Some(Ending::Refused),
+        417 if extras.expects => Some(Ending::Uninvited),
         406 if universe.coding(object.id.content, |coding| extras.takes(coding)).is_none() => {
             Some(Ending::Refused)
         }
@@ -244,8 +269,8 @@ fn is_older(older: &ObjectId, id: &ObjectId) -> bool {
     older.origin == id.origin && older.content == id.content && older != id
 }
 
-/// The path of a `Location`: it may have been made absolute on the way.
-fn path_of(location: &[u8]) -> &[u8] {
+/// The path of a target or a `Location`: that may have been made absolute on the way.
+pub fn path_of(location: &[u8]) -> &[u8] {
     let Some(rest) = location.strip_prefix(b"http://") else { return location };
     let at = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     &rest[at..]

@@ -44,6 +44,8 @@ pub enum Manner {
     EndlessHead,
     /// Never answers.
     Silent,
+    /// Answers 407 to who does not say who it is.
+    AsksWho,
     /// Closes without an answer.
     Closes,
     /// Closes each connection after its first answer, without saying so.
@@ -249,6 +251,10 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         Manner::HeadCutOff => return b"HTTP/1.1 200 OK\r\nContent-Le".to_vec(),
         Manner::EndlessHead => return b"HTTP/1.1 200 OK\r\n".to_vec(),
         Manner::Closes => return Vec::new(),
+        Manner::AsksWho if head.header("Proxy-Authorization").is_none() => {
+            return b"HTTP/1.1 407 Who?\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 0\r\n\r\n"
+                .to_vec();
+        }
         Manner::Unavailable => return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec(),
         _ => {}
     }

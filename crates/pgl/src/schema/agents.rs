@@ -26,17 +26,10 @@ const AGENT: [Field; 12] = [
     full("pop_model", object(RecordKind::PopModel)),
 ];
 
-/// For all about cookies: origins set them.
-const NO_COOKIES: &str = "robots send no cookies back";
-/// For `Expect`: origins answer it.
-const NO_PAUSE: &str = "request bodies are sent without asking first";
-/// For all that robots could say of themselves.
-const ANONYMOUS: &str = "robots are anonymous: what is protected is refused to them";
-
 const ROBOT_ONLY: [Field; 44] = [
-    none("xact_lifetime", TIMES, "an xact may take as long as the run's own time limit"),
+    full("xact_lifetime", TIMES),
     part("xact_think", TIMES, "only of robots without a rate, between an answer and the next request"),
-    none("cookie_sender", FLOAT, NO_COOKIES),
+    full("cookie_sender", FLOAT),
     full("origins", ADDRESSES),
     full("http_proxies", ADDRESSES),
     full("proxies", ADDRESSES),
@@ -57,8 +50,8 @@ const ROBOT_ONLY: [Field; 44] = [
     full("post_contents", CONTENTS),
     full("upload_contents", CONTENTS),
     full("put_contents", CONTENTS),
-    none("req_body_pause_prob", FLOAT, NO_PAUSE),
-    none("req_body_pause_start", SIZE, NO_PAUSE),
+    full("req_body_pause_prob", FLOAT),
+    full("req_body_pause_start", SIZE),
     full("req_body_recurrence", FLOAT),
     full("ranges", object(RecordKind::Range).array()),
     part("accept_content_encodings", TEXTS, "\"gzip\" and \"identity\"; others are left out with a warning"),
@@ -68,20 +61,20 @@ const ROBOT_ONLY: [Field; 44] = [
         "`[]`: no embedded object is asked for; all else: links of any kind are followed",
     ),
     none("raw_uri_thrower", TEXT, "no scripts are searched for URLs"),
-    none("private_cache_cap", INT, "robots have no cache of their own"),
+    part("private_cache_cap", INT, "what `assay check` expects to be asked for does not know of it"),
     full("unique_urls", BOOL),
     full("open_conn_lmt", INT),
     full("wait_xact_lmt", INT),
     full("pipeline_depth", FLOATS),
-    none("minimize_new_conn", FLOAT, "a connection is reused for its own address only"),
-    none("credentials", TEXTS, ANONYMOUS),
-    none("auth_error", FLOAT, ANONYMOUS),
+    full("minimize_new_conn", FLOAT),
+    part("credentials", TEXTS, "users are taken in turn, one for each session; `${target_ip}` stays as written"),
+    full("auth_error", FLOAT),
     left_out("spnego_auth_ratio", FLOAT, Topic::Ntlm),
     left_out("kerberos_wrap", object(RecordKind::KerberosWrap), Topic::Kerberos),
     left_out("acl", object(RecordKind::Acl), Topic::Filtering),
-    part("session", object(RecordKind::Session), "idle robots ask for nothing, but keep their connections"),
+    full("session", object(RecordKind::Session)),
     left_out("dns_resolver", object(RecordKind::DnsResolver), Topic::Dns),
-    none("cookies_keep_lmt", FLOATS, NO_COOKIES),
+    full("cookies_keep_lmt", FLOATS),
 ];
 
 /// Sibling caches.

@@ -22,6 +22,7 @@ fn launch(serial: u64, number: u64) -> Launch {
         robot: 5,
         number,
         phase: 0,
+        session: 0,
         object: page(serial),
         revisit: true,
         request_type: RequestType::Basic,

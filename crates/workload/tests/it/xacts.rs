@@ -75,7 +75,7 @@ fn bodies_are_broken_off_in_the_middle() {
         assert!(is_share(early, places.len() as u64, 0.5), "anywhere in the body");
     }
     assert_eq!(universe.robot_abort(xact(1), 0), None, "there is nothing to break off");
-    let plain = (0..N).filter(|n| universe.is_plain(xact(*n), 0, &public(&universe, *n))).count();
+    let plain = (0..N).filter(|n| universe.is_plain(xact(*n), (0, 0), &public(&universe, *n))).count();
     assert!(is_share(plain, N, 0.8 * 0.9));
 }
 
@@ -329,7 +329,7 @@ fn a_share_of_objects_is_protected() {
         (0..N).filter(|n| universe.auth_demand(&public(&universe, *n)).is_some()).collect();
     assert!(is_share(protected.len(), N, 0.3));
     assert_eq!(universe.auth_demand(&public(&universe, protected[0])), Some(&demand));
-    assert!(universe.is_anonymous(3) && !universe.is_plain(xact(1), 0, &public(&universe, protected[0])));
+    assert!(universe.is_anonymous(3) && !universe.is_plain(xact(1), (0, 0), &public(&universe, protected[0])));
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! What does the head of an answer mean for the xact it is of, and what must follow it?
+
+use assay_http::date::parse_date;
+use assay_http::head::ResponseHead;
+use assay_workload::Universe;
+
+use super::answer::{Flaw, Settled};
+use super::login::Asker;
+use super::memory::{Memory, sets_cookies};
+use super::payload::Payload;
+use super::special::{self, Ending, MOST_STEPS, settle};
+use super::xact::Xact;
+use crate::check::{Reply, Verdict, judge_head};
+use crate::clock::RunClock;
+use crate::wire::{self, Note, ReplyMark};
+
+/// Who judges the head of one answer.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    /// What objects there are.
+    pub universe: &'a Universe,
+    /// See [`Xact::asked`].
+    pub validation_updates: bool,
+    /// The run's.
+    pub clock: RunClock,
+    /// When the bytes came.
+    pub now_ns: u64,
+    /// What is answered.
+    pub xact: &'a mut Xact,
+    /// What its robot remembers.
+    pub memory: &'a mut Option<Box<Memory>>,
+    /// Cookies that were taken from the head.
+    pub cookies_taken: u64,
+}
+
+impl Judge<'_> {
+    /// Judges the head.
+    pub fn judge(&mut self, head: &ResponseHead<'_>) -> Result<Settled, Flaw> {
+        let Self { universe, clock, .. } = *self;
+        let reply = read_head(head, &clock);
+        if let Some(ending) = settle(universe, self.xact, head, reply.mark.as_ref())? {
+            let ending = if ending == Ending::Refused { self.answer_challenge(head) } else { ending };
+            let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
+            return Ok(Settled { verdict, ending, breaks_off: false, payload: Payload::remark() });
+        }
+        let asked = self.xact.asked(clock.since_start_us(self.xact.sent_ns), self.validation_updates);
+        let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
+        let verdict = judge_head(&asked, &reply, clock.since_start_us(self.now_ns), life_at)?;
+        self.take_cookies(head);
+        let breaks_off = reply.mark.is_some_and(|mark| matches!(mark.note, Some(Note::BreaksOff(_))));
+        if let Some((ending, payload)) = special::payload(universe, self.xact, head, verdict.version)? {
+            return Ok(Settled { verdict, ending, breaks_off, payload });
+        }
+        let body = universe.body(&self.xact.object, verdict.version);
+        let payload = Payload::whole(body, verdict.body_bytes.unwrap_or(0));
+        Ok(Settled { verdict, ending: Ending::Object, breaks_off, payload })
+    }
+
+    /// Somebody wants to know who asks: whether the robot can say more than it did.
+    fn answer_challenge(&mut self, head: &ResponseHead<'_>) -> Ending {
+        let id = self.xact.id;
+        let asker = Asker::of(head.status, self.xact.object.id.origin);
+        let (Some(asker), Some(extras)) = (asker, &mut self.xact.extras) else { return Ending::Refused };
+        if extras.challenges >= MOST_STEPS || self.universe.is_anonymous(id.robot) {
+            return Ending::Refused;
+        }
+        let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(id.robot)));
+        if memory.ask(self.universe, asker, head, extras.shown) {
+            extras.challenges += 1;
+            Ending::Challenged
+        } else {
+            Ending::Refused
+        }
+    }
+
+    fn take_cookies(&mut self, head: &ResponseHead<'_>) {
+        let robot = self.xact.id.robot;
+        if self.xact.extras.is_none() || !sets_cookies(head) || !self.universe.keeps_cookies(robot) {
+            return;
+        }
+        let memory = self.memory.get_or_insert_with(|| Box::new(Memory::new(robot)));
+        let now_s = unix_second(&self.clock, self.now_ns);
+        self.cookies_taken += memory.take_cookies(self.universe, self.xact.object.id.origin, head, now_s);
+    }
+}
+
+/// The second of the wall clock that belongs to an instant.
+pub fn unix_second(clock: &RunClock, at_ns: u64) -> u64 {
+    clock.start_unix_s.saturating_add(clock.since_start_us(at_ns) / 1_000_000)
+}
+
+/// What the checker has to know of a head.
+fn read_head(head: &ResponseHead<'_>, clock: &RunClock) -> Reply {
+    let last_modified_s = match head.status {
+        304 => head
+            .header("Last-Modified")
+            .and_then(parse_date)
+            .map(|at_s| at_s as i64 - clock.start_unix_s as i64),
+        _ => None,
+    };
+    Reply {
+        status: head.status,
+        mark: head.header(wire::HEADER).and_then(ReplyMark::parse),
+        content_length: head.facts.content_length,
+        last_modified_s,
+    }
+}

@@ -1,0 +1,232 @@
+//! How does a robot say who it is when it is asked? It answers a 401 or a 407 within the xact, and says so beforehand
+//! from then on.
+//!
+//! Whoever asks is one protection space: an origin with all its paths, or the target itself. What a space has asked for is
+//! kept until the robot's session ends; a password that it did not take is not shown to it again.
+
+use assay_http::authentication::{Algorithm, Challenge, DigestClient, challenges, write_basic};
+use assay_http::field::Field;
+use assay_http::head::ResponseHead;
+use assay_workload::Login;
+use assay_workload::model::OriginIndex;
+
+/// Who wants to know who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// An origin (401).
+    Origin(OriginIndex),
+    /// The target (407).
+    Target,
+}
+
+/// How a protection space is satisfied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Space {
+    Basic,
+    Digest(DigestClient),
+    /// Not at all: it has not taken the password.
+    Closed,
+}
+
+/// What a request says of who asks, in which of the robot's sessions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// To the origin.
+    pub origin: bool,
+    /// To the target.
+    pub target: bool,
+    /// The session that the words are of.
+    pub session: u64,
+}
+
+/// The request that credentials are for.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// Its origin.
+    pub origin: OriginIndex,
+    /// Its method.
+    pub method: &'a str,
+    /// Its target, as it is written.
+    pub uri: &'a [u8],
+    /// The client's own nonce.
+    pub cnonce: u64,
+}
+
+/// Who has asked so far.
+#[derive(Debug, Default)]
+pub struct Askers {
+    spaces: Vec<(Asker, Space)>,
+}
+
+impl Asker {
+    /// Who asks, by the status of an answer.
+    pub fn of(status: u16, origin: OriginIndex) -> Option<Self> {
+        match status {
+            401 => Some(Asker::Origin(origin)),
+            407 => Some(Asker::Target),
+            _ => None,
+        }
+    }
+
+    fn challenge_field(self) -> &'static str {
+        match self {
+            Asker::Origin(_) => "WWW-Authenticate",
+            Asker::Target => "Proxy-Authenticate",
+        }
+    }
+
+    /// True when a request said to it who asks.
+    fn was_told(self, shown: Shown) -> bool {
+        match self {
+            Asker::Origin(_) => shown.origin,
+            Asker::Target => shown.target,
+        }
+    }
+}
+
+impl Askers {
+    /// Nobody has asked yet.
+    pub fn is_empty(&self) -> bool {
+        self.spaces.is_empty()
+    }
+
+    /// Somebody asks. True when a request that says who asks may do better than the one before, which said what `shown`
+    /// tells.
+    pub fn ask(&mut self, asker: Asker, head: &ResponseHead<'_>, shown: Shown) -> bool {
+        let fields = head.headers().filter(|field| field.is(asker.challenge_field()));
+        let Some((space, is_stale)) = best(fields) else { return false };
+        let known = self.spaces.iter().position(|(other, _)| *other == asker);
+        let space = if asker.was_told(shown) && !is_stale { Space::Closed } else { space };
+        let known = match known {
+            Some(place) if self.spaces[place].1 == Space::Closed => return false,
+            Some(place) => place,
+            None => {
+                self.spaces.push((asker, Space::Closed));
+                self.spaces.len() - 1
+            }
+        };
+        self.spaces[known].1 = space;
+        self.spaces[known].1 != Space::Closed
+    }
+
+    /// Appends the lines that say who asks to those that have asked; what was said.
+    pub fn write(&mut self, login: &Login, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
+        let mut shown = Shown::default();
+        let (user, password) = (login.user.as_bytes(), login.password.as_bytes());
+        for (asker, space) in &mut self.spaces {
+            let (name, said) = match asker {
+                Asker::Origin(origin) if *origin != claim.origin => continue,
+                Asker::Origin(_) => (&b"Authorization: "[..], &mut shown.origin),
+                Asker::Target => (&b"Proxy-Authorization: "[..], &mut shown.target),
+            };
+            if *space == Space::Closed {
+                continue;
+            }
+            out.extend_from_slice(name);
+            match space {
+                Space::Digest(client) => {
+                    client.write((user, password), claim.method, claim.uri, claim.cnonce, out);
+                }
+                Space::Basic | Space::Closed => write_basic(user, password, out),
+            }
+            out.extend_from_slice(b"\r\n");
+            *said = true;
+        }
+        shown
+    }
+}
+
+/// The best way to satisfy one of these challenges, and whether the password was right and only a nonce too old. None:
+/// there is no way.
+fn best<'v>(fields: impl Iterator<Item = Field<'v>>) -> Option<(Space, bool)> {
+    let rank = |challenge: &Challenge<'_>| match challenge {
+        Challenge::Digest(digest) if digest.algorithm == Algorithm::Sha256 => 3,
+        Challenge::Digest(_) => 2,
+        Challenge::Basic { .. } => 1,
+        Challenge::Other { .. } => 0,
+    };
+    match fields.flat_map(|field| challenges(field.value)).max_by_key(rank)? {
+        Challenge::Digest(digest) => Some((Space::Digest(DigestClient::new(&digest)), digest.stale)),
+        Challenge::Basic { .. } => Some((Space::Basic, false)),
+        Challenge::Other { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::authentication::Credentials;
+
+    use super::*;
+
+    const SAID: Shown = Shown { origin: true, target: true, session: 0 };
+
+    fn login() -> Login {
+        Login { user: "u".into(), password: "p".into(), wrong: false }
+    }
+
+    fn ask(askers: &mut Askers, asker: Asker, challenges: &[&str], shown: Shown) -> bool {
+        let mut text = String::from("HTTP/1.1 401 No\r\n");
+        for challenge in challenges {
+            text.push_str(&format!("{}: {challenge}\r\n", asker.challenge_field()));
+        }
+        text.push_str("\r\n");
+        let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        askers.ask(asker, &head, shown)
+    }
+
+    fn said(askers: &mut Askers, origin: OriginIndex) -> (Shown, String) {
+        let claim = Claim { origin, method: "GET", uri: b"/x", cnonce: 7 };
+        let mut out = Vec::new();
+        let shown = askers.write(&login(), &claim, &mut out);
+        (shown, String::from_utf8(out).expect("is ASCII"))
+    }
+
+    #[test]
+    fn nobody_is_told_who_has_not_asked() {
+        let mut askers = Askers::default();
+        assert!(askers.is_empty());
+        assert_eq!(said(&mut askers, 0), (Shown::default(), String::new()));
+        assert!(ask(&mut askers, Asker::Origin(3), &["Basic realm=r"], Shown::default()));
+        assert_eq!(said(&mut askers, 2).1, "", "another origin has not");
+        let (shown, text) = said(&mut askers, 3);
+        assert_eq!(text, "Authorization: Basic dTpw\r\n");
+        assert!(shown.origin && !shown.target);
+    }
+
+    #[test]
+    fn the_best_scheme_is_answered() {
+        let mut askers = Askers::default();
+        let all = ["Basic realm=r", "Digest realm=r, nonce=a", "Digest realm=r, nonce=b, algorithm=SHA-256"];
+        assert!(ask(&mut askers, Asker::Target, &all, Shown::default()));
+        let text = said(&mut askers, 0).1;
+        let value = text.strip_prefix("Proxy-Authorization: ").expect("goes to the target").trim_end();
+        let Some(Credentials::Digest(digest)) = Credentials::parse(value.as_bytes()) else { panic!("{text}") };
+        assert_eq!((&*digest.nonce, digest.algorithm), (&b"b"[..], Algorithm::Sha256));
+        assert!(digest.proves(b"p", "GET"));
+        assert!(!ask(&mut askers, Asker::Origin(0), &["Negotiate", "Bearer x=y"], Shown::default()));
+        assert!(!ask(&mut askers, Asker::Origin(0), &[], Shown::default()));
+    }
+
+    #[test]
+    fn a_password_that_was_not_taken_is_not_shown_again() {
+        let mut askers = Askers::default();
+        let basic = ["Basic realm=r"];
+        assert!(ask(&mut askers, Asker::Origin(0), &basic, Shown::default()));
+        assert!(!ask(&mut askers, Asker::Origin(0), &basic, SAID));
+        assert_eq!(said(&mut askers, 0).1, "");
+        assert!(!ask(&mut askers, Asker::Origin(0), &basic, Shown::default()));
+    }
+
+    #[test]
+    fn a_nonce_that_is_too_old_is_replaced_and_uses_are_counted() {
+        let mut askers = Askers::default();
+        let first = ["Digest realm=r, nonce=a, qop=\"auth\""];
+        assert!(ask(&mut askers, Asker::Origin(0), &first, Shown::default()));
+        assert!(said(&mut askers, 0).1.contains("nc=00000001"));
+        assert!(said(&mut askers, 0).1.contains("nc=00000002"));
+        let stale = ["Digest realm=r, nonce=c, qop=\"auth\", stale=true"];
+        assert!(ask(&mut askers, Asker::Origin(0), &stale, SAID));
+        let text = said(&mut askers, 0).1;
+        assert!(text.contains("nonce=\"c\"") && text.contains("nc=00000001"), "{text}");
+    }
+}

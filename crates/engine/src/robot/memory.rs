@@ -1,0 +1,193 @@
+//! What does a robot remember from one request to the next? Who has asked who it is, cookies, what its own cache holds,
+//! and which of its sessions it is in.
+//!
+//! Made when there is something to remember: most robots have none.
+
+use assay_http::cookie::{Jar, SetCookie};
+use assay_http::head::ResponseHead;
+use assay_workload::model::{OriginIndex, RobotIndex};
+use assay_workload::{Browser, Login, SessionClock, SessionState, Universe, XactId};
+
+use super::login::{Asker, Askers, Claim, Shown};
+
+/// Cookies kept for one origin, whatever the workload says.
+const MOST_COOKIES: u64 = 50;
+/// Origins that cookies are kept for; the one that set its first longest ago makes room.
+const MOST_JARS: usize = 256;
+/// Longest `Cookie` field: longer heads are refused.
+const LONGEST_COOKIES: usize = 16 * 1024;
+
+/// What one robot remembers.
+#[derive(Debug, Default)]
+pub struct Memory {
+    robot: RobotIndex,
+    /// Which of its sessions it is in.
+    session: u64,
+    /// Who it is in this session, once it was asked; none inside: nobody.
+    login: Option<Option<Login>>,
+    askers: Askers,
+    /// What origins have set, for a robot that keeps cookies.
+    jars: Vec<(OriginIndex, Jar)>,
+    /// How many cookies of each origin it keeps, once one was set.
+    cookie_limit: Option<usize>,
+    /// Its own cache.
+    browser: Option<Browser>,
+    sessions: Option<Sessions>,
+}
+
+/// A robot's busy and idle periods.
+#[derive(Debug)]
+struct Sessions {
+    clock: SessionClock,
+    /// Launches in the busy period that is on.
+    made: u64,
+}
+
+impl Memory {
+    /// What a robot remembers from the start; none: nothing.
+    pub fn of(universe: &Universe, robot: RobotIndex) -> Option<Box<Self>> {
+        let group = universe.group_of(robot)?;
+        let capacity = universe.workload().robots[group].private_cache;
+        let sessions = SessionClock::new(universe, robot).map(|clock| Sessions { clock, made: 0 });
+        let browser = (capacity > 0).then(|| Browser::new(capacity));
+        let has_any = browser.is_some() || sessions.is_some();
+        has_any.then(|| Box::new(Self { browser, sessions, ..Self::new(robot) }))
+    }
+
+    /// Nothing yet.
+    pub fn new(robot: RobotIndex) -> Self {
+        Self { robot, ..Self::default() }
+    }
+
+    /// Which of its sessions the robot is in.
+    pub fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// A session begins, unless it has begun already: what belongs to the one before is forgotten. True when there was one.
+    pub fn enter(&mut self, session: u64) -> bool {
+        let is_new = session != self.session;
+        if is_new {
+            self.session = session;
+            self.forget();
+        }
+        is_new
+    }
+
+    /// A session ends: who has asked, what the cache holds, and cookies that are of the session alone are forgotten.
+    pub fn forget(&mut self) {
+        self.login = None;
+        self.askers = Askers::default();
+        self.jars.iter_mut().for_each(|(_, jar)| jar.end_session());
+        self.jars.retain(|(_, jar)| !jar.is_empty());
+        self.browser.iter_mut().for_each(Browser::clear);
+    }
+
+    /// Whether the robot is busy at a moment of the schedule, not earlier than the last one asked for; none: it has no
+    /// sessions.
+    pub fn state_at(&mut self, universe: &Universe, at_ns: u64) -> Option<SessionState> {
+        self.sessions.as_mut().map(|sessions| sessions.clock.at(universe, at_ns))
+    }
+
+    /// A robot without a rate makes a launch: true when it is the last one of its busy period, which then ends.
+    pub fn count_launch(&mut self, universe: &Universe, at_ns: u64) -> bool {
+        let Some(Sessions { clock, made }) = &mut self.sessions else { return false };
+        *made += 1;
+        let is_last = clock.transactions(universe).is_some_and(|most| *made >= most);
+        if is_last {
+            *made = 0;
+            clock.finish(universe, at_ns);
+        }
+        is_last
+    }
+
+    /// The robot has an embedded object in its own cache, where it is from now on if it may be.
+    pub fn holds(&mut self, key: u64, cachable: bool) -> bool {
+        self.browser.as_mut().is_some_and(|browser| browser.has(key, cachable))
+    }
+
+    /// Somebody asks who asks. True when the robot has an answer that the request before did not give.
+    pub fn ask(&mut self, universe: &Universe, asker: Asker, head: &ResponseHead<'_>, shown: Shown) -> bool {
+        // What was said in another session says nothing of this one.
+        let shown = if shown.session == self.session { shown } else { Shown::default() };
+        self.login(universe).is_some() && self.askers.ask(asker, head, shown)
+    }
+
+    fn login(&mut self, universe: &Universe) -> Option<&Login> {
+        let (robot, session) = (self.robot, self.session);
+        self.login.get_or_insert_with(|| universe.login(robot, session)).as_ref()
+    }
+
+    /// Appends the lines that say who asks; what was said, and to whom.
+    pub fn write_login(&mut self, claim: &Claim<'_>, out: &mut Vec<u8>) -> Shown {
+        let shown = match &self.login {
+            Some(Some(login)) => self.askers.write(login, claim, out),
+            _ => Shown::default(),
+        };
+        Shown { session: self.session, ..shown }
+    }
+
+    /// True when a request has to say who asks.
+    pub fn was_asked(&self) -> bool {
+        !self.askers.is_empty()
+    }
+
+    /// Takes the cookies in that a reply sets; how many.
+    pub fn take_cookies(
+        &mut self,
+        universe: &Universe,
+        origin: OriginIndex,
+        head: &ResponseHead<'_>,
+        now_s: u64,
+    ) -> u64 {
+        let robot = self.robot;
+        let limit = *self
+            .cookie_limit
+            .get_or_insert_with(|| universe.cookie_limit(robot).min(MOST_COOKIES) as usize);
+        let mut taken = 0;
+        for field in head.headers().filter(|field| field.is("Set-Cookie")) {
+            let Some(cookie) = SetCookie::parse(field.value).filter(|_| limit > 0) else { continue };
+            let known = self.jars.iter().position(|(other, _)| *other == origin);
+            let place = known.unwrap_or_else(|| {
+                if self.jars.len() >= MOST_JARS {
+                    self.jars.remove(0);
+                }
+                self.jars.push((origin, Jar::new(limit)));
+                self.jars.len() - 1
+            });
+            self.jars[place].1.store(&cookie, now_s);
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Appends the line with the cookies for a path of an origin; false: there are none.
+    pub fn write_cookies(&self, origin: OriginIndex, path: &[u8], now_s: u64, out: &mut Vec<u8>) -> bool {
+        let Some((_, jar)) = self.jars.iter().find(|(other, _)| *other == origin) else { return false };
+        let before = out.len();
+        out.extend_from_slice(b"Cookie: ");
+        let from = out.len();
+        if !jar.write(path, now_s, out) {
+            out.truncate(before);
+            return false;
+        }
+        if out.len() - from > LONGEST_COOKIES {
+            let fits = &out[from..from + LONGEST_COOKIES];
+            let end = fits.iter().rposition(|byte| *byte == b';').unwrap_or(0);
+            out.truncate(from + end);
+        }
+        out.extend_from_slice(b"\r\n");
+        true
+    }
+}
+
+/// True when a reply sets a cookie.
+pub fn sets_cookies(head: &ResponseHead<'_>) -> bool {
+    head.header("Set-Cookie").is_some()
+}
+
+/// A client's nonce, another one for each step of each xact.
+pub fn cnonce(xact: XactId, step: u8) -> u64 {
+    let words = [u64::from(xact.robot), xact.number, u64::from(xact.place), u64::from(step)];
+    assay_workload::rng::hash(assay_workload::rng::Purpose::Other, &words)
+}

@@ -1,0 +1,75 @@
+//! When does a robot give an xact up? When its lifetime is over, wherever it is by then: waiting for a connection, on its
+//! way, or being answered.
+//!
+//! One behind others on its connection (see [`super::pipeline`]) is given up when its turn comes: those before it are not
+//! to suffer.
+
+use assay_record::error_kind::ErrorKind;
+
+use super::crew::{Alarm, Crew};
+use super::xact::NONE;
+use crate::clock::monotonic_ns;
+
+/// How often an expired xact behind others is looked at again.
+const AGAIN_NS: u64 = 10_000_000;
+
+impl Crew {
+    /// An xact has come in: it will be given up in time, if its kind of robots does that.
+    pub fn set_expiry(&mut self, place: u32) {
+        let extras = self.xacts[place as usize].extras.as_ref();
+        if let Some(expires_ns) = extras.and_then(|extras| extras.expires_ns)
+            && expires_ns < u64::MAX
+        {
+            self.timer.schedule(expires_ns, Alarm::Expiry(place));
+        }
+    }
+
+    /// The lifetime of an xact that was at this place is over. Another one may be there by now.
+    pub fn expire(&mut self, place: u32) {
+        let now_ns = monotonic_ns();
+        let Some(xact) = self.xacts.get(place as usize) else { return };
+        let expires_ns = xact.extras.as_ref().and_then(|extras| extras.expires_ns);
+        if expires_ns.is_none_or(|expires_ns| expires_ns > now_ns) {
+            return;
+        }
+        let (robot, is_sent) = (xact.robot, xact.sent_ns != 0);
+        let lived_ms = now_ns.saturating_sub(xact.due_ns) / 1_000_000;
+        let detail = format!("given up {lived_ms} ms after it was due, when its lifetime was over");
+        if !is_sent {
+            self.remove_waiting(robot, place);
+            return self.fail(place, ErrorKind::TimedOut, &detail, (0, None), now_ns);
+        }
+        let carrier = self.connections.iter().find(|(_, connection)| connection.xact == place);
+        let Some((slot, connection)) = carrier.map(|(slot, connection)| (slot as u32, connection)) else {
+            self.timer.schedule(now_ns + AGAIN_NS, Alarm::Expiry(place));
+            return;
+        };
+        let body_bytes = connection.answer.body_bytes();
+        let status = connection.answer.opening().map(|opening| opening.status);
+        self.close_and_go_on(slot);
+        self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
+        self.fill_slots(robot);
+    }
+
+    /// Takes an xact out of its robot's queue.
+    fn remove_waiting(&mut self, robot: u32, place: u32) {
+        let state = &mut self.robots[robot as usize];
+        let (mut before, mut at) = (NONE, state.waiting_first);
+        while at != NONE && at != place {
+            (before, at) = (at, self.xacts[at as usize].next);
+        }
+        if at == NONE {
+            return;
+        }
+        let next = std::mem::replace(&mut self.xacts[place as usize].next, NONE);
+        match before {
+            NONE => state.waiting_first = next,
+            before => self.xacts[before as usize].next = next,
+        }
+        if next == NONE {
+            state.waiting_last = before;
+        }
+        state.waiting -= 1;
+        self.levels.waiting -= 1;
+    }
+}

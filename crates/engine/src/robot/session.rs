@@ -1,0 +1,69 @@
+//! What changes when a robot goes idle, and when it comes back? Idle, it asks for nothing and has no connections; back, it is
+//! somebody else as far as its [`super::memory`] goes.
+//!
+//! Robots with a rate get their sessions with their launches: the stream knows them. Those without one are woken when their
+//! idle period is over. What waits for a connection when a busy period ends is not sent any more.
+
+use super::crew::{Alarm, Crew};
+use super::xact::NONE;
+
+impl Crew {
+    /// A launch belongs to this session of its robot.
+    pub fn enter_session(&mut self, robot: u32, session: u64) {
+        let Some(memory) = &mut self.robots[robot as usize].memory else { return };
+        if memory.enter(session) {
+            self.close_idle(robot);
+        }
+    }
+
+    /// A robot without a rate wants to ask for something: its session. None: it is idle, and is woken later.
+    pub fn session_of_next(&mut self, robot: u32, now_ns: u64) -> Option<u64> {
+        let start_ns = self.control.clock.start_ns;
+        let universe = self.setup.universe.clone();
+        let Some(memory) = &mut self.robots[robot as usize].memory else { return Some(0) };
+        let state = memory.state_at(&universe, now_ns.saturating_sub(start_ns));
+        match state {
+            None => Some(0),
+            Some(state) if state.busy => {
+                memory.count_launch(&universe, now_ns.saturating_sub(start_ns));
+                Some(state.session)
+            }
+            Some(state) => {
+                if let Some(at_ns) = start_ns.checked_add(state.until_ns) {
+                    self.timer.schedule(at_ns, Alarm::Robot(robot));
+                }
+                None
+            }
+        }
+    }
+
+    /// Looks for robots that have gone idle.
+    pub fn look_at_sessions(&mut self, now_ns: u64) {
+        let universe = self.setup.universe.clone();
+        let at_ns = now_ns.saturating_sub(self.control.clock.start_ns);
+        for robot in 0..self.robots.len() as u32 {
+            let Some(memory) = &mut self.robots[robot as usize].memory else { continue };
+            if memory.state_at(&universe, at_ns).is_none_or(|state| state.busy) {
+                continue;
+            }
+            memory.forget();
+            while let Some(place) = self.pop_waiting(robot) {
+                self.cancel(place, now_ns);
+            }
+            self.close_idle(robot);
+            // One that was cancelled may have been all that a robot without a rate had to do.
+            if self.robots[robot as usize].closed.as_ref().is_some_and(|closed| !closed.busy) {
+                self.launch_closed(robot);
+            }
+        }
+    }
+
+    fn close_idle(&mut self, robot: u32) {
+        loop {
+            match self.robots[robot as usize].idle.first {
+                NONE => return,
+                slot => self.close(slot),
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Robots that are somebody: they log in, keep cookies and objects, ask before they send, tire, and come and go.
+
+use assay_record::error_kind::ErrorKind;
+use assay_workload::model::*;
+
+use crate::origins;
+use crate::robots::{Options, check_sums, content, lasts, phase, run, simple};
+use crate::server::Manner;
+
+const ROBOTS: u64 = 4;
+
+/// Two hundred xacts of four robots, half of them for protected objects.
+fn protected(schemes: &[AuthScheme]) -> Workload {
+    let mut workload = simple();
+    workload.schedule.phases[0].goal.transactions = Some(200);
+    workload.servers[0].connection_use_limit = Some(Distribution::Constant(1000.0));
+    workload.servers[0].authentication =
+        Some(AuthDemand { schemes: schemes.to_vec(), realm: "the \"realm\"".into(), share: 0.5 });
+    workload.robots[0].credentials.users = vec![UserRun::Made { count: 3, realm: "users".into() }];
+    workload
+}
+
+#[test]
+fn robots_log_in_once_and_are_known_from_then_on() {
+    use AuthScheme::{Basic, Digest};
+    for schemes in [&[Basic][..], &[Digest], &[Basic, Digest]] {
+        let both = origins::run(&protected(schemes));
+        both.check();
+        let (robots, origins) = (&both.robots, &both.origins);
+        assert_eq!((robots.logged_in, origins.challenges), (ROBOTS, ROBOTS), "{schemes:?}");
+        assert_eq!((robots.refused, origins.wrong_credentials), (0, 0), "{schemes:?}");
+        assert!(origins.authenticated > 50, "{origins:#?}");
+        assert_eq!(origins.requests, robots.completed + ROBOTS, "one step more for each of them");
+        assert_eq!((robots.basic, robots.misses), (robots.completed, robots.completed));
+    }
+}
+
+#[test]
+fn uploads_log_in_too() {
+    let mut workload = protected(&[AuthScheme::Digest]);
+    workload.contents.push(content("form", 700.0));
+    workload.robots[0].methods = Weighted::one(Method::Post);
+    workload.robots[0].post_contents = Weighted::one(1);
+    workload.robots[0].expectation = Expectation::Sometimes(0.5);
+    let both = origins::run(&workload);
+    both.check();
+    assert_eq!((both.robots.logged_in, both.origins.challenges), (ROBOTS, ROBOTS));
+    assert!(both.robots.invited > 50 && both.robots.invited == both.origins.continued, "{:#?}", both.robots);
+}
+
+#[test]
+fn a_wrong_password_is_shown_once_and_its_robot_refused() {
+    let mut workload = protected(&[AuthScheme::Basic, AuthScheme::Digest]);
+    workload.robots[0].credentials.wrong_share = 1.0;
+    let both = origins::run(&workload);
+    both.check();
+    let (robots, origins) = (&both.robots, &both.origins);
+    assert_eq!((origins.authenticated, origins.wrong_credentials), (0, ROBOTS));
+    assert!(robots.refused > 50 && robots.logged_in == 0, "{robots:#?}");
+    assert_eq!(origins.challenges, robots.refused + ROBOTS);
+    assert_eq!(robots.completed, robots.basic + robots.refused);
+    assert_eq!(robots.due_basic, robots.basic, "what is refused is not offered");
+}
+
+#[test]
+fn a_target_may_ask_as_well() {
+    let mut workload = simple();
+    workload.robots[0].credentials.users =
+        vec![UserRun::One { user: "u".into(), password: "p".into() }];
+    let options = || Options { manner: Manner::AsksWho, ..Options::default() };
+    let known = run(&workload, options());
+    let counts = known.total();
+    check_sums(&counts);
+    assert_eq!((counts.error_total(), counts.refused, counts.logged_in), (0, 0, ROBOTS), "{counts:#?}");
+    let said = |head: &str| head.contains("Proxy-Authorization: Basic dTpw\r\n");
+    let silent = known.server.requests().iter().filter(|seen| !said(&seen.head)).count() as u64;
+    assert_eq!(silent, ROBOTS, "only the first request of each does not say it");
+    workload.robots[0].credentials.users.clear();
+    workload.robots[0].accepts = vec![Coding::Identity];
+    let counts = run(&workload, options()).total();
+    assert_eq!((counts.error_total(), counts.refused), (0, counts.completed), "nobody has no answer");
+}
+
+#[test]
+fn cookies_are_sent_back_by_those_who_keep_them() {
+    let mut workload = simple();
+    workload.schedule.phases[0].goal.transactions = Some(200);
+    workload.servers[0].cookies = Some(CookieSetting {
+        share: 0.5,
+        count: Distribution::Constant(3.0),
+        value_bytes: Distribution::Constant(20.0),
+    });
+    let both = origins::run(&workload);
+    both.check();
+    assert_eq!(both.robots.cookies_taken, both.origins.cookies_set);
+    assert!(both.robots.cookies_sent > 150 && both.origins.cookies_set > 100, "{:#?}", both.robots);
+    assert_eq!(both.robots.basic, both.robots.completed);
+    workload.robots[0].cookies.share = 0.0;
+    let both = origins::run(&workload);
+    both.check();
+    assert_eq!((both.robots.cookies_taken, both.robots.cookies_sent), (0, 0));
+    workload.robots[0].cookies = CookieKeeping { share: 1.0, limit: Distribution::Constant(0.0) };
+    assert_eq!(origins::run(&workload).robots.cookies_sent, 0);
+}
+
+fn uploading(share: f64) -> Workload {
+    let mut workload = simple();
+    workload.contents.push(content("form", 100_000.0));
+    workload.servers[0].connection_use_limit = Some(Distribution::Constant(1000.0));
+    let robots = &mut workload.robots[0];
+    robots.methods = Weighted::new([(Method::Get, 0.5), (Method::Post, 0.3), (Method::Put, 0.2)]);
+    robots.post_contents = Weighted::one(1);
+    robots.put_contents = Weighted::one(1);
+    robots.expectation = Expectation::Sometimes(share);
+    workload.schedule.phases[0].goal.transactions = Some(200);
+    workload
+}
+
+#[test]
+fn bodies_wait_for_a_word_and_go_without_it_where_they_are_refused() {
+    let mut workload = uploading(0.7);
+    workload.servers[0].body_allowed = 0.6;
+    let both = origins::run(&workload);
+    both.check();
+    let (robots, origins) = (&both.robots, &both.origins);
+    assert_eq!((robots.invited, robots.impatient), (origins.continued, 0));
+    assert_eq!(robots.uninvited, origins.expectations_refused);
+    assert!(robots.invited > 20 && robots.uninvited > 10, "{robots:#?}");
+    assert_eq!(origins.requests, robots.completed + robots.uninvited);
+}
+
+#[test]
+fn a_body_is_sent_when_no_word_comes_in_time() {
+    let mut workload = uploading(1.0);
+    workload.schedule.phases[0].goal.transactions = Some(8);
+    let run = run(&workload, Options::default());
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!((counts.error_total(), counts.invited), (0, 0), "{counts:#?}");
+    assert!(counts.impatient > 0);
+    let posts = run.server.requests().into_iter().filter(|seen| seen.body > 0).collect::<Vec<_>>();
+    assert_eq!(counts.impatient, posts.len() as u64);
+    assert!(posts.iter().all(|seen| seen.body == 100_000 && seen.head.contains("Expect: 100-continue\r\n")));
+    workload.robots[0].http_versions = Weighted::one(HttpVersion::Http10);
+    let old = crate::robots::run(&workload, Options::default());
+    assert_eq!((old.total().impatient, old.total().error_total()), (0, 0), "HTTP/1.0 cannot ask");
+}
+
+#[test]
+fn what_a_robot_has_in_its_own_cache_is_not_asked_for() {
+    let mut workload = simple();
+    workload.contents.push(content("image", 500.0));
+    workload.contents[0].embedded =
+        Some(Embedded { count: Distribution::Constant(3.0), contents: Weighted::one(1) });
+    workload.robots[0].recurrence = 0.8;
+    workload.schedule.phases[0].goal.transactions = Some(400);
+    let due = |workload: &Workload| {
+        let counts = run(workload, Options::default()).total();
+        check_sums(&counts);
+        assert_eq!(counts.error_total(), 0);
+        (counts.due, counts.held)
+    };
+    let (due_all, held) = due(&workload);
+    assert_eq!((due_all % 4, held), (0, 0), "each page brings three");
+    workload.robots[0].private_cache = 1000;
+    let (due_few, held) = due(&workload);
+    assert!(held > 20 && (due_few + held) % 4 == 0, "{due_few} {held}");
+}
+
+#[test]
+fn an_xact_is_given_up_when_its_lifetime_is_over() {
+    let mut workload = simple();
+    workload.robots[0].lifetime_s = Some(Distribution::Constant(0.1));
+    workload.robots[0].open_connection_limit = Some(1);
+    workload.robots[0].pace = Pace::Rate { per_second: 20.0 };
+    workload.schedule.phases = vec![phase("only", lasts(500))];
+    let run = run(&workload, Options { manner: Manner::Silent, ..Options::default() });
+    let counts = run.total();
+    assert_eq!(counts.completed, 0);
+    assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::TimedOut]);
+    let waiting = counts.error_total() - counts.sent;
+    assert!(counts.sent > 4 && waiting > 0, "some never had a connection: {counts:#?}");
+    assert_eq!(counts.due, counts.error_total() + counts.unsent);
+}
+
+#[test]
+fn robots_that_come_and_go_are_asked_anew_and_keep_no_connections() {
+    let mut workload = protected(&[AuthScheme::Digest]);
+    workload.robots[0].connection_use_limit = Some(Distribution::Constant(1000.0));
+    workload.robots[0].session = Some(Session {
+        busy: Goal { transactions: Some(10), ..Goal::default() },
+        idle_s: Distribution::Constant(0.3),
+    });
+    workload.schedule.phases[0].goal.transactions = Some(120);
+    let both = origins::run(&workload);
+    both.check();
+    let (robots, origins) = (&both.robots, &both.origins);
+    assert!(origins.challenges >= 2 * ROBOTS, "each session logs in: {origins:#?}");
+    assert_eq!(robots.logged_in, origins.challenges);
+    assert!(robots.connections_opened >= 2 * ROBOTS, "{robots:#?}");
+    workload.robots[0].pace = Pace::Rate { per_second: 50.0 };
+    workload.robots[0].session = Some(Session { busy: lasts(200), idle_s: Distribution::Constant(0.2) });
+    workload.schedule.phases = vec![phase("only", lasts(1500))];
+    let both = origins::run(&workload);
+    both.check();
+    assert!(both.origins.challenges > ROBOTS, "{:#?}", both.origins);
+    assert_eq!(both.robots.refused, 0);
+}
+
+#[test]
+fn an_idle_connection_to_a_substitute_saves_a_new_one() {
+    let mut workload = simple();
+    workload.origins.push(Origin { authority: "other.test:80".into(), server: 0 });
+    workload.robots[0].origins = Weighted::new([(0, 0.5), (1, 0.5)]);
+    workload.robots[0].connection_use_limit = Some(Distribution::Constant(1000.0));
+    workload.servers[0].connection_use_limit = Some(Distribution::Constant(1000.0));
+    let each = origins::run(&workload);
+    each.check();
+    assert_eq!((each.robots.connections_opened, each.robots.substituted), (2 * ROBOTS, 0));
+    workload.substitutes = vec![vec![0, 1]];
+    workload.robots[0].substitution = 1.0;
+    let one = origins::run(&workload);
+    one.check();
+    assert_eq!(one.robots.connections_opened, ROBOTS);
+    assert!(one.robots.substituted > 5, "{:#?}", one.robots);
+}

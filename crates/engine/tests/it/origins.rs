@@ -1,0 +1,123 @@
+//! Robots and real origins in one process, speaking to each other directly.
+
+use std::io::{BufReader, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use assay_engine::clock::{RunClock, monotonic_ns};
+use assay_engine::spec::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_engine::stdio::Commands;
+use assay_engine::{origin, robot};
+use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::error_kind::ErrorExample;
+use assay_record::role::{Command, Event};
+use assay_workload::model::Workload;
+
+use crate::robots::check_sums;
+
+/// What both sides counted.
+pub struct Both {
+    pub robots: RobotCounts,
+    pub origins: OriginCounts,
+    pub examples: Vec<ErrorExample>,
+}
+
+impl Both {
+    fn of(events: &[Event]) -> Self {
+        let (mut robots, mut origins, mut examples) =
+            (RobotCounts::default(), OriginCounts::default(), Vec::new());
+        for event in events {
+            match event {
+                Event::Robots(interval) => robots.merge(&interval.counts),
+                Event::Origins(interval) => origins.merge(&interval.counts),
+                Event::Example(example) => examples.push(example.clone()),
+                _ => {}
+            }
+        }
+        Self { robots, origins, examples }
+    }
+
+    /// Everything that was asked was answered, and nothing was wrong.
+    pub fn check(&self) {
+        check_sums(&self.robots);
+        assert_eq!(self.robots.error_total(), 0, "{:#?}", self.examples);
+        assert_eq!(self.origins.wrong_uploads, 0, "{:#?}", self.examples);
+    }
+}
+
+fn universe(workload: PathBuf) -> UniverseSpec {
+    UniverseSpec { workload, seed: 7, world: 1, private_as_public: false }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("starts").block_on(work)
+}
+
+/// Runs robots against origins, from start to end.
+pub fn run(workload: &Workload) -> Both {
+    let dir = tempfile::tempdir().expect("there is room");
+    let path = dir.path().join("workload.json");
+    std::fs::write(&path, serde_json::to_vec(workload).expect("is data")).expect("there is room");
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
+    let spec = OriginsSpec {
+        universe: universe(path.clone()),
+        threads: 1,
+        cpus: Vec::new(),
+        timing: Timing::default(),
+        listen: vec![free; workload.origins.len()],
+    };
+    let (mut to_origins, commands) = UnixStream::pair().expect("there are descriptors");
+    let (ready_in, ready) = mpsc::channel();
+    let origins = std::thread::spawn(move || {
+        let mut events = Vec::new();
+        block_on(async {
+            let mut commands = Commands::from_reader(BufReader::new(commands)).expect("starts");
+            let mut emit = |event: &Event| {
+                if let Event::Ready { listening } = event {
+                    let _ = ready_in.send(listening.clone());
+                }
+                events.push(event.clone());
+                Ok(())
+            };
+            origin::perform(&spec, &mut commands, &mut emit).await.expect("run to their end");
+        });
+        events
+    });
+    let listening = ready.recv().expect("the origins are ready");
+    let clock = RunClock { start_ns: monotonic_ns() + 100_000_000, start_unix_s: 1_700_000_000 };
+    let start = Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s };
+    let start = serde_json::to_string(&start).expect("is data");
+    writeln!(to_origins, "{start}").expect("is read");
+    let mut events = robots(path, listening, &start);
+    writeln!(to_origins, r#"{{"command":"stop"}}"#).expect("is read");
+    events.extend(origins.join().expect("nobody panicked"));
+    Both::of(&events)
+}
+
+fn robots(path: PathBuf, origins: Vec<SocketAddr>, start: &str) -> Vec<Event> {
+    let spec = RobotsSpec {
+        universe: universe(path),
+        threads: 2,
+        cpus: Vec::new(),
+        timing: Timing::default(),
+        target: Target::Direct { origins },
+        sources: Vec::new(),
+        behaviour: CacheBehaviour { caches: false, ..CacheBehaviour::default() },
+        timeout_ms: 10_000,
+        xact_log: None,
+    };
+    let (mut parent, child) = UnixStream::pair().expect("there are descriptors");
+    writeln!(parent, "{start}").expect("is read");
+    let mut events = Vec::new();
+    block_on(async {
+        let mut commands = Commands::from_reader(BufReader::new(child)).expect("starts");
+        let mut emit = |event: &Event| {
+            events.push(event.clone());
+            Ok(())
+        };
+        robot::perform(&spec, &mut commands, &mut emit).await.expect("runs to its end");
+    });
+    events
+}
