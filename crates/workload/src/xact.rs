@@ -203,7 +203,10 @@ impl Universe {
     pub fn offered(&self, launch: &Launch, object: &Object) -> Offered {
         let xact = XactId { robot: launch.robot, number: launch.number, place: 0 };
         let offered = launch.offered(object);
-        Offered { basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object), ..offered }
+        Offered {
+            basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object),
+            ..offered
+        }
     }
 
     /// What an embedded object adds to them; `launch` is its page's, `object` its own.
@@ -211,7 +214,10 @@ impl Universe {
     pub fn offered_child(&self, launch: &Launch, child: &Child, object: &Object) -> Offered {
         let xact = XactId { robot: launch.robot, number: launch.number, place: child.place };
         let offered = child.offered(object);
-        Offered { basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object), ..offered }
+        Offered {
+            basic: offered.basic && self.is_plain(xact, (launch.phase, launch.session), object),
+            ..offered
+        }
     }
 
     /// The object whose body a POST or PUT of this xact carries to an origin ([`crate::Launch::post_body`] is

@@ -200,7 +200,9 @@ mod tests {
         assert!(ask(&mut askers, Asker::Target, &all, Shown::default()));
         let text = said(&mut askers, 0).1;
         let value = text.strip_prefix("Proxy-Authorization: ").expect("goes to the target").trim_end();
-        let Some(Credentials::Digest(digest)) = Credentials::parse(value.as_bytes()) else { panic!("{text}") };
+        let Some(Credentials::Digest(digest)) = Credentials::parse(value.as_bytes()) else {
+            panic!("{text}")
+        };
         assert_eq!((&*digest.nonce, digest.algorithm), (&b"b"[..], Algorithm::Sha256));
         assert!(digest.proves(b"p", "GET"));
         assert!(!ask(&mut askers, Asker::Origin(0), &["Negotiate", "Bearer x=y"], Shown::default()));

@@ -141,9 +141,8 @@ impl Memory {
         now_s: u64,
     ) -> u64 {
         let robot = self.robot;
-        let limit = *self
-            .cookie_limit
-            .get_or_insert_with(|| universe.cookie_limit(robot).min(MOST_COOKIES) as usize);
+        let limit =
+            *self.cookie_limit.get_or_insert_with(|| universe.cookie_limit(robot).min(MOST_COOKIES) as usize);
         let mut taken = 0;
         for field in head.headers().filter(|field| field.is("Set-Cookie")) {
             let Some(cookie) = SetCookie::parse(field.value).filter(|_| limit > 0) else { continue };

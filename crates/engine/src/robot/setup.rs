@@ -13,9 +13,7 @@ use assay_workload::model::{
     RobotIndex, Server, Weighted, Workload,
 };
 use assay_workload::rng::{Purpose, Rng};
-use assay_workload::{
-    Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId,
-};
+use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId};
 use thiserror::Error;
 
 use crate::files::{FileError, read_files};
@@ -313,7 +311,8 @@ fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError
 fn substitutes(workload: &Workload, routes: &[Route]) -> Vec<Vec<u16>> {
     let of = |(origin, route): (usize, &Route)| {
         let groups = workload.substitutes.iter().filter(|group| group.contains(&(origin as OriginIndex)));
-        let mut all: Vec<u16> = groups.flatten().map(|other| routes[usize::from(*other)].destination).collect();
+        let mut all: Vec<u16> =
+            groups.flatten().map(|other| routes[usize::from(*other)].destination).collect();
         all.retain(|destination| *destination != route.destination);
         all.sort_unstable();
         all.dedup();

@@ -65,8 +65,7 @@ fn a_wrong_password_is_shown_once_and_its_robot_refused() {
 #[test]
 fn a_target_may_ask_as_well() {
     let mut workload = simple();
-    workload.robots[0].credentials.users =
-        vec![UserRun::One { user: "u".into(), password: "p".into() }];
+    workload.robots[0].credentials.users = vec![UserRun::One { user: "u".into(), password: "p".into() }];
     let options = || Options { manner: Manner::AsksWho, ..Options::default() };
     let known = run(&workload, options());
     let counts = known.total();
@@ -170,7 +169,7 @@ fn what_a_robot_has_in_its_own_cache_is_not_asked_for() {
 #[test]
 fn an_xact_is_given_up_when_its_lifetime_is_over() {
     let mut workload = simple();
-    workload.robots[0].lifetime_s = Some(Distribution::Constant(0.1));
+    workload.robots[0].lifetime_s = Some(Distribution::Uniform { low: 0.02, high: 0.4 });
     workload.robots[0].open_connection_limit = Some(1);
     workload.robots[0].pace = Pace::Rate { per_second: 20.0 };
     workload.schedule.phases = vec![phase("only", lasts(500))];

@@ -67,7 +67,11 @@ const ROBOT_ONLY: [Field; 44] = [
     full("wait_xact_lmt", INT),
     full("pipeline_depth", FLOATS),
     full("minimize_new_conn", FLOAT),
-    part("credentials", TEXTS, "users are taken in turn, one for each session; `${target_ip}` stays as written"),
+    part(
+        "credentials",
+        TEXTS,
+        "users are taken in turn, one for each session; `${target_ip}` stays as written",
+    ),
     full("auth_error", FLOAT),
     left_out("spnego_auth_ratio", FLOAT, Topic::Ntlm),
     left_out("kerberos_wrap", object(RecordKind::KerberosWrap), Topic::Kerberos),

@@ -329,7 +329,9 @@ fn a_share_of_objects_is_protected() {
         (0..N).filter(|n| universe.auth_demand(&public(&universe, *n)).is_some()).collect();
     assert!(is_share(protected.len(), N, 0.3));
     assert_eq!(universe.auth_demand(&public(&universe, protected[0])), Some(&demand));
-    assert!(universe.is_anonymous(3) && !universe.is_plain(xact(1), (0, 0), &public(&universe, protected[0])));
+    assert!(
+        universe.is_anonymous(3) && !universe.is_plain(xact(1), (0, 0), &public(&universe, protected[0]))
+    );
 }
 
 #[test]
