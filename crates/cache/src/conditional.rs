@@ -18,6 +18,32 @@ pub struct Conditions<'a> {
     pub if_modified_since_s: Option<i64>,
 }
 
+/// The condition of `If-Range`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfRange<'a> {
+    /// An entity tag, as sent.
+    Tag(&'a [u8]),
+    /// A date, in Unix seconds; none when it is not a date.
+    Date(Option<i64>),
+}
+
+impl IfRange<'_> {
+    /// True when parts may be sent of a representation with these validators, made at `date_s` (RFC 9110, 13.1.5). Parts
+    /// are going to be put together, so only what certainly names the same bytes is good enough: strong tags, and dates of
+    /// modification that were over when the representation was made.
+    pub fn holds(&self, stored: &Validators<'_>, date_s: Option<i64>) -> bool {
+        match *self {
+            IfRange::Tag(tag) => stored.etag.is_some_and(|etag| strong_equal(tag, etag)),
+            IfRange::Date(asked_s) => match (asked_s, stored.last_modified_s, date_s) {
+                (Some(asked_s), Some(modified_s), Some(date_s)) => {
+                    asked_s == modified_s && date_s > modified_s
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
 impl Conditions<'_> {
     /// True when the answer is 304 for a representation with these validators. `If-None-Match` wins, and a
     /// date is compared with `Last-Modified` only: without that, the whole answer is sent.
@@ -80,6 +106,12 @@ fn weak_equal(a: &[u8], b: &[u8]) -> bool {
     opaque(a) == opaque(b)
 }
 
+/// Strong comparison: neither is weak, and both are the same.
+fn strong_equal(a: &[u8], b: &[u8]) -> bool {
+    let (a, b) = (a.trim_ascii(), b.trim_ascii());
+    a.starts_with(b"\"") && a == b
+}
+
 fn opaque(tag: &[u8]) -> &[u8] {
     let tag = tag.trim_ascii();
     tag.strip_prefix(b"W/").unwrap_or(tag)
@@ -117,6 +149,20 @@ mod tests {
         let both = Conditions { if_none_match: Some(b"\"x\""), if_modified_since_s: Some(1000) };
         assert!(!both.are_not_modified(&tagged(b"\"b\"")));
         assert!(!none_match(b"\"open").are_not_modified(&tagged(b"\"open\"")));
+    }
+
+    #[test]
+    fn parts_are_sent_only_of_what_is_certainly_the_same() {
+        let strong = tagged(b"\"a\"");
+        assert!(IfRange::Tag(b"\"a\"").holds(&strong, None));
+        assert!(!IfRange::Tag(b"\"b\"").holds(&strong, None));
+        assert!(!IfRange::Tag(b"W/\"a\"").holds(&tagged(b"W/\"a\""), None), "weak tags name no bytes");
+        assert!(!IfRange::Tag(b"\"a\"").holds(&Validators::default(), None));
+        let at = |asked_s, date_s| IfRange::Date(asked_s).holds(&strong, date_s);
+        assert!(at(Some(100), Some(101)));
+        assert!(!at(Some(101), Some(200)), "a later date is another date");
+        assert!(!at(Some(100), Some(100)), "it may have been modified again in that second");
+        assert!(!at(None, Some(200)) && !at(Some(100), None));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct ReplyControl {
     pub must_revalidate: bool,
     /// `proxy-revalidate`.
     pub proxy_revalidate: bool,
+    /// `stale-if-error`, in seconds (RFC 5861).
+    pub stale_if_error_s: Option<u64>,
 }
 
 /// How stale a reply a request takes.
@@ -64,6 +66,8 @@ pub struct RequestControl {
     pub min_fresh_s: Option<u64>,
     /// `max-stale`.
     pub max_stale: Option<MaxStale>,
+    /// `stale-if-error`, in seconds (RFC 5861).
+    pub stale_if_error_s: Option<u64>,
 }
 
 /// What a reply says about its age, its lifetime and its storing; taken out of its head by the caller.
@@ -104,6 +108,8 @@ pub struct Freshness {
     always_validate: bool,
     /// `must-revalidate` and what implies it: never served stale, whatever the request takes.
     never_stale: bool,
+    /// How stale it may be served when its origin fails, as it says itself.
+    stale_if_error_ms: Option<i64>,
 }
 
 impl Freshness {
@@ -119,6 +125,7 @@ impl Freshness {
             lifetime_ms: lifetime_ms(reply, date_ms),
             always_validate: control.no_cache,
             never_stale: control.must_revalidate || control.proxy_revalidate || control.s_maxage_s.is_some(),
+            stale_if_error_ms: control.stale_if_error_s.map(delta_to_ms),
         }
     }
 
@@ -142,10 +149,8 @@ impl Freshness {
         if request.no_cache {
             return Reuse::Refetch;
         }
-        let too_old = request.max_age_s.is_some_and(|max| max == 0 || self.age_ms(now_ms) > delta_to_ms(max));
         let remaining_ms = self.remaining_ms(now_ms);
-        let too_near = request.min_fresh_s.is_some_and(|min| remaining_ms < delta_to_ms(min));
-        if self.always_validate || too_old || too_near {
+        if self.always_validate || self.is_refused_by(request, now_ms) {
             return Reuse::Validate;
         }
         let stale_ms = -remaining_ms;
@@ -157,6 +162,34 @@ impl Freshness {
         };
         if remaining_ms > 0 || stale_is_taken { Reuse::Serve } else { Reuse::Validate }
     }
+
+    /// Whether it may answer a request though it is stale, now that its origin has failed (RFC 5861; RFC 9111, 4.2.4).
+    ///
+    /// The reply or the request must allow so much staleness, or else, where the reply says nothing, the configuration
+    /// (`granted_s`). What forbids stale replies wins over all of them.
+    pub fn serves_on_error(&self, request: &RequestControl, granted_s: u64, now_ms: i64) -> bool {
+        if request.no_cache || self.always_validate || self.never_stale || self.is_refused_by(request, now_ms)
+        {
+            return false;
+        }
+        let allowed_ms = self.stale_if_error_ms.unwrap_or(delta_to_ms(granted_s));
+        let asked_ms = request.stale_if_error_s.map_or(0, delta_to_ms);
+        let stale_ms = -self.remaining_ms(now_ms);
+        // Fresh replies are not meant: if one was not served, the client had its reasons.
+        stale_ms >= 0 && stale_ms <= allowed_ms.max(asked_ms) && allowed_ms.max(asked_ms) > 0
+    }
+
+    /// The request does not take it, however fresh it is for others.
+    fn is_refused_by(&self, request: &RequestControl, now_ms: i64) -> bool {
+        let too_old = request.max_age_s.is_some_and(|max| max == 0 || self.age_ms(now_ms) > delta_to_ms(max));
+        let too_near = request.min_fresh_s.is_some_and(|min| self.remaining_ms(now_ms) < delta_to_ms(min));
+        too_old || too_near
+    }
+}
+
+/// Whether an origin that answers with this status has failed in the sense of `stale-if-error` (RFC 5861, 4).
+pub fn is_failure(status: u16) -> bool {
+    matches!(status, 500 | 502 | 503 | 504)
 }
 
 /// Whether the reply says itself how long it is fresh.
@@ -292,6 +325,47 @@ mod tests {
         assert_eq!(at(&with_control(no_cache)).reuse(&takes_all, T * 1000), Reuse::Validate);
     }
 
+    #[test]
+    fn a_stale_reply_stands_in_for_a_failed_origin_as_long_as_somebody_allows_it() {
+        let reply = |control| at(&with_control(ReplyControl { max_age_s: Some(10), ..control }));
+        let silent = reply(ReplyControl::default());
+        let speaking = reply(ReplyControl { stale_if_error_s: Some(5), ..Default::default() });
+        let (plain, after) = (RequestControl::default(), |ms: i64| T * 1000 + ms);
+        let asking = RequestControl { stale_if_error_s: Some(7), ..plain };
+        assert!(!silent.serves_on_error(&plain, 0, after(10_001)), "nobody allows it");
+        assert!(silent.serves_on_error(&plain, 60, after(70_000)));
+        assert!(!silent.serves_on_error(&plain, 60, after(70_001)));
+        assert!(speaking.serves_on_error(&plain, 0, after(15_000)));
+        assert!(!speaking.serves_on_error(&plain, 60, after(15_001)), "what the reply says goes first");
+        assert!(speaking.serves_on_error(&asking, 0, after(17_000)));
+        assert!(!speaking.serves_on_error(&asking, 0, after(17_001)));
+        assert!(!silent.serves_on_error(&plain, 60, after(5_000)), "it is not stale");
+    }
+
+    #[test]
+    fn what_forbids_stale_replies_holds_when_the_origin_fails_too() {
+        for control in [
+            ReplyControl { must_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ReplyControl { proxy_revalidate: true, max_age_s: Some(1), ..Default::default() },
+            ReplyControl { s_maxage_s: Some(1), ..Default::default() },
+            ReplyControl { no_cache: true, max_age_s: Some(1), ..Default::default() },
+        ] {
+            let forbids = at(&with_control(ReplyControl { stale_if_error_s: Some(100), ..control }));
+            assert!(
+                !forbids.serves_on_error(&RequestControl::default(), 100, T * 1000 + 2000),
+                "{control:?}"
+            );
+        }
+        let stale = at(&with_control(ReplyControl { max_age_s: Some(1), ..Default::default() }));
+        for request in [
+            RequestControl { no_cache: true, ..Default::default() },
+            RequestControl { max_age_s: Some(1), ..Default::default() },
+            RequestControl { min_fresh_s: Some(1), ..Default::default() },
+        ] {
+            assert!(!stale.serves_on_error(&request, 100, T * 1000 + 2000), "{request:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_input_overflows(
@@ -308,6 +382,7 @@ mod tests {
                 ..Default::default()
             };
             fresh.reuse(&request, now_ms);
+            fresh.serves_on_error(&RequestControl { stale_if_error_s: Some(delta), ..request }, delta, now_ms);
             prop_assert!(fresh.age_ms(now_ms) >= 0);
         }
 

@@ -1,12 +1,13 @@
 //! Would a cache that never forgets have answered this request? The ideal hit ratio is counted here.
 //!
 //! The ideal cache has room for everything and follows RFC 9111 with the choices that the target declares.
-//! It is asked about every request in the order in which requests were sent, and it fills at the instant of
-//! sending: a second request joins the fetch that is under way, which counts as a hit. A fetch that failed is
-//! taken back with [`IdealCache::undo`].
+//! It is asked about every request in the order in which requests were sent. One that collapses requests fills at
+//! the instant of sending: a second request joins the fetch that is under way, which counts as a hit. One that does
+//! not fills when it is told that the answer has arrived ([`IdealCache::arrive`]). A fetch that failed is taken back
+//! with [`IdealCache::undo`].
 //!
 //! An object costs a key and eight bytes. What has expired is as good as forgotten, and is forgotten whenever
-//! the table would have to grow.
+//! the table would have to grow. What is under way costs an entry of its own, until it arrives or fails.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -22,8 +23,13 @@ pub struct Behaviour {
     pub conditional_fills: bool,
     /// The answer to a reload replaces what is stored.
     pub reload_fills: bool,
+    /// A request for parts that misses fetches and stores the whole object.
+    pub range_fills: bool,
     /// A POST drops what is stored under its URL.
     pub post_invalidates: bool,
+    /// Requests for what is being fetched join that fetch. False: nothing answers anybody else before
+    /// [`IdealCache::arrive`] says that it is there.
+    pub collapses: bool,
 }
 
 /// What a request asks of a cache.
@@ -37,6 +43,8 @@ pub enum Request {
     ConditionalUnchanged,
     /// A GET that must reach the origin.
     Reload,
+    /// A GET for parts of the object.
+    Range,
     /// HEAD.
     Head,
     /// POST.
@@ -95,12 +103,14 @@ impl Hasher for KeyIsHash {
 pub struct IdealCache {
     behaviour: Behaviour,
     objects: HashMap<u64, Stored, BuildHasherDefault<KeyIsHash>>,
+    /// Fetches that nobody can join: object and instant of sending, and until when their answers are fresh.
+    under_way: HashMap<(u64, u64), u32>,
 }
 
 impl IdealCache {
     /// An empty cache.
     pub fn new(behaviour: Behaviour) -> Self {
-        Self { behaviour, objects: HashMap::default() }
+        Self { behaviour, objects: HashMap::default(), under_way: HashMap::new() }
     }
 
     /// Takes note of a request; true when it would have been answered without the origin's help.
@@ -117,32 +127,52 @@ impl IdealCache {
             return false;
         }
         let stored = self.objects.get(&ask.key).copied();
-        let fresh = stored.is_some_and(|stored| is_fresh(stored.fresh_until_ms, ask.at_us));
-        match ask.request {
-            Request::Get if fresh => {}
-            Request::Get => self.fill(ask),
-            Request::ConditionalChanged | Request::ConditionalUnchanged if fresh => {}
-            // The origin answers with the whole object, whosever condition it was.
-            Request::ConditionalChanged => self.fill(ask),
-            // A 304 that passes by confirms a copy that has expired (RFC 9111, 4.3.4).
-            Request::ConditionalUnchanged if self.behaviour.conditional_fills || stored.is_some() => {
-                self.fill(ask)
-            }
-            Request::Reload if self.behaviour.reload_fills => match stored.filter(|_| fresh) {
-                // If the reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
-                Some(older) => {
-                    self.store(ask.key, Stored { fresh_until_ms: ask.fresh_until_ms, ..older }, ask.at_us)
-                }
-                None => self.fill(ask),
-            },
-            Request::Head if self.behaviour.head_fills && !fresh => self.fill(ask),
-            Request::ConditionalUnchanged | Request::Reload | Request::Head | Request::Post => {}
+        let fresh = stored.filter(|stored| is_fresh(stored.fresh_until_ms, ask.at_us));
+        if self.fills(ask.request, stored.is_some(), fresh.is_some()) {
+            self.fetch(ask, fresh);
         }
-        fresh
+        fresh.is_some()
+    }
+
+    /// Whether the answer of the origin will be stored.
+    fn fills(&self, request: Request, is_stored: bool, is_fresh: bool) -> bool {
+        let behaviour = &self.behaviour;
+        match request {
+            // The origin answers with the whole object, whosever condition it was.
+            Request::Get | Request::ConditionalChanged => !is_fresh,
+            // A 304 that passes by confirms a copy that has expired (RFC 9111, 4.3.4).
+            Request::ConditionalUnchanged => !is_fresh && (behaviour.conditional_fills || is_stored),
+            Request::Range => !is_fresh && behaviour.range_fills,
+            Request::Head => !is_fresh && behaviour.head_fills,
+            Request::Reload => behaviour.reload_fills,
+            Request::Post => false,
+        }
+    }
+
+    /// Takes note of a fetch; `older` is a copy that is still fresh.
+    fn fetch(&mut self, ask: Ask, older: Option<Stored>) {
+        if !self.behaviour.collapses {
+            self.under_way.insert((ask.key, ask.at_us), ask.fresh_until_ms);
+            return;
+        }
+        // If a reload fails, the older copy is still there: its stamp stays, so it cannot be undone.
+        let stamp = older.map_or(stamp(ask.at_us), |older| older.stamp);
+        self.store(ask.key, Stored { fresh_until_ms: ask.fresh_until_ms, stamp }, ask.at_us);
+    }
+
+    /// The answer to a request that was sent at `sent_us` is there for others, from `now_us` on. Says nothing new to a
+    /// cache that collapses requests, nor of a request that fetched nothing.
+    pub fn arrive(&mut self, key: u64, sent_us: u64, now_us: u64) {
+        if let Some(fresh_until_ms) = self.under_way.remove(&(key, sent_us)) {
+            self.store(key, Stored { fresh_until_ms, stamp: stamp(sent_us) }, now_us);
+        }
     }
 
     /// Takes back the fill of a request that failed; does nothing if that request filled nothing.
     pub fn undo(&mut self, key: u64, at_us: u64) {
+        if self.under_way.remove(&(key, at_us)).is_some() {
+            return;
+        }
         if self.objects.get(&key).is_some_and(|stored| stored.stamp == stamp(at_us)) {
             self.objects.remove(&key);
         }
@@ -156,11 +186,6 @@ impl IdealCache {
     /// True when nothing is stored.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
-    }
-
-    fn fill(&mut self, ask: Ask) {
-        let stored = Stored { fresh_until_ms: ask.fresh_until_ms, stamp: stamp(ask.at_us) };
-        self.store(ask.key, stored, ask.at_us);
     }
 
     fn store(&mut self, key: u64, stored: Stored, now_us: u64) {
@@ -193,7 +218,9 @@ mod tests {
         head_fills: false,
         conditional_fills: false,
         reload_fills: true,
+        range_fills: false,
         post_invalidates: true,
+        collapses: true,
     };
 
     fn ask(key: u64, request: Request, at_us: u64) -> Ask {
@@ -206,7 +233,7 @@ mod tests {
         requests.iter().enumerate().map(|(at, &request)| cache.ask(ask(7, request, at as u64))).collect()
     }
 
-    use Request::{ConditionalChanged, ConditionalUnchanged, Get, Head, Post, Reload};
+    use Request::{ConditionalChanged, ConditionalUnchanged, Get, Head, Post, Range, Reload};
 
     #[test]
     fn a_second_get_hits() {
@@ -245,6 +272,47 @@ mod tests {
     fn a_head_fills_only_where_declared() {
         assert_eq!(hits(PLAIN, &[Head, Get]), [false, false]);
         assert_eq!(hits(Behaviour { head_fills: true, ..PLAIN }, &[Head, Get]), [false, true]);
+    }
+
+    #[test]
+    fn a_request_for_parts_fills_only_where_declared_and_never_empties() {
+        assert_eq!(hits(PLAIN, &[Range, Get, Range, Get]), [false, false, true, true]);
+        assert_eq!(hits(Behaviour { range_fills: true, ..PLAIN }, &[Range, Get]), [false, true]);
+    }
+
+    #[test]
+    fn without_collapsing_only_what_has_arrived_answers_others() {
+        let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
+        assert!(!cache.ask(ask(1, Get, 10)) && !cache.ask(ask(1, Get, 20)));
+        cache.arrive(1, 20, 25);
+        assert!(cache.ask(ask(1, Get, 30)), "whichever came first");
+        cache.undo(1, 10);
+        assert!(cache.ask(ask(1, Get, 40)), "the failure of one says nothing of the other");
+        cache.arrive(1, 30, 45);
+        cache.arrive(1, 10, 50);
+        assert!(cache.ask(ask(1, Get, 60)), "what fetched nothing, or failed, changes nothing when it ends");
+        assert!(cache.under_way.is_empty());
+    }
+
+    #[test]
+    fn what_broke_off_after_it_was_there_is_taken_back() {
+        let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
+        cache.ask(ask(1, Get, 10));
+        cache.arrive(1, 10, 15);
+        assert!(cache.ask(ask(1, Get, 20)));
+        cache.undo(1, 10);
+        assert!(!cache.ask(ask(1, Get, 30)));
+    }
+
+    #[test]
+    fn a_reload_without_collapsing_leaves_the_older_copy_until_it_arrives() {
+        let mut cache = IdealCache::new(Behaviour { collapses: false, ..PLAIN });
+        cache.ask(Ask { fresh_until_ms: 1, ..ask(1, Get, 10) });
+        cache.arrive(1, 10, 20);
+        cache.ask(ask(1, Reload, 30));
+        assert!(cache.ask(ask(1, Get, 40)));
+        cache.arrive(1, 30, 50);
+        assert!(cache.ask(ask(1, Get, 5_000)), "the newer copy is fresh for longer");
     }
 
     #[test]
@@ -321,6 +389,7 @@ mod tests {
             1 => Just(ConditionalChanged),
             1 => Just(ConditionalUnchanged),
             1 => Just(Reload),
+            1 => Just(Range),
             1 => Just(Head),
             1 => Just(Post),
         ]
@@ -340,11 +409,12 @@ mod tests {
         #[test]
         fn there_are_never_more_hits_than_revisits(
             requests in proptest::collection::vec((0u64..30, any_request(), any::<bool>(), 1u32..20), 0..400),
-            flags in any::<[bool; 5]>(),
+            flags in any::<[bool; 7]>(),
         ) {
-            let [caches, head_fills, conditional_fills, reload_fills, post_invalidates] = flags;
-            let mut cache =
-                IdealCache::new(Behaviour { caches, head_fills, conditional_fills, reload_fills, post_invalidates });
+            let [caches, head_fills, conditional_fills, reload_fills, range_fills, post_invalidates, collapses] = flags;
+            let mut cache = IdealCache::new(Behaviour {
+                caches, head_fills, conditional_fills, reload_fills, range_fills, post_invalidates, collapses,
+            });
             let mut hits = 0;
             let mut seen = HashSet::new();
             for (at, &(key, request, fails, life_s)) in requests.iter().enumerate() {
@@ -358,8 +428,11 @@ mod tests {
                 seen.insert(key);
                 if fails {
                     cache.undo(key, at_us);
+                } else {
+                    cache.arrive(key, at_us, at_us + 1);
                 }
             }
+            prop_assert!(cache.under_way.is_empty());
             let cachable = requests.iter().filter(|(key, ..)| key % 3 != 0);
             let distinct: HashSet<_> = cachable.clone().map(|(key, ..)| key).collect();
             prop_assert!(hits <= cachable.count() - distinct.len());

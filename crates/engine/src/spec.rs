@@ -93,8 +93,15 @@ pub struct CacheBehaviour {
     pub conditional_fills: bool,
     /// The answer to a reload replaces what is stored.
     pub reload_fills: bool,
+    /// A request for parts (`Range`) that misses fetches and stores the whole object.
+    pub range_fills: bool,
     /// A POST to a URL drops what is stored under it.
     pub post_invalidates: bool,
+    /// A request for what is being fetched for another joins that fetch, before its answer has begun.
+    pub collapses: bool,
+    /// Where requests are not collapsed: an answer that is still arriving goes to others too. False: it answers nobody
+    /// else before it is complete.
+    pub shares_arriving: bool,
     /// A 304 from the origin updates the header fields of the stored reply, as RFC 9111 (4.3.4) wants it, or the cache
     /// never validates at all. Where it does not hold, a validated reply keeps the id of the one it was first stored
     /// from, and looks older than it is; what is stale is then judged by what validation could have found.
@@ -108,10 +115,35 @@ impl Default for CacheBehaviour {
             head_fills: false,
             conditional_fills: false,
             reload_fills: true,
+            range_fills: false,
             post_invalidates: true,
+            collapses: true,
+            shares_arriving: true,
             validation_updates: false,
         }
     }
+}
+
+impl CacheBehaviour {
+    /// From when on an answer that is fetched for one request answers others.
+    pub fn shares_from(&self) -> SharesFrom {
+        match (self.collapses, self.shares_arriving) {
+            (true, _) => SharesFrom::Sent,
+            (false, true) => SharesFrom::Begun,
+            (false, false) => SharesFrom::Complete,
+        }
+    }
+}
+
+/// From when on an answer that is fetched for one request answers others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharesFrom {
+    /// From when the request was sent: others join the fetch.
+    Sent,
+    /// From when the answer has begun.
+    Begun,
+    /// From when the answer is complete.
+    Complete,
 }
 
 /// What origins are told.

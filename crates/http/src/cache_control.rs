@@ -1,6 +1,6 @@
 //! What does `Cache-Control` allow?
 //!
-//! The directives that matter to a shared cache (RFC 9111, 5.2; RFC 8246). Where a sender is unclear the stricter
+//! The directives that matter to a shared cache (RFC 9111, 5.2; RFC 5861; RFC 8246). Where a sender is unclear the stricter
 //! reading wins: the shorter of two ages, an age that is no number is 0, and `private="field"` is `private`.
 
 use crate::field::{decimal, list, trim};
@@ -42,6 +42,8 @@ pub struct CacheControl {
     pub proxy_revalidate: bool,
     /// `only-if-cached` (requests).
     pub only_if_cached: bool,
+    /// `stale-if-error` (RFC 5861).
+    pub stale_if_error_s: Option<u64>,
     /// `immutable` (replies).
     pub immutable: bool,
     /// `no-transform`.
@@ -101,6 +103,8 @@ impl CacheControl {
             // The stricter reading is the longer one.
             let seconds = argument.and_then(delta_s).unwrap_or(MAX_DELTA_S);
             self.min_fresh_s = Some(self.min_fresh_s.map_or(seconds, |other| other.max(seconds)));
+        } else if is("stale-if-error") {
+            shorten(&mut self.stale_if_error_s, argument);
         } else if is("max-stale") {
             self.max_stale(argument);
         }

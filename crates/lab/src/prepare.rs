@@ -111,9 +111,12 @@ fn check_timing(plan: &RunPlan) -> Result<(), LabError> {
 fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     match target {
         TargetChoice::Direct => CacheBehaviour { caches: false, ..CacheBehaviour::default() },
-        TargetChoice::Builtin(_) => {
-            CacheBehaviour { conditional_fills: true, validation_updates: true, ..CacheBehaviour::default() }
-        }
+        TargetChoice::Builtin(_) => CacheBehaviour {
+            conditional_fills: true,
+            range_fills: true,
+            validation_updates: true,
+            ..CacheBehaviour::default()
+        },
         TargetChoice::Running { .. } => CacheBehaviour::default(),
         TargetChoice::Described(description, _) => description.behaviour.into(),
     }

@@ -254,6 +254,8 @@ impl Session {
             threads: 1,
             cpus: cpus.clone(),
             memory_bytes: self.plan.memory_bytes,
+            // What is stale is only served where an origin allows it.
+            stale_if_error_s: 0,
             origins: routes
                 .map(|(origin, address)| OriginRoute {
                     authority: origin.authority.clone(),

@@ -1,6 +1,6 @@
 //! What does a client want, as far as a cache minds it?
 
-use assay_cache::conditional::Conditions;
+use assay_cache::conditional::{Conditions, IfRange};
 use assay_cache::freshness::{MaxStale, RequestControl};
 use assay_cache::storage::MethodClass;
 use assay_http::cache_control::{self, CacheControl};
@@ -8,6 +8,7 @@ use assay_http::date::parse_date;
 use assay_http::field::list_has;
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
+use assay_http::range::{ByteRange, parse_range};
 
 /// A request, read once.
 pub struct Ask<'b> {
@@ -21,7 +22,11 @@ pub struct Ask<'b> {
     pub conditions: Conditions<'b>,
     /// It has `Authorization`.
     pub is_authorised: bool,
-    /// It asks for what only the origin can say: parts of an object, or conditions on changing it.
+    /// `Range` of a GET; none also when it is no list of byte ranges, and so to be ignored.
+    pub ranges: Option<Vec<ByteRange>>,
+    /// `If-Range`.
+    pub if_range: Option<IfRange<'b>>,
+    /// It asks for what only the origin can say: conditions on changing an object, or fields that contradict each other.
     pub is_for_origin: bool,
 }
 
@@ -33,11 +38,14 @@ impl<'b> Ask<'b> {
             control: RequestControl::default(),
             conditions: Conditions::default(),
             is_authorised: false,
+            ranges: None,
+            if_range: None,
             is_for_origin: !matches!(head.body(), BodyFraming::None | BodyFraming::Length(0)),
             head,
         };
         let mut directives: Option<CacheControl> = None;
         let mut pragma_no_cache = false;
+        let mut range: Option<&[u8]> = None;
         for field in head.headers() {
             // By length first: most fields of most requests are none of these.
             match field.name.len() {
@@ -52,11 +60,16 @@ impl<'b> Ask<'b> {
                     ask.conditions.if_modified_since_s =
                         parse_date(field.value).and_then(|s| i64::try_from(s).ok());
                 }
-                5 if field.is("range") => ask.is_for_origin = true,
-                8 if field.is("if-match") || field.is("if-range") => ask.is_for_origin = true,
+                // Of two, the origin shall say which one counts.
+                5 if field.is("range") => ask.is_for_origin |= range.replace(field.value).is_some(),
+                8 if field.is("if-range") => ask.if_range = Some(if_range(field.value)),
+                8 if field.is("if-match") => ask.is_for_origin = true,
                 19 if field.is("if-unmodified-since") => ask.is_for_origin = true,
                 _ => {}
             }
+        }
+        if ask.class == MethodClass::Get {
+            ask.ranges = range.and_then(|value| parse_range(value).ok());
         }
         ask.control = directives.map(control).unwrap_or_default();
         ask.control.no_cache |= pragma_no_cache && directives.is_none();
@@ -69,6 +82,13 @@ impl<'b> Ask<'b> {
     }
 }
 
+fn if_range(value: &[u8]) -> IfRange<'_> {
+    match value.trim_ascii() {
+        tag @ ([b'"', ..] | [b'W', b'/', ..]) => IfRange::Tag(tag),
+        date => IfRange::Date(parse_date(date).and_then(|seconds| i64::try_from(seconds).ok())),
+    }
+}
+
 fn control(directives: CacheControl) -> RequestControl {
     RequestControl {
         no_cache: directives.no_cache,
@@ -76,6 +96,7 @@ fn control(directives: CacheControl) -> RequestControl {
         only_if_cached: directives.only_if_cached,
         max_age_s: directives.max_age_s,
         min_fresh_s: directives.min_fresh_s,
+        stale_if_error_s: directives.stale_if_error_s,
         max_stale: directives.max_stale.map(|accepted| match accepted {
             cache_control::MaxStale::Any => MaxStale::Any,
             cache_control::MaxStale::Seconds(seconds) => MaxStale::Seconds(seconds),
@@ -110,11 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn ranges_bodies_and_preconditions_are_for_the_origin() {
+    fn bodies_and_preconditions_are_for_the_origin() {
         for fields in [
-            "Range: bytes=0-1\r\n",
             "If-Match: \"a\"\r\n",
-            "If-Range: \"a\"\r\n",
+            "Range: bytes=0-1\r\nRange: bytes=1-2\r\n",
             "If-Unmodified-Since: x\r\n",
             "Content-Length: 5\r\n",
             "If-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n",
@@ -122,5 +142,20 @@ mod tests {
             assert!(!ask(fields).is_for_cache(), "{fields}");
         }
         assert!(ask("").is_for_cache());
+    }
+
+    #[test]
+    fn ranges_are_read_of_gets_and_ignored_where_they_are_none() {
+        let both = ask("Range: bytes=0-1, -5\r\nIf-Range: Thu, 01 Jan 1970 00:00:10 GMT\r\n");
+        assert_eq!(both.ranges.as_ref().map(Vec::len), Some(2));
+        assert_eq!(both.if_range, Some(IfRange::Date(Some(10))));
+        assert!(both.is_for_cache());
+        assert_eq!(ask("If-Range: W/\"a\"\r\n").if_range, Some(IfRange::Tag(b"W/\"a\"")));
+        for ignored in ["Range: lines=1-2\r\n", "Range: bytes=2-1\r\n"] {
+            let ask = ask(ignored);
+            assert!(ask.ranges.is_none() && ask.is_for_cache(), "{ignored}");
+        }
+        let text = b"HEAD / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\n";
+        assert!(Ask::new(RequestHead::parse(text).unwrap().unwrap().0).ranges.is_none());
     }
 }

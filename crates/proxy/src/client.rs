@@ -12,10 +12,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::ask::Ask;
-use crate::fetch::{Fetch, Order, Outcome};
+use crate::fetch::{Fetch, Fetched, Order, Outcome};
 use crate::fields;
-use crate::flow::Reader;
-use crate::pass::{self, PassOrder};
+use crate::flow::{End, Reader, Taken};
+use crate::part::{self, Selection};
+use crate::pass::{self, Fallback, PassOrder};
 use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Stored};
@@ -144,6 +145,11 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
             return Ok(Step::Answered);
         }
         if is_head {
+            let order = PassOrder::new(&client.shared, ask, target, key, why);
+            let fallback = stored.and_then(|stored| Fallback::new(&client.shared, ask, stored));
+            return Ok(Step::Pass(order.or(fallback)));
+        }
+        if ask.ranges.is_some() && stored.is_none() && is_of_no_use(client, ask, key) {
             return Ok(Step::Pass(PassOrder::new(&client.shared, ask, target, key, why)));
         }
         if may_join && !ask.control.no_cache {
@@ -157,9 +163,13 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
                 continue;
             }
         }
-        lead(client, ask, target, key, why, stored, may_join).await?;
-        return Ok(Step::Answered);
+        return lead(client, ask, target, key, why, stored, may_join).await;
     }
+}
+
+/// Fetching the whole object for its parts is in vain: it is known that it would not be stored.
+fn is_of_no_use(client: &Client, ask: &Ask<'_>, key: &[u8]) -> bool {
+    ask.control.no_store || client.shared.store.borrow_mut().is_unshared(key)
 }
 
 /// Fetches, and answers with what comes.
@@ -171,7 +181,7 @@ async fn lead(
     why: Why,
     stored: Option<Rc<Stored>>,
     may_be_joined: bool,
-) -> io::Result<()> {
+) -> io::Result<Step> {
     let shared = Rc::clone(&client.shared);
     let is_open = may_be_joined && !ask.control.no_store && !shared.store.borrow_mut().is_unshared(key);
     if ask.control.no_cache {
@@ -199,21 +209,78 @@ async fn lead(
             let handling = handling(false, fetched.is_shared);
             if reply.is_not_modified_for(&ask.conditions) {
                 drop(reader);
-                return client.send_not_modified(reply, handling, age_s).await;
+                client.send_not_modified(reply, handling, age_s).await?;
+                return Ok(Step::Answered);
             }
-            client.send_flow(&fetched, &mut reader, handling, age_s).await
+            let selection = part::select(ask, reply, fetched.length);
+            if !fetched.is_shared && matches!(selection, Selection::Parts(_)) {
+                // All of it would go through to get at a part of it.
+                drop(reader);
+                return Ok(Step::Pass(PassOrder::new(&shared, ask, target, key, why)));
+            }
+            send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await?;
         }
         Outcome::Confirmed(stored) => {
             shared.count(|c| c.revalidated += 1);
             let now_ms = shared.clock.now_ms();
-            client.send_stored(ask, &stored, handling(true, false), now_ms).await
+            client.send_stored(ask, &stored, handling(true, false), now_ms).await?;
         }
+        Outcome::Stale { stored, status } => send_on_error(client, ask, &stored, status, false).await?,
         Outcome::Failed(failure) => {
             client
                 .send_error(failure.status(), &failure.to_string(), Some(handling(false, false)), false)
-                .await
+                .await?;
         }
     }
+    Ok(Step::Answered)
+}
+
+/// Answers with what is still arriving, or with parts of it.
+async fn send_fetched(
+    client: &mut Client,
+    fetched: &Fetched,
+    selection: Selection,
+    reader: &mut Reader,
+    handling: Handling,
+    age_s: Option<u64>,
+) -> io::Result<()> {
+    let (spans, total) = match (selection, fetched.length) {
+        (Selection::Unsatisfied { total }, _) => return client.send_unsatisfied(total, handling).await,
+        (Selection::Parts(spans), Some(total)) => (spans, total),
+        (Selection::Whole, _) | (Selection::Parts(_), None) => {
+            return client.send_flow(fetched, reader, handling, age_s).await;
+        }
+    };
+    if let [span] = spans[..] {
+        return client.send_part_of_flow((&fetched.reply, total), reader, span, handling, age_s).await;
+    }
+    // Several may be asked for in any order: they wait until everything is there. It is kept anyway.
+    let mut chunks = Vec::new();
+    loop {
+        match reader.take(&mut chunks).await {
+            Taken::Chunks => {}
+            Taken::End(End::Complete) => break,
+            Taken::End(End::Broken) => {
+                return client.send_error(502, "the origin's answer broke off", Some(handling), false).await;
+            }
+        }
+    }
+    let whole = Stored::new(Rc::clone(&fetched.reply), chunks);
+    client.send_parts(&whole, &spans, handling, age_s).await
+}
+
+/// Answers with what is stored, though it is stale, because the origin failed.
+async fn send_on_error(
+    client: &mut Client,
+    ask: &Ask<'_>,
+    stored: &Stored,
+    status: Option<u16>,
+    is_collapsed: bool,
+) -> io::Result<()> {
+    client.shared.count(|c| c.hits += 1);
+    let now_ms = client.shared.clock.now_ms();
+    let ttl_s = stored.reply.freshness.remaining_ms(now_ms).div_euclid(1000);
+    client.send_stored(ask, stored, Handling::OnError { ttl_s, status, is_collapsed }, now_ms).await
 }
 
 /// Answers with what another request's fetch brings; false: it is not for this request.
@@ -242,8 +309,18 @@ async fn join(
                 drop(reader);
                 client.send_not_modified(reply, handling(false), age_s).await?;
             } else {
-                client.send_flow(&fetched, &mut reader, handling(false), age_s).await?;
+                let selection = part::select(ask, reply, fetched.length);
+                send_fetched(client, &fetched, selection, &mut reader, handling(false), age_s).await?;
             }
+        }
+        Outcome::Stale { stored, status } => {
+            drop(reader);
+            let freshness = &stored.reply.freshness;
+            let may = freshness.serves_on_error(&ask.control, shared.stale_if_error_s, now_ms);
+            if !may || !matches!(stored.reply.vary, Vary::Nothing) {
+                return Ok(false);
+            }
+            send_on_error(client, ask, &stored, status, true).await?;
         }
         Outcome::Confirmed(stored) => {
             drop(reader);
@@ -268,9 +345,9 @@ fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>) -> Vec<u8>
     let mut request = Vec::with_capacity(512);
     pass::write_request_line(shared, ask, target, &mut request);
     fields::append_end_to_end(&mut request, ask.head.headers(), ask.head.facts.version, |field| {
-        ["host", "content-length", "expect", "if-none-match", "if-modified-since"]
-            .iter()
-            .any(|name| field.is(name))
+        const OWN: [&str; 7] =
+            ["host", "content-length", "expect", "if-none-match", "if-modified-since", "range", "if-range"];
+        OWN.iter().any(|name| field.is(name))
     });
     request.extend_from_slice(b"\r\n");
     request

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use assay_cache::conditional::confirms;
-use assay_cache::freshness::RequestControl;
+use assay_cache::freshness::{RequestControl, is_failure};
 use assay_cache::storage::{MethodClass, may_store};
 use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
@@ -64,6 +64,13 @@ pub enum Outcome {
     Failed(Rc<Failure>),
     /// The origin confirmed what was stored; this is it now.
     Confirmed(Rc<Stored>),
+    /// The origin failed, and what is stored, though stale, may go to whom this was fetched for.
+    Stale {
+        /// What is stored.
+        stored: Rc<Stored>,
+        /// What the origin answered; none: nothing that can be used.
+        status: Option<u16>,
+    },
     /// The head; the body follows.
     Reply(Rc<Fetched>),
 }
@@ -123,7 +130,10 @@ impl Fetch {
     async fn run(self: Rc<Self>, shared: Rc<Shared>, order: Order) {
         if let Err(failure) = self.fetch(&shared, &order).await {
             shared.count(|c| c.origin_errors += 1);
-            self.settle(Outcome::Failed(Rc::new(failure)));
+            self.settle(match rescue(&shared, &order) {
+                Some(stored) => Outcome::Stale { stored, status: None },
+                None => Outcome::Failed(Rc::new(failure)),
+            });
         }
         self.close(&shared, &order.key);
     }
@@ -148,7 +158,14 @@ impl Fetch {
             let (mut origin, length) = exchange.await?;
             let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
             let answer = origin.answer(length, "GET", times)?;
-            if answer.reply.status != 304 {
+            let status = answer.reply.status;
+            if let Some(stored) = is_failure(status).then(|| rescue(shared, order)).flatten() {
+                // Its connection goes with its body, which nobody wants.
+                shared.count(|c| c.origin_errors += 1);
+                self.settle(Outcome::Stale { stored, status: Some(status) });
+                return Ok(());
+            }
+            if status != 304 {
                 self.deliver(shared, order, answer, origin).await;
                 return Ok(());
             }
@@ -189,7 +206,10 @@ impl Fetch {
         let mut is_kept =
             storable && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
         self.flow.keep(is_kept);
-        shared.store.borrow_mut().note_shared(&order.key, is_kept);
+        // What is said instead of the object (an error, a redirection) says nothing about the object.
+        if is_kept || matches!(reply.status, 200..=299) {
+            shared.store.borrow_mut().note_shared(&order.key, is_kept);
+        }
         if !is_kept {
             self.close(shared, &order.key);
             if order.replaces && reply.status < 500 {
@@ -239,6 +259,14 @@ impl Fetch {
         self.close(shared, &order.key);
         self.flow.finish(end);
     }
+}
+
+/// The stale reply that may be sent because the origin has failed.
+fn rescue(shared: &Shared, order: &Order) -> Option<Rc<Stored>> {
+    let stored = order.validating.as_ref()?;
+    let freshness = &stored.reply.freshness;
+    let may = freshness.serves_on_error(&order.control, shared.stale_if_error_s, shared.clock.now_ms());
+    may.then(|| Rc::clone(stored))
 }
 
 /// Room in the store that is reserved for a body on its way.

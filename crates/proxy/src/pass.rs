@@ -1,8 +1,10 @@
 //! How does an exchange go through that the store has no part in: POST and the like, HEAD that is not stored,
-//! ranges, requests with a body?
+//! parts of what is not stored, requests with a body?
 
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 
+use assay_cache::freshness::is_failure;
 use assay_cache::storage::{MethodClass, invalidates, is_idempotent};
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::framing::BodyFraming;
@@ -15,7 +17,7 @@ use crate::origin::{self, Answer, Failure, Origin};
 use crate::reply::Times;
 use crate::respond::{Client, Framing, Handling, Why};
 use crate::shared::Shared;
-use crate::store::{Found, Key};
+use crate::store::{Found, Key, Stored};
 use crate::target::{Route, Target};
 use crate::wire::{Chunk, Input};
 
@@ -30,6 +32,40 @@ pub struct PassOrder {
     body: BodyFraming,
     expects_continue: bool,
     why: Why,
+    /// What a HEAD may be answered with if the origin fails.
+    fallback: Option<Fallback>,
+}
+
+/// A stale reply that may be shown, should the origin fail.
+pub struct Fallback {
+    stored: Rc<Stored>,
+    /// The condition of the request is met by it.
+    is_not_modified: bool,
+}
+
+impl Fallback {
+    /// What is stored, if this request may be answered with it in that case.
+    pub fn new(shared: &Shared, ask: &Ask<'_>, stored: Rc<Stored>) -> Option<Self> {
+        let reply = &stored.reply;
+        let may =
+            reply.freshness.serves_on_error(&ask.control, shared.stale_if_error_s, shared.clock.now_ms());
+        let is_not_modified = reply.is_not_modified_for(&ask.conditions);
+        may.then_some(Self { stored, is_not_modified })
+    }
+
+    /// Sends it; `status` is what the origin answered, if it did.
+    async fn send(&self, client: &mut Client, status: Option<u16>) -> io::Result<()> {
+        client.shared.count(|c| c.hits += 1);
+        let now_ms = client.shared.clock.now_ms();
+        let freshness = &self.stored.reply.freshness;
+        let ttl_s = freshness.remaining_ms(now_ms).div_euclid(1000);
+        let handling = Handling::OnError { ttl_s, status, is_collapsed: false };
+        if self.is_not_modified {
+            let age_s = Some(freshness.age_s(now_ms));
+            return client.send_not_modified(&self.stored.reply, handling, age_s).await;
+        }
+        client.send_stored_head(&self.stored, handling, now_ms).await
+    }
 }
 
 impl PassOrder {
@@ -60,7 +96,13 @@ impl PassOrder {
             body,
             expects_continue: head.expect_continue,
             why,
+            fallback: None,
         }
+    }
+
+    /// To be answered with this if the origin fails.
+    pub fn or(self, fallback: Option<Fallback>) -> Self {
+        Self { fallback, ..self }
     }
 }
 
@@ -107,6 +149,9 @@ pub async fn run(client: &mut Client, input: &mut Input, order: PassOrder) -> io
     if !matches!(order.body, BodyFraming::None | BodyFraming::Length(0)) {
         // How much of the body was read is not known.
         (client.persists, client.leaves_unread) = (false, true);
+    }
+    if let Some(fallback) = &order.fallback {
+        return fallback.send(client, None).await;
     }
     let is_head = order.class == MethodClass::Head;
     let handling = Some(Handling::passed(order.why));
@@ -220,6 +265,10 @@ async fn relay(
         Err(failure) => return Ok(Err(failure)),
     };
     let reply = &answer.reply;
+    if let Some(fallback) = order.fallback.as_ref().filter(|_| is_failure(reply.status)) {
+        shared.count(|c| c.origin_errors += 1);
+        return fallback.send(client, Some(reply.status)).await.map(Ok);
+    }
     if invalidates(order.class, reply.status) {
         shared.invalidate(&order.key);
     }

@@ -1,6 +1,6 @@
 //! What did the origin answer: the part of a reply that is stored and sent to clients, without its body?
 
-use assay_cache::conditional::{Conditions, Validators, is_updated};
+use assay_cache::conditional::{Conditions, IfRange, Validators, is_updated};
 use assay_cache::freshness::{Expires, Freshness, ReplyControl, ReplyFacts};
 use assay_cache::vary::Vary;
 use assay_http::cache_control::CacheControl;
@@ -120,6 +120,31 @@ impl Reply {
         self.status == 200 && conditions.are_not_modified(&self.validators())
     }
 
+    /// Whether parts of it may be sent under this condition.
+    pub fn is_same_for(&self, condition: &IfRange<'_>) -> bool {
+        condition.holds(&self.validators(), self.facts.date_s)
+    }
+
+    /// The bytes that it stands for are coded: parts of them are of no use to who wants parts of the object.
+    pub fn is_coded(&self) -> bool {
+        let coding = self.fields().find(|field| field.name.eq_ignore_ascii_case(b"content-encoding"));
+        coding.is_some_and(|field| !field.value.eq_ignore_ascii_case(b"identity"))
+    }
+
+    /// `Content-Type`.
+    pub fn content_type(&self) -> Option<&str> {
+        let kind = self.fields().find(|field| field.name.eq_ignore_ascii_case(b"content-type"));
+        kind.and_then(|field| std::str::from_utf8(field.value).ok())
+    }
+
+    /// The fields without `Content-Type`.
+    pub fn field_lines_without_type(&self) -> Vec<u8> {
+        let mut lines = Vec::with_capacity(self.head.len());
+        let others = self.fields().filter(|field| !field.name.eq_ignore_ascii_case(b"content-type"));
+        others.for_each(|field| fields::append(&mut lines, field.name, field.value));
+        lines
+    }
+
     /// Bytes of memory that it takes.
     pub fn weight_bytes(&self) -> usize {
         size_of::<Self>() + self.head.len() + self.etag.as_ref().map_or(0, |tag| tag.len())
@@ -168,6 +193,7 @@ fn facts_of(head: &ResponseHead<'_>, age_s: u64) -> ReplyFacts {
             public: control.public,
             must_revalidate: control.must_revalidate,
             proxy_revalidate: control.proxy_revalidate,
+            stale_if_error_s: control.stale_if_error_s,
         },
     }
 }

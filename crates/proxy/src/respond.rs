@@ -10,16 +10,20 @@ use std::time::Duration;
 use assay_cache::storage::MethodClass;
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http::head::{RequestHead, Version};
+use assay_http::range::{ContentRange, Span};
 use tokio::net::TcpStream;
 
 use crate::ask::Ask;
 use crate::fetch::Fetched;
 use crate::fields;
 use crate::flow::{BATCH_CHUNKS, End, Reader, Taken};
+use crate::part::{self, Layout, Selection};
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::store::Stored;
 use crate::wire::{self, Chunk};
+
+const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 
 /// Most chunks in one write.
 const WRITE_CHUNKS: usize = BATCH_CHUNKS;
@@ -73,6 +77,15 @@ pub enum Handling {
         /// For another request at the same time.
         is_collapsed: bool,
     },
+    /// From the store, stale, because the origin failed.
+    OnError {
+        /// Seconds of freshness; negative, or 0.
+        ttl_s: i64,
+        /// What the origin answered; none: nothing that can be used.
+        status: Option<u16>,
+        /// For another request at the same time.
+        is_collapsed: bool,
+    },
     /// Nothing was stored, and the origin might not be asked.
     NotAsked,
 }
@@ -87,8 +100,18 @@ impl Handling {
         out.extend_from_slice(b"Cache-Status: assay");
         match self {
             Handling::Hit { ttl_s } => {
-                out.extend_from_slice(if ttl_s < 0 { b"; hit; ttl=-" } else { b"; hit; ttl=" });
-                assay_http::field::write_decimal(out, ttl_s.unsigned_abs());
+                out.extend_from_slice(b"; hit");
+                append_ttl(out, ttl_s);
+            }
+            Handling::OnError { ttl_s, status, is_collapsed } => {
+                out.extend_from_slice(b"; fwd=stale");
+                if let Some(status) = status {
+                    out.extend_from_slice(b"; fwd-status=");
+                    assay_http::field::write_decimal(out, u64::from(status));
+                }
+                out.extend_from_slice(if is_collapsed { b"; collapsed" } else { b"" });
+                append_ttl(out, ttl_s);
+                out.extend_from_slice(b"; detail=stale-if-error");
             }
             Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed } => {
                 out.extend_from_slice(b"; ");
@@ -104,6 +127,11 @@ impl Handling {
         }
         out.extend_from_slice(b"\r\n");
     }
+}
+
+fn append_ttl(out: &mut Vec<u8>, ttl_s: i64) {
+    out.extend_from_slice(if ttl_s < 0 { b"; ttl=-" } else { b"; ttl=" });
+    assay_http::field::write_decimal(out, ttl_s.unsigned_abs());
 }
 
 /// How the end of a body is told to this client.
@@ -188,10 +216,17 @@ impl Client {
         if reply.is_not_modified_for(&ask.conditions) {
             return self.send_not_modified(reply, handling, age_s).await;
         }
-        let framing = match self.framing(reply.status, Some(stored.length)) {
-            Framing::Length(bytes) if ask.class == MethodClass::Head => Framing::Described(bytes),
-            framing => framing,
-        };
+        if ask.class == MethodClass::Head {
+            return self.send_stored_head(stored, handling, now_ms).await;
+        }
+        match part::select(ask, reply, Some(stored.length)) {
+            Selection::Whole => {}
+            Selection::Unsatisfied { total } => return self.send_unsatisfied(total, handling).await,
+            Selection::Parts(spans) => {
+                return self.send_parts(stored, &spans, handling, age_s).await;
+            }
+        }
+        let framing = self.framing(reply.status, Some(stored.length));
         self.write_tail(handling, age_s, framing);
         let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
         let (first, rest) = body.split_at(body.len().min(WRITE_CHUNKS));
@@ -201,6 +236,90 @@ impl Client {
             write_parts(&mut self.stream, limit, &[], chunks, &[]).await?;
         }
         Ok(())
+    }
+
+    /// Answers a HEAD with what is stored.
+    pub async fn send_stored_head(
+        &mut self,
+        stored: &Stored,
+        handling: Handling,
+        now_ms: i64,
+    ) -> io::Result<()> {
+        let reply = &stored.reply;
+        let framing = match self.framing(reply.status, Some(stored.length)) {
+            Framing::Length(bytes) => Framing::Described(bytes),
+            framing => framing,
+        };
+        self.write_tail(handling, Some(reply.freshness.age_s(now_ms)), framing);
+        let limit = self.shared.limits.client_write;
+        write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], &[], &[]).await
+    }
+
+    /// Answers with parts of what is there completely.
+    pub async fn send_parts(
+        &mut self,
+        stored: &Stored,
+        spans: &[Span],
+        handling: Handling,
+        age_s: Option<u64>,
+    ) -> io::Result<()> {
+        let reply = &stored.reply;
+        let layout = Layout::new(spans, stored.length, reply.content_type());
+        let fields = self.write_parts_head(reply, &layout, handling, age_s);
+        let head = [PARTIAL_CONTENT, fields.as_deref().unwrap_or(reply.field_lines()), &self.tail];
+        let pieces = layout.pieces(spans, &stored.body);
+        let limit = self.shared.limits.client_write;
+        write_pieces(&mut self.stream, limit, &head, &pieces).await
+    }
+
+    /// Answers with one part of what is still arriving, as it arrives.
+    pub async fn send_part_of_flow(
+        &mut self,
+        (reply, total): (&Reply, u64),
+        reader: &mut Reader,
+        span: Span,
+        handling: Handling,
+        age_s: Option<u64>,
+    ) -> io::Result<()> {
+        let layout = Layout::new(&[span], total, None);
+        self.write_parts_head(reply, &layout, handling, age_s);
+        let limit = self.shared.limits.client_write;
+        let head = [PARTIAL_CONTENT, reply.field_lines(), &self.tail];
+        write_pieces(&mut self.stream, limit, &head, &[]).await?;
+        let mut at = 0;
+        while at < span.to {
+            self.batch.clear();
+            if let Taken::End(_) = reader.take(&mut self.batch).await {
+                return Err(self.break_off(Framing::Length(layout.length)));
+            }
+            let pieces: Vec<&[u8]> = part::slices(&self.batch, at, span).collect();
+            at += self.batch.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+            write_pieces(&mut self.stream, limit, &[], &pieces).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the tail of an answer with parts; gives the fields that go before it, if they are not the reply's.
+    fn write_parts_head(
+        &mut self,
+        reply: &Reply,
+        layout: &Layout,
+        handling: Handling,
+        age_s: Option<u64>,
+    ) -> Option<Vec<u8>> {
+        self.write_tail_with(&layout.fields, handling, age_s, Framing::Length(layout.length));
+        layout.is_multipart.then(|| reply.field_lines_without_type())
+    }
+
+    /// Answers a request for parts that are not there.
+    pub async fn send_unsatisfied(&mut self, total: u64, handling: Handling) -> io::Result<()> {
+        let mut value = Vec::new();
+        ContentRange::Unsatisfied { total }.write(&mut value);
+        let mut line = b"HTTP/1.1 416 Range Not Satisfiable\r\n".to_vec();
+        fields::append(&mut line, b"Content-Range", &value);
+        self.write_tail(handling, None, Framing::Length(0));
+        let limit = self.shared.limits.client_write;
+        write_parts(&mut self.stream, limit, &[&line, &self.tail], &[], &[]).await
     }
 
     /// Answers a condition.
@@ -303,7 +422,13 @@ impl Client {
     }
 
     fn write_tail(&mut self, handling: Handling, age_s: Option<u64>, framing: Framing) {
+        self.write_tail_with(&[], handling, age_s, framing);
+    }
+
+    /// With field lines of one's own.
+    fn write_tail_with(&mut self, lines: &[u8], handling: Handling, age_s: Option<u64>, framing: Framing) {
         self.tail.clear();
+        self.tail.extend_from_slice(lines);
         if let Some(seconds) = age_s {
             fields::append_number(&mut self.tail, "Age", seconds);
         }
@@ -349,6 +474,21 @@ async fn write_body(
     let last = if is_last { LAST_CHUNK } else { &[] };
     let (first, second) = (head.first().copied().unwrap_or(&[]), head.get(1).copied().unwrap_or(&[]));
     write_parts(stream, limit, &[first, second, size_line], chunks, &[line_end, last]).await
+}
+
+/// Writes a head and the pieces of a body.
+async fn write_pieces(
+    stream: &mut TcpStream,
+    limit: Duration,
+    head: &[&[u8]],
+    pieces: &[&[u8]],
+) -> io::Result<()> {
+    let (first, rest) = pieces.split_at(pieces.len().min(WRITE_CHUNKS));
+    write_parts(stream, limit, head, &[], first).await?;
+    for pieces in rest.chunks(WRITE_CHUNKS) {
+        write_parts(stream, limit, &[], &[], pieces).await?;
+    }
+    Ok(())
 }
 
 /// Writes parts, chunks and parts, in one go where the socket takes it.

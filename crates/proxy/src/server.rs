@@ -40,7 +40,7 @@ impl Proxy {
         let listener = listen(spec.listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let routes = Routes::new(&spec.origins);
-        let shared = Rc::new(Shared::new(spec.memory_bytes, routes, clock, limits, address));
+        let shared = Rc::new(Shared::new(spec, routes, clock, limits, address));
         Ok(Self { listener, shared })
     }
 

@@ -10,6 +10,7 @@ use assay_record::role::ProxyCounters;
 
 use crate::fetch::Fetch;
 use crate::origin::{Patience, Pool};
+use crate::spec::ProxySpec;
 use crate::store::{Key, Store};
 use crate::target::Routes;
 use crate::wire::Scratch;
@@ -78,6 +79,8 @@ pub struct Shared {
     pub clock: Clock,
     /// Patience.
     pub limits: Limits,
+    /// How stale a reply may be served when its origin fails and it says nothing about that, in seconds.
+    pub stale_if_error_s: u64,
     /// Where this proxy listens.
     pub address: SocketAddr,
     /// What happened so far.
@@ -86,15 +89,16 @@ pub struct Shared {
 
 impl Shared {
     /// At the beginning.
-    pub fn new(memory_bytes: u64, routes: Routes, clock: Clock, limits: Limits, address: SocketAddr) -> Self {
+    pub fn new(spec: &ProxySpec, routes: Routes, clock: Clock, limits: Limits, address: SocketAddr) -> Self {
         Self {
-            store: RefCell::new(Store::new(memory_bytes)),
+            store: RefCell::new(Store::new(spec.memory_bytes)),
             fetches: RefCell::default(),
             pool: Pool::default(),
             scratch: Scratch::new(),
             routes,
             clock,
             limits,
+            stale_if_error_s: spec.stale_if_error_s,
             address,
             counters: Cell::default(),
         }

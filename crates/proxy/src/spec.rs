@@ -15,6 +15,10 @@ pub struct ProxySpec {
     pub cpus: Vec<u32>,
     /// Bound on the memory store, in bytes, overhead per object included.
     pub memory_bytes: u64,
+    /// How stale a reply may be served when its origin fails and the reply says nothing about that (`stale-if-error`),
+    /// in seconds; 0: not at all.
+    #[serde(default)]
+    pub stale_if_error_s: u64,
     /// Reverse: which `Host` goes to which real origin. A `Host` that is not listed goes to the first; an
     /// absolute-form request (forward) goes to the authority it names.
     pub origins: Vec<OriginRoute>,

@@ -3,6 +3,7 @@
 mod architecture;
 mod documentation;
 mod machine;
+mod matrix;
 mod mistakes;
 mod runs;
 mod support;

@@ -11,7 +11,6 @@ use super::answer::Opening;
 use super::crew::{Crew, EXAMPLES, Report};
 use super::setup::Setup;
 use super::xact::{NONE, Xact};
-use crate::tally::ideal::IdealNote;
 use crate::tally::{self, Completed, Instants};
 
 /// What the log keeps of an xact beyond the xact itself.
@@ -32,6 +31,7 @@ impl Crew {
         if xact.method.has_body() {
             self.note_post(&xact, now_ns);
         }
+        self.notes.extend(xact.ended(opening.ending, self.setup.shares_from, &self.control.clock, now_ns));
         let outcome = opening.verdict.outcome;
         if let Some(extras) = &xact.extras {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
@@ -74,11 +74,7 @@ impl Crew {
         }
         self.recorder(xact.phase).error(kind);
         self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
-        if xact.noted {
-            let clock = self.control.clock;
-            let (sent_us, at_us) = (clock.since_start_us(xact.sent_ns), clock.since_start_us(now_ns));
-            self.notes.push(IdealNote::Failed { key: xact.object.key, sent_us, at_us });
-        }
+        self.notes.extend(xact.failed(&self.control.clock, now_ns));
         let (body_bytes, status) = received;
         self.log(&xact, End { error: Some(kind), body_bytes, status, ..End::default() });
         self.count_ended(xact.phase);

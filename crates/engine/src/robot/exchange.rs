@@ -54,9 +54,10 @@ impl Crew {
             };
         }
         // A POST drops what is stored when it is answered, not when it is sent: see `note_post`.
-        let note = (caches && !xact.method.has_body() && xact.may_fill()).then(|| {
-            xact.noted = true;
-            ideal_note(xact, clock.since_start_us(now_ns), fresh_until)
+        let note = (caches && xact.may_fill()).then(|| {
+            let at_us = clock.since_start_us(now_ns);
+            xact.noted_us = Some(at_us);
+            ideal_note(xact, at_us, fresh_until)
         });
         self.notes.extend(note);
         let recorder = self.recorder(phase);
@@ -132,7 +133,7 @@ impl Crew {
     /// Takes bytes of the answer whose turn it is. How many were its own, when it is complete and more bytes can be of
     /// the one behind it.
     fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
-        let Self { connections, xacts, robots, setup, control, .. } = self;
+        let Self { connections, xacts, robots, setup, control, notes, .. } = self;
         let Connection { xact: place, answer, robot, .. } = &mut connections[slot as usize];
         let (place, robot) = (*place, *robot);
         if place == NONE {
@@ -145,6 +146,7 @@ impl Crew {
         let xact = &mut xacts[place as usize];
         if xact.first_byte_ns == 0 {
             xact.first_byte_ns = now_ns;
+            notes.extend(xact.begun(setup.shares_from, &control.clock));
         }
         let (phase, page, number) =
             (xact.phase, if xact.is_page() { xact.page } else { NONE }, xact.id.number);
@@ -259,7 +261,7 @@ impl Crew {
         // Whoever comes next should find the connection free: it is let go before anything follows.
         self.let_go(slot, persists);
         match opening.ending {
-            Ending::Redirected(older) => return self.follow(place, older),
+            Ending::Redirected(older) => return self.follow(place, older, now_ns),
             Ending::Challenged | Ending::Uninvited => return self.say_more(place, opening.ending),
             _ => {}
         }
@@ -273,10 +275,21 @@ impl Crew {
     }
 
     /// The object is somewhere else: the same xact asks for it there.
-    fn follow(&mut self, place: u32, older: ObjectId) {
+    fn follow(&mut self, place: u32, older: ObjectId, now_ns: u64) {
         let object = self.setup.universe.object(older);
+        let clock = self.control.clock;
         let xact = &mut self.xacts[place as usize];
+        let elsewhere = xact.failed(&clock, now_ns);
         xact.object = object;
+        let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
+        let again = xact.noted_us.is_some().then(|| {
+            let at_us = clock.since_start_us(now_ns);
+            xact.noted_us = Some(at_us);
+            ideal_note(xact, at_us, fresh_until_ms(at_us, life.expires_s))
+        });
+        self.notes.extend(elsewhere);
+        self.notes.extend(again);
+        let xact = &mut self.xacts[place as usize];
         xact.first_byte_ns = 0;
         if let Some(extras) = &mut xact.extras {
             extras.steps += 1;
@@ -356,6 +369,7 @@ fn asking(xact: &Xact) -> Asking {
         (Method::Post | Method::Put, _) => Asking::Post,
         (Method::Head, _) => Asking::Head,
         (Method::Get, RequestType::Reload) => Asking::Reload,
+        (Method::Get, _) if xact.is_for_parts() => Asking::Range,
         (Method::Get, RequestType::Ims200) if xact.since_s.is_some() => Asking::ConditionalChanged,
         (Method::Get, RequestType::Ims304) if xact.since_s.is_some() => Asking::ConditionalUnchanged,
         (Method::Get, _) => Asking::Get,

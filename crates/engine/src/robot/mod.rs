@@ -26,6 +26,7 @@ mod launching;
 mod log;
 mod login;
 mod memory;
+mod notes;
 mod patience;
 mod payload;
 mod pipeline;

@@ -17,7 +17,7 @@ use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, U
 use thiserror::Error;
 
 use crate::files::{FileError, read_files};
-use crate::spec::{RobotsSpec, Target};
+use crate::spec::{RobotsSpec, SharesFrom, Target};
 
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
@@ -81,6 +81,8 @@ pub struct Setup {
     pub substitutes: Vec<Vec<u16>>,
     /// The target stores answers at all.
     pub caches: bool,
+    /// From when on an answer that the target fetches for one request answers others.
+    pub shares_from: SharesFrom,
     /// The target writes a 304 into what it has stored.
     pub validation_updates: bool,
     /// Requests of the group can be special whatever they ask for.
@@ -150,6 +152,7 @@ impl Setup {
             routes,
             absolute: matches!(spec.target, Target::Forward { .. }),
             timeout: Duration::from_millis(spec.timeout_ms.max(1)),
+            shares_from: spec.behaviour.shares_from(),
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
             special_groups: workload.robots.iter().map(is_special_group).collect(),

@@ -46,8 +46,8 @@ pub struct Xact {
     pub connected_ns: u64,
     /// First byte of the answer.
     pub first_byte_ns: u64,
-    /// The ideal cache was told of it.
-    pub noted: bool,
+    /// When it was sent, in microseconds of the run, as the ideal cache was told; none: it was not.
+    pub noted_us: Option<u64>,
     /// The page it belongs to or is; [`NONE`]: it has to do with no page.
     pub page: u32,
     /// Which connection of the robot carries it.
@@ -76,7 +76,7 @@ impl Xact {
             sent_ns: 0,
             connected_ns: 0,
             first_byte_ns: 0,
-            noted: false,
+            noted_us: None,
             page: NONE,
             connection: None,
             next: NONE,
@@ -108,12 +108,14 @@ impl Xact {
         }
     }
 
-    /// What a cache may keep of it is known beforehand: the whole object, or nothing.
+    /// A cache may keep the answer: the origin sends one.
     pub fn may_fill(&self) -> bool {
-        match &self.extras {
-            None => true,
-            Some(extras) => extras.ranges.is_none() && extras.break_off.is_none() && extras.fault.is_none(),
-        }
+        !self.method.has_body() && !self.is_to_fail()
+    }
+
+    /// It asks for parts of the object.
+    pub fn is_for_parts(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.ranges.is_some())
     }
 
     /// Its origin resets the connection, or answers with an error, on purpose: whatever the target makes of that is no error.
@@ -134,7 +136,7 @@ impl Xact {
             method: self.method,
             since_s: self.since_s,
             reload: self.is_reload(),
-            parts: self.extras.as_ref().is_some_and(|extras| extras.ranges.is_some()),
+            parts: self.is_for_parts(),
             coded: self.extras.as_ref().is_some_and(|extras| !extras.accepts.is_empty()),
             sent_us,
             key: self.object.key,

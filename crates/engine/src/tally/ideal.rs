@@ -19,7 +19,16 @@ pub enum IdealNote {
         /// Size of the object in bytes.
         bytes: u64,
     },
-    /// A request that was noted as sent has failed.
+    /// The answer to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
+    Arrived {
+        /// The object.
+        key: u64,
+        /// When it was sent, as noted.
+        sent_us: u64,
+        /// When it arrived, in microseconds since the start of the run.
+        at_us: u64,
+    },
+    /// A request that was noted as sent has failed, or got something else than the object.
     Failed {
         /// The object.
         key: u64,
@@ -34,7 +43,7 @@ impl IdealNote {
     fn at_us(&self) -> u64 {
         match self {
             IdealNote::Sent { ask, .. } => ask.at_us,
-            IdealNote::Failed { at_us, .. } => *at_us,
+            IdealNote::Arrived { at_us, .. } | IdealNote::Failed { at_us, .. } => *at_us,
         }
     }
 }
@@ -49,16 +58,28 @@ pub struct IdealFeed {
 impl IdealFeed {
     /// A feed to an empty cache.
     pub fn new(behaviour: CacheBehaviour) -> Self {
-        // Whether a validation shows in the reply makes no difference to what is stored.
         let CacheBehaviour {
             caches,
             head_fills,
             conditional_fills,
             reload_fills,
+            range_fills,
             post_invalidates,
+            collapses,
+            // When it is shared, workers know: they note the arrival.
+            shares_arriving: _,
+            // Whether a validation shows in the reply makes no difference to what is stored.
             validation_updates: _,
         } = behaviour;
-        let behaviour = Behaviour { caches, head_fills, conditional_fills, reload_fills, post_invalidates };
+        let behaviour = Behaviour {
+            caches,
+            head_fills,
+            conditional_fills,
+            reload_fills,
+            range_fills,
+            post_invalidates,
+            collapses,
+        };
         Self { cache: IdealCache::new(behaviour), waiting: Vec::new() }
     }
 
@@ -75,6 +96,7 @@ impl IdealFeed {
         for note in self.waiting.drain(..ready) {
             match note {
                 IdealNote::Failed { key, sent_us, .. } => self.cache.undo(key, sent_us),
+                IdealNote::Arrived { key, sent_us, at_us } => self.cache.arrive(key, sent_us, at_us),
                 IdealNote::Sent { ask, phase, basic, bytes } => {
                     let hit = self.cache.ask(ask);
                     if basic {
@@ -115,6 +137,14 @@ mod tests {
         feed.take(&mut vec![sent(1, 15), sent(1, 25), sent(1, 30)]);
         // 15 joins the fetch of 10, which fails at 20; 25 fetches again.
         assert_eq!(hits_until(&mut feed, 100), (2, 4));
+    }
+
+    #[test]
+    fn without_collapsing_a_request_hits_what_had_arrived_when_it_was_sent() {
+        let mut feed = IdealFeed::new(CacheBehaviour { collapses: false, ..CacheBehaviour::default() });
+        feed.take(&mut vec![sent(1, 10), IdealNote::Arrived { key: 1, sent_us: 10, at_us: 20 }]);
+        feed.take(&mut vec![sent(1, 15), sent(1, 25), IdealNote::Arrived { key: 1, sent_us: 15, at_us: 30 }]);
+        assert_eq!(hits_until(&mut feed, 100), (1, 3));
     }
 
     #[test]

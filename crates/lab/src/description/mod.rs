@@ -306,8 +306,14 @@ pub struct Behaviour {
     pub conditional_fills: bool,
     /// The answer to a reload replaces what is stored.
     pub reload_fills: bool,
+    /// A request for parts that misses fetches and stores the whole object.
+    pub range_fills: bool,
     /// A POST drops what is stored under its URL.
     pub post_invalidates: bool,
+    /// Requests join a fetch for another before its answer has begun.
+    pub collapses: bool,
+    /// Where they do not: an answer that is still arriving goes to others too.
+    pub shares_arriving: bool,
     /// A 304 from the origin updates the header fields of what is stored, or nothing is ever validated.
     pub validation_updates: bool,
 }
@@ -319,7 +325,10 @@ impl Default for Behaviour {
             head_fills: plain.head_fills,
             conditional_fills: plain.conditional_fills,
             reload_fills: plain.reload_fills,
+            range_fills: plain.range_fills,
             post_invalidates: plain.post_invalidates,
+            collapses: plain.collapses,
+            shares_arriving: plain.shares_arriving,
             validation_updates: plain.validation_updates,
         }
     }
@@ -332,7 +341,10 @@ impl From<Behaviour> for CacheBehaviour {
             head_fills: declared.head_fills,
             conditional_fills: declared.conditional_fills,
             reload_fills: declared.reload_fills,
+            range_fills: declared.range_fills,
             post_invalidates: declared.post_invalidates,
+            collapses: declared.collapses,
+            shares_arriving: declared.shares_arriving,
             validation_updates: declared.validation_updates,
         }
     }

@@ -1,12 +1,22 @@
 //! What a description declares is what the proxy does: told by what reaches the origin.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use assay_lab::description::Behaviour;
 use assay_lab::plan::Mode;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::origin::{LATER, Origin, ask};
 use crate::proxies::target;
+
+/// How long it is watched that a request does not reach the origin. Too short a time hides a wrong declaration, and makes no
+/// right one look wrong.
+const WATCHED: Duration = Duration::from_millis(500);
+/// How long a request may take to reach the origin that must.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A proxy before a scripted origin.
 pub struct Bench {
@@ -53,6 +63,54 @@ impl Bench {
         self.get_reaches_origin("/post").await
     }
 
+    async fn range_fills(&self) -> bool {
+        let (status, _) = self.ask("GET", "/range", "Range: bytes=0-0\r\n").await;
+        assert!(matches!(status, 200 | 206), "{status}");
+        !self.get_reaches_origin("/range").await
+    }
+
+    /// Does a request for what has been asked for, and not been answered yet, wait for that answer?
+    async fn collapses(&self, declared: bool) -> bool {
+        let path = "/held-head";
+        let first = self.ask("GET", path, "");
+        let second = async {
+            self.origin.until_asked(path, 1).await;
+            self.joins(path, declared).await
+        };
+        tokio::join!(first, second).1
+    }
+
+    /// Does an answer that has begun go to others?
+    async fn shares_arriving(&self, declared: bool) -> bool {
+        let path = "/held-body";
+        let mut first = TcpStream::connect(self.listen).await.unwrap();
+        let (target, host) = target(self.mode, &self.origin, path);
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        first.write_all(request.as_bytes()).await.unwrap();
+        self.origin.until_asked(path, 1).await;
+        // A proxy that shares what arrives sends it on at once; another may wait for all of it.
+        let mut answer = Vec::new();
+        while declared && !answer.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+            assert!(first.read_buf(&mut answer).await.unwrap() > 0, "the proxy closed");
+        }
+        let joins = self.joins(path, declared).await;
+        first.read_to_end(&mut answer).await.unwrap();
+        joins
+    }
+
+    /// Is a request for what is under way answered without asking the origin again? Lets all answers go on.
+    async fn joins(&self, path: &str, declared: bool) -> bool {
+        let again = async {
+            let patience = if declared { WATCHED } else { PATIENCE };
+            let reaches = timeout(patience, self.origin.until_asked(path, 2)).await.is_ok();
+            self.origin.let_go(if reaches { 2 } else { 1 });
+            reaches
+        };
+        let ((status, _), reaches) = tokio::join!(self.ask("GET", path, ""), again);
+        assert_eq!(status, 200, "{path}");
+        !reaches && self.origin.asked(path).len() == 1
+    }
+
     async fn caches_what_it_should(&self) {
         for path in ["/plain", "/undated"] {
             assert!(self.get_reaches_origin(path).await, "{path} came from nowhere");
@@ -72,6 +130,10 @@ impl Bench {
         assert_eq!(self.head_fills().await, declared.head_fills, "head-fills");
         assert_eq!(self.conditional_fills().await, declared.conditional_fills, "conditional-fills");
         assert_eq!(self.reload_fills().await, declared.reload_fills, "reload-fills");
+        assert_eq!(self.range_fills().await, declared.range_fills, "range-fills");
+        assert_eq!(self.collapses(declared.collapses).await, declared.collapses, "collapses");
+        let shares = declared.shares_arriving;
+        assert_eq!(self.shares_arriving(shares).await, shares, "shares-arriving");
         assert_eq!(self.post_invalidates().await, declared.post_invalidates, "post-invalidates");
     }
 }

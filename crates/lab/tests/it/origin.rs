@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 /// When everything was last modified.
 pub const LAST_MODIFIED: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
@@ -13,12 +14,16 @@ pub const LAST_MODIFIED: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
 pub const LATER: &str = "Fri, 02 Jan 2026 00:00:00 GMT";
 
 /// Requests seen, by path: `METHOD`, and `+ims` when it was conditional.
+///
+/// Paths with `held-head` in them are answered, and bodies of those with `held-body` are finished, when that is allowed.
 pub type Seen = Arc<Mutex<HashMap<String, Vec<String>>>>;
 
 /// An origin that runs as long as the test's runtime.
 pub struct Origin {
     pub address: SocketAddr,
     seen: Seen,
+    /// A permit lets one answer go on that is held.
+    gate: Arc<Semaphore>,
 }
 
 impl Origin {
@@ -27,12 +32,14 @@ impl Origin {
         let address = listener.local_addr().unwrap();
         let seen = Seen::default();
         let for_task = Arc::clone(&seen);
+        let gate = Arc::new(Semaphore::new(0));
+        let held = Arc::clone(&gate);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&for_task)));
+                tokio::spawn(serve(stream, Arc::clone(&for_task), Arc::clone(&held)));
             }
         });
-        Self { address, seen }
+        Self { address, seen, gate }
     }
 
     /// What was asked of this path so far.
@@ -41,7 +48,21 @@ impl Origin {
     }
 }
 
-async fn serve(stream: TcpStream, seen: Seen) -> Option<()> {
+impl Origin {
+    /// Waits until this path was asked for so often.
+    pub async fn until_asked(&self, path: &str, times: usize) {
+        while self.asked(path).len() < times {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets so many answers go on.
+    pub fn let_go(&self, answers: usize) {
+        self.gate.add_permits(answers);
+    }
+}
+
+async fn serve(stream: TcpStream, seen: Seen, gate: Arc<Semaphore>) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let mut lines = Vec::new();
@@ -74,12 +95,24 @@ async fn serve(stream: TcpStream, seen: Seen) -> Option<()> {
             asked.push(format!("{method}{}", if ims.is_some() { "+ims" } else { "" }));
             asked.len()
         };
-        let answer = answer(&method, &target, ims.as_deref() == Some(LATER), number);
-        stream.get_mut().write_all(answer.as_bytes()).await.ok()?;
+        let in_parts = header("range").is_some();
+        let answer = answer(&method, &target, ims.as_deref() == Some(LATER), in_parts, number);
+        if target.contains("held-head") {
+            gate.acquire().await.ok()?.forget();
+        }
+        let (begin, end) = match target.contains("held-body") {
+            true => answer.split_at(answer.len() - 5),
+            false => (&answer[..], ""),
+        };
+        stream.get_mut().write_all(begin.as_bytes()).await.ok()?;
+        if !end.is_empty() {
+            gate.acquire().await.ok()?.forget();
+            stream.get_mut().write_all(end.as_bytes()).await.ok()?;
+        }
     }
 }
 
-fn answer(method: &str, path: &str, unchanged: bool, number: usize) -> String {
+fn answer(method: &str, path: &str, unchanged: bool, in_parts: bool, number: usize) -> String {
     let body = format!("answer {number} for {path}\n");
     let cache = match path {
         path if path.contains("uncachable") => "Cache-Control: private, no-cache, no-store\r\n",
@@ -93,6 +126,11 @@ fn answer(method: &str, path: &str, unchanged: bool, number: usize) -> String {
         if path.contains("undated") { String::new() } else { format!("Last-Modified: {LAST_MODIFIED}\r\n") };
     if unchanged {
         return format!("HTTP/1.1 304 Not Modified\r\n{cache}{modified}\r\n");
+    }
+    if in_parts {
+        let total = body.len();
+        let range = format!("Content-Range: bytes 0-0/{total}\r\nContent-Length: 1\r\n");
+        return format!("HTTP/1.1 206 Partial Content\r\n{range}{cache}{modified}\r\n{}", &body[..1]);
     }
     let shown = if method == "HEAD" { "" } else { &body };
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{cache}{modified}\r\n{shown}", body.len())

@@ -60,12 +60,16 @@ fn declared_behaviour_is_in_the_table_of_proxies() {
     };
     let (head, conditional, post) =
         (row("a HEAD that misses"), row("a conditional request that misses"), row("a POST"));
-    let confirmed = row("a 304 from the origin");
+    let (confirmed, parts) = (row("a 304 from the origin"), row("a request for parts that misses"));
+    let at_once = row("requests that miss at the same time");
     for (column, name) in ["varnish", "nginx", "squid"].into_iter().enumerate() {
         let declared = assay_lab::find(name, &[]).unwrap().behaviour;
         assert_eq!(head[column].starts_with("fetches"), declared.head_fills, "{name}");
         assert_eq!(conditional[column].starts_with("fetches"), declared.conditional_fills, "{name}");
         assert_eq!(post[column].starts_with("drops what"), declared.post_invalidates, "{name}");
+        assert_eq!(parts[column].starts_with("fetches"), declared.range_fills, "{name}");
+        assert_eq!(at_once[column].starts_with("share"), declared.collapses, "{name}");
+        assert_eq!(!at_once[column].contains("complete"), declared.shares_arriving, "{name}");
         assert_eq!(!confirmed[column].contains("not what"), declared.validation_updates, "{name}");
     }
 }

@@ -198,11 +198,21 @@ impl Bed {
     }
 
     pub fn with_memory(origins: &[(&str, SocketAddr)], memory_bytes: u64) -> Self {
+        Self::with(origins, memory_bytes, 0)
+    }
+
+    /// One that may serve what is so stale when an origin fails.
+    pub fn with_stale_if_error(origins: &[(&str, SocketAddr)], stale_if_error_s: u64) -> Self {
+        Self::with(origins, 10_000_000, stale_if_error_s)
+    }
+
+    fn with(origins: &[(&str, SocketAddr)], memory_bytes: u64, stale_if_error_s: u64) -> Self {
         let limits = Limits { origin_reply: Duration::from_millis(300), ..Limits::default() };
         let origins =
             origins.iter().map(|&(name, address)| OriginRoute { authority: name.into(), address }).collect();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let spec = ProxySpec { listen, threads: 1, cpus: Vec::new(), memory_bytes, origins };
+        let cpus = Vec::new();
+        let spec = ProxySpec { listen, threads: 1, cpus, memory_bytes, stale_if_error_s, origins };
         let now_ms = Rc::new(Cell::new(START_S * 1000));
         let proxy = Rc::new(Proxy::bind(&spec, Clock::Manual(Rc::clone(&now_ms)), limits).unwrap());
         let serving = Rc::clone(&proxy);

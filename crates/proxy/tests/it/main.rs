@@ -2,11 +2,13 @@
 
 mod caching;
 mod collapse;
+mod failing;
 mod forward;
 mod harness;
 mod memory;
 mod passing;
 mod protocol;
+mod ranges;
 mod role;
 mod storm;
 mod validation;

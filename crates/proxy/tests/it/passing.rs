@@ -1,4 +1,4 @@
-//! What goes through the proxy without the store: POST, ranges, request bodies; and what that drops.
+//! What goes through the proxy without the store: POST, request bodies; and what that drops.
 
 use std::rc::Rc;
 
@@ -90,28 +90,6 @@ fn a_client_that_waits_for_100_gets_it_from_the_origin() {
         let reply = client.reply("POST").await;
         assert_eq!((reply.status, reply.body()), (200, "done"));
         assert_eq!(origin.seen()[0].body, b"body");
-    });
-}
-
-#[test]
-fn a_range_goes_through_and_is_not_stored() {
-    run(async {
-        let origin = Origin::start(|seen, _| match seen.has("Range: bytes=0-0") {
-            true => {
-                let fields =
-                    "Content-Range: bytes 0-0/5\r\nCache-Control: max-age=60\r\nContent-Length: 1\r\n";
-                vec![send(format!("HTTP/1.1 206 Partial Content\r\n{fields}\r\nh"))]
-            }
-            false => ok(FRESH, "hello"),
-        })
-        .await;
-        let bed = Bed::start(&[("a", origin.address)]);
-        for _ in 0..2 {
-            let part = bed.get("/x", "Range: bytes=0-0\r\n").await;
-            assert_eq!((part.status, part.body(), part.cache_status()), (206, "h", "assay; fwd=bypass"));
-        }
-        assert_eq!(bed.counters().objects, 0);
-        assert_eq!(bed.get("/x", "").await.body(), "hello");
     });
 }
 

@@ -12,7 +12,14 @@ use assay_record::role::{Command as Word, Event};
 use crate::harness::run;
 
 fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
-    ProxySpec { listen, threads, cpus: Vec::new(), memory_bytes: 1_000_000, origins: Vec::new() }
+    ProxySpec {
+        listen,
+        threads,
+        cpus: Vec::new(),
+        memory_bytes: 1_000_000,
+        stale_if_error_s: 0,
+        origins: Vec::new(),
+    }
 }
 
 #[test]

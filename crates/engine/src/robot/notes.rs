@@ -1,0 +1,109 @@
+//! What is the ideal cache told of an xact after it was sent?
+//!
+//! Where requests join fetches, only what came to nothing: the ideal cache took it as stored when it was sent. Where they
+//! do not, also when the answer was there for others.
+
+use super::special::Ending;
+use super::xact::Xact;
+use crate::clock::RunClock;
+use crate::spec::SharesFrom;
+use crate::tally::ideal::IdealNote;
+
+impl Xact {
+    /// Its answer has begun.
+    pub fn begun(&self, shares_from: SharesFrom, clock: &RunClock) -> Option<IdealNote> {
+        let is_told = shares_from == SharesFrom::Begun;
+        if is_told { self.arrived(clock, self.first_byte_ns) } else { None }
+    }
+
+    /// It has ended without an error.
+    pub fn ended(
+        &self,
+        ending: Ending,
+        shares_from: SharesFrom,
+        clock: &RunClock,
+        now_ns: u64,
+    ) -> Option<IdealNote> {
+        match ending {
+            // Whoever breaks off, or asks beyond the end, leaves the object where a cache put it.
+            Ending::Object
+            | Ending::Parts { .. }
+            | Ending::Coded
+            | Ending::Unsatisfied
+            | Ending::BrokenOff => {
+                let is_told = shares_from == SharesFrom::Complete;
+                if is_told { self.arrived(clock, now_ns) } else { None }
+            }
+            Ending::Redirected(_)
+            | Ending::Refused
+            | Ending::Challenged
+            | Ending::Uninvited
+            | Ending::Fault
+            | Ending::BreaksOff => self.failed(clock, now_ns),
+        }
+    }
+
+    /// It came to nothing.
+    pub fn failed(&self, clock: &RunClock, now_ns: u64) -> Option<IdealNote> {
+        let at_us = clock.since_start_us(now_ns);
+        self.noted_us.map(|sent_us| IdealNote::Failed { key: self.object.key, sent_us, at_us })
+    }
+
+    fn arrived(&self, clock: &RunClock, at_ns: u64) -> Option<IdealNote> {
+        let at_us = clock.since_start_us(at_ns);
+        self.noted_us.map(|sent_us| IdealNote::Arrived { key: self.object.key, sent_us, at_us })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_workload::Object;
+    use assay_workload::object::{ObjectId, Space};
+
+    use super::*;
+    use crate::wire::XactId;
+
+    const CLOCK: RunClock = RunClock { start_ns: 0, start_unix_s: 0 };
+
+    fn xact(noted_us: Option<u64>) -> Xact {
+        let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 0 };
+        let object = Object { id, key: 7, size_bytes: 10, cachable: true, checksum: false };
+        let id = XactId { robot: 0, number: 0, place: 0 };
+        Xact { noted_us, first_byte_ns: 20_000, ..Xact::new(id, 0, 0, object, 0) }
+    }
+
+    /// What is told of an xact that was sent at 10, began at 20 and ended at 30.
+    fn told(shares_from: SharesFrom, ending: Ending) -> Vec<IdealNote> {
+        let xact = xact(Some(10));
+        let begun = xact.begun(shares_from, &CLOCK);
+        begun.into_iter().chain(xact.ended(ending, shares_from, &CLOCK, 30_000)).collect()
+    }
+
+    #[test]
+    fn an_arrival_is_told_once_and_only_where_requests_are_not_collapsed() {
+        let at = |at_us| vec![IdealNote::Arrived { key: 7, sent_us: 10, at_us }];
+        for ending in [Ending::Object, Ending::Coded, Ending::BrokenOff, Ending::Parts { several: true }] {
+            assert_eq!(told(SharesFrom::Sent, ending), []);
+            assert_eq!(told(SharesFrom::Begun, ending), at(20));
+            assert_eq!(told(SharesFrom::Complete, ending), at(30));
+        }
+    }
+
+    #[test]
+    fn what_came_to_nothing_is_told_everywhere() {
+        let failed = IdealNote::Failed { key: 7, sent_us: 10, at_us: 30 };
+        for ending in [Ending::Refused, Ending::Fault, Ending::BreaksOff] {
+            assert_eq!(told(SharesFrom::Sent, ending), [failed]);
+            assert_eq!(told(SharesFrom::Complete, ending), [failed]);
+            assert_eq!(told(SharesFrom::Begun, ending).last(), Some(&failed));
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_of_what_the_ideal_cache_does_not_know() {
+        let xact = xact(None);
+        assert_eq!(xact.failed(&CLOCK, 30_000), None);
+        assert_eq!(xact.begun(SharesFrom::Begun, &CLOCK), None);
+        assert_eq!(xact.ended(Ending::Object, SharesFrom::Complete, &CLOCK, 30_000), None);
+    }
+}

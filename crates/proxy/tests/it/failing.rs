@@ -1,0 +1,194 @@
+//! Origins that fail, and what is stored meanwhile (RFC 5861).
+
+use std::rc::Rc;
+
+use tokio::sync::Semaphore;
+
+use crate::harness::{Bed, Origin, Part, ok, run, send, until};
+
+const TEN_S: &str = "ETag: \"a\"\r\nCache-Control: max-age=10, stale-if-error=20\r\n";
+const FAILURE: &str = "HTTP/1.1 503 Not Now\r\nContent-Length: 2\r\n\r\nno";
+
+/// An origin that answers once, with these fields, and fails from then on.
+async fn failing(fields: &'static str, failure: Vec<Part>) -> Origin {
+    Origin::start(move |_, n| if n == 0 { ok(fields, "hello") } else { failure.clone() }).await
+}
+
+#[test]
+fn a_stale_reply_stands_in_for_every_kind_of_failure_as_long_as_it_allows() {
+    run(async {
+        let reset = vec![Part::Close];
+        let nonsense = vec![send("nonsense\r\n\r\n"), Part::Close];
+        let silence = vec![Part::Wait(Rc::new(Semaphore::new(0)))];
+        let failures =
+            [(vec![send(FAILURE)], "; fwd-status=503"), (reset, ""), (nonsense, ""), (silence, "")];
+        for (failure, status) in failures {
+            let origin = failing(TEN_S, failure).await;
+            let bed = Bed::start(&[("a", origin.address)]);
+            bed.get("/x", "").await;
+            bed.pass_seconds(30);
+            let stale = bed.get("/x", "").await;
+            assert_eq!((stale.status, stale.body(), stale.field("Age")), (200, "hello", Some("30")));
+            let says = format!("assay; fwd=stale{status}; ttl=-20; detail=stale-if-error");
+            assert_eq!(stale.cache_status(), says);
+            bed.pass_seconds(1);
+            let failed = bed.get("/x", "").await;
+            assert!(failed.status >= 500, "too stale: {failed:?}");
+        }
+    });
+}
+
+#[test]
+fn an_origin_that_refuses_connections_has_failed_too() {
+    run(async {
+        let origin = failing(TEN_S, vec![Part::Close]).await;
+        // Nobody listens behind the second name.
+        let unbound = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let bed = Bed::start(&[("a", origin.address), ("b", unbound)]);
+        assert_eq!(bed.client().await.request("GET", "http://b/x", "").await.status, 502);
+        bed.get("/x", "").await;
+        bed.pass_seconds(15);
+        assert_eq!(bed.get("/x", "").await.body(), "hello");
+        assert!(bed.counters().origin_errors >= 2);
+    });
+}
+
+#[test]
+fn other_errors_are_answers_and_no_failures() {
+    run(async {
+        for status in ["404 Not Found", "501 Not Implemented"] {
+            let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            let origin = failing(TEN_S, vec![send(reply)]).await;
+            let bed = Bed::start(&[("a", origin.address)]);
+            bed.get("/x", "").await;
+            bed.pass_seconds(15);
+            assert!(status.starts_with(&bed.get("/x", "").await.status.to_string()));
+        }
+    });
+}
+
+#[test]
+fn without_leave_nothing_stale_is_served_and_the_configuration_can_give_it() {
+    run(async {
+        const SILENT: &str = "Cache-Control: max-age=10\r\nETag: \"a\"\r\n";
+        for (granted_s, status) in [(0, 503), (4, 503), (5, 200)] {
+            let origin = failing(SILENT, vec![send(FAILURE)]).await;
+            let bed = Bed::with_stale_if_error(&[("a", origin.address)], granted_s);
+            bed.get("/x", "").await;
+            bed.pass_seconds(15);
+            assert_eq!(bed.get("/x", "").await.status, status, "granted {granted_s} s");
+            let asking = bed.get("/x", "Cache-Control: stale-if-error=5\r\n").await;
+            assert_eq!(asking.status, 200, "the client may ask for it");
+        }
+    });
+}
+
+#[test]
+fn what_must_be_confirmed_is_not_served_stale_whoever_allows_it() {
+    run(async {
+        for fields in [
+            "Cache-Control: max-age=10, stale-if-error=99, must-revalidate\r\n",
+            "Cache-Control: max-age=10, stale-if-error=99, proxy-revalidate\r\n",
+            "Cache-Control: s-maxage=10, stale-if-error=99\r\n",
+            "Cache-Control: max-age=10, stale-if-error=99, no-cache\r\nETag: \"a\"\r\n",
+        ] {
+            let origin = failing(fields, vec![send(FAILURE)]).await;
+            let bed = Bed::with_stale_if_error(&[("a", origin.address)], 99);
+            bed.get("/x", "").await;
+            bed.pass_seconds(15);
+            assert_eq!(bed.get("/x", "").await.status, 503, "{fields}");
+        }
+        let origin = failing(TEN_S, vec![send(FAILURE)]).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        bed.get("/x", "").await;
+        bed.pass_seconds(15);
+        for fields in ["Cache-Control: no-cache\r\n", "Cache-Control: max-age=12\r\n"] {
+            assert_eq!(bed.get("/x", fields).await.status, 503, "{fields}");
+        }
+    });
+}
+
+#[test]
+fn heads_conditions_and_parts_are_answered_with_it_too() {
+    run(async {
+        let origin = failing(TEN_S, vec![send(FAILURE)]).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        bed.get("/x", "").await;
+        bed.pass_seconds(12);
+        let mut client = bed.client().await;
+        let part = client.get("/x", "Range: bytes=1-2\r\n").await;
+        assert_eq!((part.status, part.body()), (206, "el"));
+        let same = client.get("/x", "If-None-Match: \"a\"\r\n").await;
+        assert_eq!(same.status, 304);
+    });
+    run(async {
+        let failures = [vec![send("HTTP/1.1 503 Not Now\r\nContent-Length: 2\r\n\r\n")], vec![Part::Close]];
+        for failure in failures {
+            let origin = failing(TEN_S, failure).await;
+            let bed = Bed::start(&[("a", origin.address)]);
+            bed.get("/x", "").await;
+            bed.pass_seconds(12);
+            let mut client = bed.client().await;
+            let head = client.request("HEAD", "/x", "").await;
+            assert_eq!((head.status, head.field("Content-Length")), (200, Some("5")));
+            assert!(head.cache_status().ends_with("; ttl=-2; detail=stale-if-error"), "{head:?}");
+            let same = client.request("HEAD", "/x", "If-None-Match: \"a\"\r\n").await;
+            assert_eq!(same.status, 304);
+            bed.pass_seconds(19);
+            let failed = client.request("HEAD", "/x", "").await;
+            assert!(failed.status >= 500, "too stale: {failed:?}");
+        }
+    });
+}
+
+#[test]
+fn everyone_who_waited_for_the_failed_fetch_gets_the_stale_reply_or_asks_alone() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let origin = Origin::start(move |_, n| match n {
+            0 => ok(TEN_S, "hello"),
+            _ => vec![Part::Wait(Rc::clone(&held)), send(FAILURE)],
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        bed.get("/x", "").await;
+        bed.pass_seconds(15);
+        let mut clients = Vec::new();
+        for fields in ["", "", "Cache-Control: max-age=12\r\n"] {
+            let mut client = bed.client().await;
+            client.send(format!("GET /x HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
+            clients.push(client);
+            until(|| bed.counters().requests == 1 + clients.len() as u64).await;
+        }
+        gate.add_permits(2);
+        let mut says = Vec::new();
+        for client in &mut clients {
+            let reply = client.reply("GET").await;
+            says.push((reply.status, reply.cache_status().to_owned()));
+        }
+        let stale = "assay; fwd=stale; fwd-status=503; ttl=-5; detail=stale-if-error";
+        assert_eq!(says[0], (200, stale.to_owned()));
+        assert_eq!(says[1], (200, stale.replace("; ttl", "; collapsed; ttl")));
+        assert_eq!(says[2].0, 503, "that client does not take it");
+        assert_eq!(origin.count(), 3);
+    });
+}
+
+#[test]
+fn an_origin_that_has_recovered_is_believed() {
+    run(async {
+        let origin = Origin::start(|_, n| match n {
+            0 => ok(TEN_S, "old"),
+            1 => vec![send(FAILURE)],
+            _ => ok(TEN_S, "new"),
+        })
+        .await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        bed.get("/x", "").await;
+        bed.pass_seconds(15);
+        assert_eq!(bed.get("/x", "").await.body(), "old");
+        assert_eq!(bed.get("/x", "").await.body(), "new");
+        assert_eq!(bed.get("/x", "").await.cache_status(), "assay; hit; ttl=10");
+    });
+}
