@@ -186,9 +186,12 @@ fn title(experiment: &Experiment, bench: &Bench<'_>) -> String {
     }
 }
 
+/// The cells of a scenario before their verdicts: of each metric the differences between all pairs.
+type Undecided = Vec<(&'static Metric, Vec<Case>)>;
+
 /// The table of scenarios. All of its verdicts are one family.
 fn scenarios(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<Scenario> {
-    let mut rows: Vec<(Scenario, Vec<(&'static Metric, Vec<Case>)>)> = Vec::new();
+    let mut rows: Vec<(Scenario, Undecided)> = Vec::new();
     for bench in benches {
         let several = bench.scopes.iter().filter(|scope| scope.judged).count() > 1;
         for (index, scope) in bench.scopes.iter().enumerate().filter(|(_, scope)| scope.judged) {
@@ -361,9 +364,12 @@ fn mixed_versions(subjects: &[Subject], experiment: &Experiment) -> Vec<String> 
     warnings
 }
 
+/// Memory or disk that a run's target was given.
+type Capacity = fn(&Cell) -> Option<u64>;
+
 /// In what do subjects differ? What is the same for all is left out.
 fn differences(experiment: &Experiment, subjects: &[Subject]) -> Vec<SettingDifference> {
-    let given = |index: usize, of: fn(&Cell) -> Option<u64>| {
+    let given = |index: usize, of: Capacity| {
         let all: BTreeSet<String> = experiment
             .cells
             .iter()
@@ -389,7 +395,7 @@ fn differences(experiment: &Experiment, subjects: &[Subject]) -> Vec<SettingDiff
             subjects.iter().map(|subject| subject.settings.get(*name).cloned()).collect(),
         ));
     }
-    let capacities: [(&str, fn(&Cell) -> Option<u64>); 2] =
+    let capacities: [(&str, Capacity); 2] =
         [("memory", |cell| cell.target.memory_bytes), ("disk", |cell| cell.target.disk_bytes)];
     for (name, of) in capacities {
         if !names.iter().any(|known| known.as_str() == name) {

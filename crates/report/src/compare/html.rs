@@ -18,8 +18,8 @@ const TEMPLATE: &str = include_str!("../../assets/compare.html");
 const OWN_STYLE: &str = include_str!("../../assets/compare.css");
 /// Colours that the page has for subjects.
 const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
-/// Ratios at the ends of the scale on which they are drawn: a quarter and four times, as powers of two.
-const SCALE_OCTAVES: f64 = 2.0;
+/// Ratios at the ends of the scale on which they are drawn: a half and twice, as powers of two.
+const SCALE_OCTAVES: f64 = 1.0;
 
 /// What the template reads.
 #[derive(Serialize)]
@@ -34,12 +34,15 @@ struct Page<'a> {
     answers: &'a [Answer],
     headings: Vec<String>,
     scenarios: Vec<ScenarioView<'a>>,
+    pair_heads: Vec<String>,
+    /// Each subject against each, where there are more than two.
+    pairs: Vec<PairsView>,
     warnings: &'a [String],
     panels: Vec<PanelView<'a>>,
     tables: Vec<TableView<'a>>,
     more_tables: Vec<TableView<'a>>,
     left_out: &'a [LeftOut],
-    error_percent: f64,
+    error_percent: String,
     fewest: u32,
     by_request: bool,
     command: String,
@@ -76,6 +79,20 @@ struct CellView<'a> {
 struct WinnerView<'a> {
     label: &'a str,
     colour: &'static str,
+}
+
+/// A metric of a scenario, with every pair of subjects.
+#[derive(Serialize)]
+struct PairsView {
+    name: String,
+    cells: Vec<PairView>,
+}
+
+#[derive(Serialize)]
+struct PairView {
+    class: &'static str,
+    verdict: String,
+    difference: String,
 }
 
 #[derive(Serialize)]
@@ -166,6 +183,8 @@ pub(crate) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         answers: &comparison.verdict,
         scenarios: scenarios(comparison, &headings),
         headings,
+        pair_heads: views::pair_heads(comparison),
+        pairs: pairs(comparison),
         warnings: &comparison.warnings,
         panels: comparison
             .panels
@@ -175,7 +194,7 @@ pub(crate) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         tables: of_tables(true),
         more_tables: of_tables(false),
         left_out: &comparison.left_out,
-        error_percent: comparison.error_probability * 100.0,
+        error_percent: (comparison.error_probability * 100.0).to_string(),
         fewest: comparison.fewest_runs,
         by_request: contrasts(comparison).any(|contrast| contrast.common_xacts.is_some()),
         command: repeat::command_line(&comparison.command),
@@ -249,6 +268,26 @@ fn scenarios<'a>(comparison: &'a Comparison, headings: &[String]) -> Vec<Scenari
             .collect(),
     };
     comparison.scenarios.iter().map(row).collect()
+}
+
+fn pairs(comparison: &Comparison) -> Vec<PairsView> {
+    if comparison.subjects.len() < 3 {
+        return Vec::new();
+    }
+    let row = |scenario: &Scenario, cell: &ScenarioCell| {
+        let unit = views::unit(&cell.metric);
+        let pair = |contrast: &Contrast| PairView {
+            class: class(Some(contrast)),
+            verdict: views::verdict(contrast),
+            difference: views::difference(unit, contrast),
+        };
+        PairsView {
+            name: format!("{}: {}, {}", scenario.name, cell.heading, unit.name()),
+            cells: cell.contrasts.iter().map(pair).collect(),
+        }
+    };
+    let scenarios = comparison.scenarios.iter();
+    scenarios.flat_map(|scenario| scenario.cells.iter().map(move |cell| row(scenario, cell))).collect()
 }
 
 /// The numbers behind a cell of the table of scenarios.
@@ -394,7 +433,7 @@ mod tests {
                 Contrast { ratio: Some(ratio), ratio_interval: Some((low, high)), ..Contrast::default() };
             forest(&contrast)
         };
-        assert_eq!(drawn(1.0, 0.5, 2.0), Some([25.0, 50.0, 50.0]));
+        assert_eq!(drawn(1.0, 0.5, 2.0), Some([0.0, 100.0, 50.0]));
         assert_eq!(drawn(16.0, 8.0, 32.0), Some([100.0, 0.0, 100.0]));
         assert_eq!(forest(&Contrast::default()), None);
     }

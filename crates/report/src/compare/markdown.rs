@@ -1,7 +1,7 @@
 //! The comparison as Markdown: for a pull request, or a page.
 
 use super::document::{Comparison, MetricRow};
-use super::views::{self, Grid};
+use super::views::{self, Detail, Grid};
 
 /// The comparison as Markdown.
 pub(crate) fn render(comparison: &Comparison) -> String {
@@ -15,9 +15,14 @@ pub(crate) fn render(comparison: &Comparison) -> String {
     text.push('\n');
     section(&mut text, "What differs", &views::differences(comparison));
     section(&mut text, "The better performer of each scenario", &views::scenarios(comparison));
+    section(&mut text, "Each against each", &views::pairs(comparison));
     for table in comparison.tables.iter().filter(|table| table.judged) {
         let rows: Vec<&MetricRow> = table.rows.iter().collect();
-        section(&mut text, &views::table_name(comparison, table), &views::metrics(comparison, &rows));
+        section(
+            &mut text,
+            &views::table_name(comparison, table),
+            &views::metrics(comparison, &rows, Detail::Full),
+        );
         if !table.errors.is_empty() {
             grid(&mut text, &views::errors(comparison, table));
         }

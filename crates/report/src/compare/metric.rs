@@ -211,7 +211,7 @@ const SPEED: &[Metric] = {
             "Resp. time/rate, client",
             metric(
                 "response_by_second_ms",
-                "Response time over the rates met, at the robots",
+                "Response time/rate, client",
                 Milliseconds,
                 Speed,
                 Less,
@@ -223,7 +223,7 @@ const SPEED: &[Metric] = {
             "Resp. time/rate, server",
             metric(
                 "origin_by_second_ms",
-                "Response time over the rates met, at the origins",
+                "Response time/rate, server",
                 Milliseconds,
                 Speed,
                 Less,

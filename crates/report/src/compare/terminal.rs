@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::document::{Comparison, Group, MetricRow, MetricTable};
-use super::views::{self, Grid};
+use super::views::{self, Detail, Grid};
 use crate::document::Mood;
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, Style, YELLOW, clean, wrapped};
 
@@ -29,6 +29,7 @@ pub(crate) fn render(comparison: &Comparison, report: Option<&Path>, style: &Sty
     page.line("");
     page.section("What differs", &views::differences(comparison));
     page.section("The better performer of each scenario", &views::scenarios(comparison));
+    page.section("Each against each", &views::pairs(comparison));
     for table in comparison.tables.iter().filter(|table| table.judged) {
         page.metrics(comparison, table);
     }
@@ -90,7 +91,7 @@ impl Page {
             if !rows.is_empty() {
                 let name = self.paint(CYAN, views::group_name(group));
                 self.line(&name);
-                self.grid(&views::metrics(comparison, &rows));
+                self.grid(&views::metrics(comparison, &rows, Detail::Brief));
             }
         }
         if !table.errors.is_empty() {
@@ -148,8 +149,8 @@ impl Page {
         }
         let legend = format!(
             "↑ more is better, ↓ less is better. Values are mean ± standard deviation over runs, brackets 95 % \
-             intervals of one difference alone, g is Hedges' effect size. Verdicts of a table hold together: the \
-             chance of even one false one is at most {} % (Holm). Further phases are in the report.",
+             intervals of one difference alone. Verdicts of a table hold together: the \
+             chance of even one false one is at most {} % (Holm). Ratios, effect sizes and further phases are in the report.",
             comparison.error_probability * 100.0
         );
         for line in wrapped(&legend, self.style.width) {

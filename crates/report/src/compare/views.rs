@@ -144,8 +144,42 @@ pub(crate) fn scenario_headings(comparison: &Comparison) -> Vec<String> {
     metric::all().filter_map(|metric| metric.heading).filter(|h| there(h)).map(str::to_owned).collect()
 }
 
+/// Headings of the table of each against each.
+pub(crate) fn pair_heads(comparison: &Comparison) -> Vec<String> {
+    let cells = comparison.scenarios.iter().flat_map(|scenario| &scenario.cells);
+    let pairs = cells.take(1).flat_map(|cell| &cell.contrasts);
+    let heads = pairs.map(|contrast| format!("{} against {}", contrast.subject, contrast.base));
+    std::iter::once("scenario and metric".to_owned()).chain(heads).collect()
+}
+
+/// Each against each, where there are more than two subjects: a row per metric of a scenario.
+pub(crate) fn pairs(comparison: &Comparison) -> Grid {
+    if comparison.subjects.len() < 3 {
+        return Grid::default();
+    }
+    let mut grid = Grid { heads: pair_heads(comparison), rows: Vec::new() };
+    for scenario in &comparison.scenarios {
+        for cell in &scenario.cells {
+            let unit = unit(&cell.metric);
+            let pair = |contrast: &Contrast| format!("{}, {}", verdict(contrast), difference(unit, contrast));
+            let name = format!("{}: {}, {}", scenario.name, cell.heading, unit.name());
+            grid.rows.push(std::iter::once(name).chain(cell.contrasts.iter().map(pair)).collect());
+        }
+    }
+    grid
+}
+
+/// How much a table says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Difference and verdict.
+    Brief,
+    /// Ratio, effect size and probability too.
+    Full,
+}
+
 /// A metric table: a row per metric and subject that is compared.
-pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow]) -> Grid {
+pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Detail) -> Grid {
     let subjects = &comparison.subjects;
     let mut heads = vec!["metric".to_owned()];
     let several = subjects.len() > 2;
@@ -156,19 +190,20 @@ pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow]) -> Grid {
         heads.extend(subjects.iter().map(|subject| subject.label.clone()));
     }
     if subjects.len() > 1 {
-        heads.extend(["difference", "ratio", "g", "p", "verdict"].map(str::to_owned));
+        heads.extend(said(detail, ["difference", "ratio", "g", "p", "verdict"].map(str::to_owned)));
     }
     let mut grid = Grid { heads, rows: Vec::new() };
     for row in rows {
         let unit = unit(&row.metric);
         let judged = |contrast: &Contrast| {
-            vec![
+            let all = [
                 difference(unit, contrast),
                 ratio(contrast),
                 effect(contrast),
                 probability(contrast),
                 verdict(contrast),
-            ]
+            ];
+            said(detail, all)
         };
         let name = row_name(row);
         if !several {
@@ -186,12 +221,18 @@ pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow]) -> Grid {
                 .find(|contrast| contrast.subject == subject.label && contrast.base == base)
             {
                 Some(contrast) => cells.extend(judged(contrast)),
-                None => cells.extend(std::iter::repeat_n(String::new(), 5)),
+                None => cells.extend(said(detail, std::array::from_fn(|_| String::new()))),
             }
             grid.rows.push(cells);
         }
     }
     grid
+}
+
+/// Of difference, ratio, effect size, probability and verdict: those that are shown.
+fn said(detail: Detail, all: [String; 5]) -> Vec<String> {
+    let brief = |index: usize| detail == Detail::Full || index == 0 || index == 4;
+    all.into_iter().enumerate().filter(|(index, _)| brief(*index)).map(|(_, cell)| cell).collect()
 }
 
 /// Errors by kind: mean number per run.

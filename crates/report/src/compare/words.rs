@@ -132,6 +132,7 @@ fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mo
                     false if alone => is,
                     false => format!("{is} in any scenario"),
                 },
+                n if n > NAMED && n == total => format!("{is} in all {n} scenarios"),
                 n if n > NAMED => format!("{is} in {n} scenarios"),
                 _ => format!("{is} in {}", list(places)),
             }
@@ -145,12 +146,11 @@ fn wrong(comparison: &Comparison) -> Option<Answer> {
     if comparison.tables.is_empty() {
         return None;
     }
-    let judged = comparison.tables.iter().filter(|table| table.judged);
     let mut wrong: Vec<String> = Vec::new();
-    let judged: Vec<_> = judged.collect();
     for (index, subject) in comparison.subjects.iter().enumerate() {
         let share = |key: &str| {
-            judged
+            comparison
+                .tables
                 .iter()
                 .flat_map(|table| table.rows.iter().filter(|row| row.metric == key))
                 .filter_map(|row| row.values.get(index)?.mean)
@@ -170,7 +170,7 @@ fn wrong(comparison: &Comparison) -> Option<Answer> {
                 what.push("none of them in contents or caching".to_owned());
             }
             wrong.push(format!(
-                "{}: errors in up to {} % of a scenario’s requests ({})",
+                "{}: errors in up to {} % of a phase’s requests ({})",
                 subject.label,
                 percent(any),
                 what.join(", ")
@@ -193,7 +193,7 @@ fn trust(comparison: &Comparison) -> Answer {
     let question = "Can it be trusted?";
     let certain = format!(
         "The chance that the table below has even one false verdict in it is at most {} %.",
-        format::number(comparison.error_probability * 100.0)
+        comparison.error_probability * 100.0
     );
     let short = comparison.subjects.iter().any(|subject| subject.runs == 0)
         || comparison

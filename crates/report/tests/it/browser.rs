@@ -9,7 +9,7 @@ use crate::synthetic::{self, HOSTILE, Run, Story};
 
 /// A Chromium to test with. Without one the test says that it is skipped, except where
 /// `ASSAY_REQUIRE_REAL=1` asks for the real thing: there it fails.
-fn chromium() -> Option<PathBuf> {
+pub fn chromium() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = std::env::split_paths(&path)
@@ -28,11 +28,15 @@ fn chromium() -> Option<PathBuf> {
 /// Opens a page, runs `script` in it once it is loaded, and gives back the document as it then is.
 fn dom_after(chromium: &Path, run: &Run, script: &str, extra: &[&str]) -> String {
     let report = html::write(&run.dir).unwrap();
-    let page = std::fs::read_to_string(&report).unwrap();
+    dom_of(chromium, &std::fs::read_to_string(&report).unwrap(), script, extra)
+}
+
+/// The same of any page.
+pub fn dom_of(chromium: &Path, page: &str, script: &str, extra: &[&str]) -> String {
     let probe = format!("<script>addEventListener('load', () => {{ {script} }});</script></body>");
-    let tested = run.dir.path().join("tested.html");
+    let (place, profile) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tested = place.path().join("tested.html");
     std::fs::write(&tested, page.replacen("</body>", &probe, 1)).unwrap();
-    let profile = tempfile::tempdir().unwrap();
     let output = Command::new(chromium)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
         .args(["--no-first-run", "--window-size=1300,2000", "--virtual-time-budget=4000"])
@@ -48,7 +52,7 @@ fn dom_after(chromium: &Path, run: &Run, script: &str, extra: &[&str]) -> String
     dom
 }
 
-fn figures(dom: &str) -> Vec<&str> {
+pub fn figures(dom: &str) -> Vec<&str> {
     dom.split("<figure class=\"chart").skip(1).map(|rest| rest.split('>').next().unwrap()).collect()
 }
 

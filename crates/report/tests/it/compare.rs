@@ -7,6 +7,7 @@ use assay_report::compare::document::{Contrast, MetricTable, Verdict};
 use assay_report::compare::{self, Comparison};
 use assay_report::terminal::Style;
 
+use crate::browser;
 use crate::experiments::{self, ATS, Plan, SQUID, VARNISH};
 use crate::summary::golden;
 use crate::synthetic::HOSTILE;
@@ -209,6 +210,25 @@ fn the_page_asks_nothing_of_the_network_and_names_cannot_become_markup() {
         assert!(!page.contains(reference), "{reference}");
     }
     assert!(page.contains("default-src 'none'") && page.len() < 3_000_000);
+}
+
+#[test]
+fn every_chart_of_a_comparison_is_drawn_without_an_error_and_its_numbers_can_be_downloaded() {
+    let Some(chromium) = browser::chromium() else { return };
+    let page = compared(&Plan { repetitions: 2, subjects: &[VARNISH, ATS, SQUID], ..Plan::default() })
+        .to_html()
+        .unwrap();
+    let click_all = "document.querySelectorAll('button.csv').forEach((button) => button.click()); \
+                     document.getElementById('theme').click();";
+    for extra in [&[][..], &["--window-size=420,900"][..]] {
+        let dom = browser::dom_of(&chromium, &page, click_all, extra);
+        assert!(!dom.contains("data-script-error"), "{}", dom.lines().nth(1).unwrap_or_default());
+        let figures = browser::figures(&dom);
+        assert_eq!(figures.len(), 14, "seven for each of two workloads");
+        assert!(figures.iter().all(|figure| figure.contains("data-drawn=\"true\"")), "{figures:?}");
+        let buttons = dom.matches("class=\"quiet csv\"").count();
+        assert_eq!(dom.matches("data-saved=\"").count(), buttons, "every button gives a file");
+    }
 }
 
 #[test]

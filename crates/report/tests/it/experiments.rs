@@ -251,8 +251,7 @@ fn second(
     (c.offered_hits, c.offered_hit_bytes) = (due * 6 / 10, due * 6 / 10 * size);
     c.sent = (due as f64 / overload) as u64;
     c.unsent = due - c.sent;
-    let stale =
-        if kind.stale_one_in > 0 { (c.sent + own.next() % kind.stale_one_in) / kind.stale_one_in } else { 0 };
+    let stale = (c.sent + own.next() % kind.stale_one_in.max(1)).checked_div(kind.stale_one_in).unwrap_or(0);
     if stale > 0 {
         c.errors = BTreeMap::from([(ErrorKind::Stale, stale)]);
     }
@@ -290,7 +289,7 @@ fn second(
 fn log(dir: &RunDir, kind: &Kind, mood: f64, own: &mut Dice) {
     let mut log = XactLog::create(&dir.xacts_path()).unwrap();
     for number in 0..200u64 {
-        let lost = (number + kind.memory_mb) % 7 == 0;
+        let lost = (number + kind.memory_mb).is_multiple_of(7);
         let due_us = 3_000_000 + number as i64 * 40_000;
         let took = kind.miss_us * mood * (1.0 + 0.02 * own.unit()) + number as f64 * 10.0;
         log.push(&XactRow {
