@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand, builder::styling};
 
 use crate::commands::{
-    check::CheckArgs, proxies::ProxiesArgs, report::ReportArgs, role::RoleArgs, run::RunArgs,
+    check::CheckArgs, lab::LabArgs, proxies::ProxiesArgs, report::ReportArgs, role::RoleArgs, run::RunArgs,
     workloads::WorkloadsArgs,
 };
 
@@ -19,6 +19,7 @@ Examples:
   assay run image.pg --proxy varnish             a workload of yours through Varnish
   assay run image.pg --proxy nginx --rehearse 60s
                                                  the same, its whole schedule squeezed into a minute
+  assay lab compare.toml                         many runs, in a fair order, and their comparison
   assay check image.pg                           what would it do? explain it, run nothing
   assay proxies                                  which proxies can this machine test?
 
@@ -49,6 +50,8 @@ pub struct Cli {
 pub enum Command {
     /// Put a proxy under a workload and report
     Run(Box<RunArgs>),
+    /// Run an experiment: workloads x proxies x conditions, repeated, in random order, and compared
+    Lab(Box<LabArgs>),
     /// Explain a workload and look for mistakes, without running it
     Check(CheckArgs),
     /// Make summary and HTML report again from a run directory, or compare the runs of an experiment

@@ -15,17 +15,18 @@ mod prepared;
 mod run_name;
 mod source;
 mod target;
-mod units;
 
 use clap::Parser;
 
 use args::{Cli, Command};
+use assay_lab::units;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
+        Command::Lab(args) => commands::lab::lab(&args),
         Command::Check(args) => commands::check::check(&args),
         Command::Report(args) => commands::report::report(&args),
         Command::Proxies(args) => commands::proxies::proxies(&args),

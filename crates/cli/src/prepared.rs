@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Error;
+use anyhow::{Error, anyhow};
+use assay_lab::experiment::at_rate;
 use assay_workload::digest::stream_digest;
 use assay_workload::explain::explain;
 use assay_workload::model::Workload;
@@ -26,6 +27,8 @@ pub struct Wish<'a> {
     pub workload: &'a str,
     /// Directories of included files.
     pub include: &'a [PathBuf],
+    /// What every rate is multiplied by; 1: as the workload has it.
+    pub rate: f64,
     /// Squeeze the schedule.
     pub rehearse: Option<Duration>,
     /// Seed.
@@ -39,7 +42,7 @@ pub struct Wish<'a> {
 }
 
 /// A workload that can run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Prepared {
     /// As it will run.
     pub workload: Arc<Workload>,
@@ -61,13 +64,14 @@ pub struct Prepared {
 
 /// Prepares a workload, or says why it cannot run.
 pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
-    let compiled = source::compile(wish.workload, wish.include)?;
+    let mut compiled = source::compile(wish.workload, wish.include)?;
     let warnings = compiled
         .warnings
         .iter()
         .map(|warning| format!("the workload, {}: {}", warning.place(&compiled.sources), warning.message))
         .collect();
     let cannot_run = |error: Error| Failure::usage(error.context(format!("{} cannot run", wish.workload)));
+    at_rate(&mut compiled.workload, wish.rate).map_err(|why| cannot_run(anyhow!(why)))?;
     let (workload, scale) = match wish.rehearse {
         None => (compiled.workload, None),
         Some(length) => {
@@ -80,15 +84,25 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let explained = explain(&workload, &timeline);
     let timeline = Arc::new(timeline);
     let workload = Arc::new(workload);
-    let options = UniverseOptions { private_as_public: wish.private_as_public };
-    // The world's tag is in paths only, and paths are in no digest.
-    let universe =
-        Universe::new(workload.clone(), wish.seed, 0, options).map_err(|error| cannot_run(error.into()))?;
-    let stream_digest =
-        stream_digest(&Arc::new(universe), &timeline, wish.digest_requests, threads(wish.threads));
+    let stream_digest = digest(&workload, &timeline, wish).map_err(cannot_run)?;
     let notes = named_proxies(&workload).into_iter().collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
     Ok(Prepared { workload, scale, timeline, explained, stream_digest, sources, warnings, notes })
+}
+
+impl Prepared {
+    /// The same workload with another seed.
+    pub fn reseeded(&self, wish: &Wish) -> Result<Self, Failure> {
+        let stream_digest = digest(&self.workload, &self.timeline, wish).map_err(Failure::usage)?;
+        Ok(Self { stream_digest, ..self.clone() })
+    }
+}
+
+fn digest(workload: &Arc<Workload>, timeline: &Arc<Timeline>, wish: &Wish) -> Result<String, Error> {
+    let options = UniverseOptions { private_as_public: wish.private_as_public };
+    // The world's tag is in paths only, and paths are in no digest.
+    let universe = Universe::new(workload.clone(), wish.seed, 0, options)?;
+    Ok(stream_digest(&Arc::new(universe), timeline, wish.digest_requests, threads(wish.threads)))
 }
 
 /// Proxies that the workload names are not measured for that: the command line says what is.

@@ -1,15 +1,27 @@
-//! Where does a run go when the user does not say? `runs/<workload>-<proxy>-<date>-<time>`.
+//! Where does a run go when the user does not say? `runs/<workload>-<proxy>-<date>-<time>`; an experiment: `runs/<name>-<date>-<time>`.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_report::calendar::Utc;
 
-/// A directory that is not there yet.
+/// Where runs and experiments go.
+pub const RUNS: &str = "runs";
+
+/// A directory that is not there yet, for a run.
 pub fn fresh(workload: &str, target: &str) -> PathBuf {
+    dated(&format!("{}-{}", plain(workload), plain(target)))
+}
+
+/// A directory that is not there yet, for an experiment.
+pub fn fresh_experiment(name: &str) -> PathBuf {
+    dated(&plain(name))
+}
+
+fn dated(name: &str) -> PathBuf {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let name = format!("{}-{}-{}", plain(workload), plain(target), stamp(now_s));
-    let named = |suffix: String| Path::new("runs").join(format!("{name}{suffix}"));
+    let name = format!("{name}-{}", stamp(now_s));
+    let named = |suffix: String| Path::new(RUNS).join(format!("{name}{suffix}"));
     let more = (2..).map(|n| named(format!("-{n}")));
     std::iter::once(named(String::new()))
         .chain(more)

@@ -42,6 +42,7 @@ async fn main() {
         disk_bytes: 0,
         cpus: Vec::new(),
         cpu_count: 1,
+        doors: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: 100,
         connections: 1,

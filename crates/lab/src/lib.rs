@@ -11,13 +11,16 @@
 mod address;
 mod arithmetic;
 pub mod calibrate;
+pub mod cgroup;
 mod checks;
 mod counters;
 pub mod description;
 pub mod error;
 pub mod event;
+pub mod experiment;
 mod host;
 mod inform;
+pub mod leftovers;
 mod placement;
 pub mod plan;
 mod prepare;
@@ -30,15 +33,18 @@ mod run;
 mod start;
 #[cfg(test)]
 mod testing;
+pub mod units;
 mod verdict;
 mod work;
 
 pub use arithmetic::{arithmetic, warnings};
+pub use cgroup::Limits;
 pub use checks::{Need, Resource};
 pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;
 pub use event::{LabEvent, Stage};
 pub use plan::{MOST_SPIN, Mode, RunOutcome, RunPlan, TargetChoice};
+pub use prepare::check;
 pub use run::run;
 pub use verdict::doubts;
 pub use verdict::limits::reasons_as_markdown;

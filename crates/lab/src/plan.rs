@@ -9,6 +9,7 @@ use assay_record::run::Verdict;
 use assay_workload::model::Workload;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::Limits;
 use crate::description::Description;
 
 /// The longest that threads may poll before a deadline.
@@ -112,6 +113,8 @@ pub struct RunPlan {
     pub memory_bytes: u64,
     /// Disk for the proxy's cache, written into its configuration as given.
     pub disk_bytes: u64,
+    /// What the processes of a proxy that the lab starts may use together.
+    pub limits: Limits,
     /// Worker threads of robots; 0: one for each processor they may use.
     pub threads: u32,
     /// An xact without a complete answer after this long is an error.

@@ -9,6 +9,7 @@ use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};
 use crate::arithmetic;
+use crate::cgroup::Group;
 use crate::checks;
 use crate::description::{Description, check_capacity};
 use crate::error::LabError;
@@ -56,6 +57,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     let cpus = placement::available();
     let placement = place(plan, &cpus)?;
     check_timing(plan)?;
+    check_limits(plan, &placement)?;
     let descriptors = arithmetic::raise_descriptor_limit();
     let net = LoopbackNet::claim()?;
     let origin_listen = origin_addresses(plan, &net)?;
@@ -82,6 +84,29 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         descriptors,
         connections: checks::demand::connections(&plan.workload, plan.timeout).0,
     })
+}
+
+/// Checks what can be checked of a plan while nothing is made or started: that its proxy is installed, that its stores accept
+/// their sizes, that its processors are there, that its limits can be set.
+pub fn check(plan: &RunPlan) -> Result<(), LabError> {
+    Timeline::new(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+    check_target(plan)?;
+    let placement = place(plan, &placement::available())?;
+    check_timing(plan)?;
+    check_limits(plan, &placement)
+}
+
+/// The only way to know is to try; nothing runs in the group, and it is gone again.
+fn check_limits(plan: &RunPlan, placement: &Placement) -> Result<(), LabError> {
+    if plan.limits.is_none() {
+        return Ok(());
+    }
+    if !matches!(plan.target, TargetChoice::Builtin(_) | TargetChoice::Described(..)) {
+        return Err(LabError::plan(
+            "limits hold a proxy that Assay starts, and this run has none; leave them out",
+        ));
+    }
+    Group::make(&plan.limits, &placement.proxy).map(drop)
 }
 
 /// Processors of each role, as the plan has them.

@@ -44,6 +44,8 @@ pub struct Launch<'a> {
     pub output: &'a Path,
     /// Process group to join; none: one of its own.
     pub group: Option<u32>,
+    /// Doors of the control groups it is to run in.
+    pub doors: &'a [PathBuf],
 }
 
 /// A running program.
@@ -86,14 +88,23 @@ impl Process {
             .process_group(launch.group.map_or(Ok(0), i32::try_from).map_err(io::Error::other)?)
             .kill_on_drop(true);
         let cpus = cpu_set(launch.cpus);
+        let doors: Vec<File> = launch
+            .doors
+            .iter()
+            .map(|door| File::options().write(true).open(door))
+            .collect::<io::Result<_>>()?;
         let prepare = move || {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            // Before anything is allocated: all of it counts.
+            for door in &doors {
+                rustix::io::write(door, b"0")?;
+            }
             if let Some(cpus) = &cpus {
                 rustix::thread::sched_setaffinity(None, cpus)?;
             }
             Ok(())
         };
-        // SAFETY: between fork and exec only two system calls are made, on values made before the fork;
+        // SAFETY: between fork and exec only system calls are made, on values made before the fork;
         // nothing is allocated and no lock is taken.
         unsafe { command.pre_exec(prepare) };
         let child = command.spawn()?;
@@ -211,6 +222,7 @@ impl Keeper {
             talks: true,
             output,
             group: None,
+            doors: &[],
         };
         let mut process = Process::start_surviving(launch)?;
         let input = process.pipes().map(|(input, _)| input);

@@ -43,6 +43,8 @@ pub struct Choice {
     pub cpus: Vec<u32>,
     /// How many those are.
     pub cpu_count: u32,
+    /// Doors of the control groups it is to run in.
+    pub doors: Vec<PathBuf>,
     /// Processors that programs beside it may use; empty: any.
     pub helper_cpus: Vec<u32>,
     /// Descriptors that a process may have.
@@ -345,6 +347,7 @@ fn launch(
         talks: false,
         output: &work.path().join(OUTPUT),
         group,
+        doors: &choice.doors,
     })
     .map_err(|e| cannot(&e))
 }

@@ -1,7 +1,7 @@
 //! Role processes: started as `EXE role KIND SPEC.json`, spoken to over pipes, a JSON document per line.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_record::role::{Command, Event};
@@ -67,6 +67,7 @@ impl Role {
         spec: &Path,
         output: &Path,
         cpus: &[u32],
+        doors: &[PathBuf],
         said: mpsc::UnboundedSender<(RoleKind, Said)>,
     ) -> Result<Self, LabError> {
         let name = kind.name();
@@ -79,6 +80,7 @@ impl Role {
             talks: true,
             output,
             group: None,
+            doors,
         };
         let cannot = |e: io::Error| LabError::run(format!("cannot start {name} ({}): {e}", exe.display()));
         let mut process = Process::start(launch).map_err(cannot)?;

@@ -367,6 +367,8 @@ impl Session {
         let keep = self.prepared.dir.proxy_dir();
         let farewell = cast.stop_all(&keep).await;
         farewell.warnings.into_iter().for_each(|warning| self.tally.warn(warning));
+        self.info.limits = farewell.limits.or(self.info.limits.take());
+        self.warn_of_limits();
         if let Some(counters) = farewell.counters {
             // The result of the run is not lost for a last counter that cannot be written.
             let kept = self.take_counters(self.now_ms(), Ok(counters));
@@ -414,6 +416,15 @@ impl Session {
                 "the proxy shares its processors with robots and origins: what it could do is this machine's limit, \
                  not the proxy's",
             );
+        }
+    }
+
+    fn warn_of_limits(&mut self) {
+        let killed = self.info.limits.as_ref().and_then(|limits| limits.killed_for_memory).unwrap_or(0);
+        if killed > 0 {
+            let words =
+                format!("the kernel ended {killed} processes of the proxy: it went over its memory limit");
+            self.tally.warn(words);
         }
     }
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_proxy::spec::{OriginRoute, ProxySpec};
 use assay_record::role::{Command, Event, ProxyCounters};
-use assay_record::run::PlacementInfo;
+use assay_record::run::{LimitsInfo, PlacementInfo};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::cgroup::Group;
 use crate::description::{Description, Origin};
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
@@ -75,6 +76,8 @@ pub(crate) struct Cast {
     builtin: Option<Role>,
     real: Option<RealProxy>,
     counters: Option<CounterTask>,
+    /// Holds the proxy to its limits; the last to go.
+    limits: Option<Group>,
 }
 
 /// Reads a real proxy's counters once a second, beside everything else.
@@ -89,6 +92,7 @@ struct CounterTask {
 pub(crate) struct Farewell {
     pub(crate) warnings: Vec<String>,
     pub(crate) counters: Option<ProxyCounters>,
+    pub(crate) limits: Option<LimitsInfo>,
 }
 
 impl Cast {
@@ -191,6 +195,7 @@ impl Cast {
         if let Some(mut origins) = self.origins.take() {
             origins.end().await;
         }
+        farewell.limits = self.limits.as_ref().map(Group::info);
         farewell
     }
 }
@@ -215,7 +220,7 @@ impl Session {
             timing: self.timing(),
             listen: self.prepared.origin_listen.clone(),
         };
-        cast.origins = Some(self.start_role(RoleKind::Origins, &spec, &cpus)?);
+        cast.origins = Some(self.start_role(RoleKind::Origins, &spec, &cpus, &[])?);
         let listening = self.ready(cast, RoleKind::Origins, cpus, threads).await?;
         if listening.len() != self.plan.workload.origins.len() {
             let (seen, wanted) = (listening.len(), self.plan.workload.origins.len());
@@ -263,7 +268,8 @@ impl Session {
                 })
                 .collect(),
         };
-        cast.builtin = Some(self.start_role(RoleKind::Proxy, &spec, &cpus)?);
+        let doors = self.limit(cast, &cpus)?;
+        cast.builtin = Some(self.start_role(RoleKind::Proxy, &spec, &cpus, &doors)?);
         let listening = self.ready(cast, RoleKind::Proxy, cpus, 1).await?;
         Ok(listening.first().copied().unwrap_or(listen))
     }
@@ -290,6 +296,7 @@ impl Session {
             memory_bytes: self.plan.memory_bytes,
             disk_bytes: self.plan.disk_bytes,
             cpus: cpus.clone(),
+            doors: self.limit(cast, &cpus)?,
             cpu_count,
             helper_cpus: self.prepared.placement.robots.clone(),
             descriptors: self.prepared.descriptors,
@@ -309,6 +316,16 @@ impl Session {
             cast.counters = Some(CounterTask::spawn(reader));
         }
         Ok(())
+    }
+
+    /// Makes the control group that holds the proxy to its limits, if it has any; gives its doors.
+    fn limit(&mut self, cast: &mut Cast, cpus: &[u32]) -> Result<Vec<PathBuf>, LabError> {
+        if self.plan.limits.is_none() {
+            return Ok(Vec::new());
+        }
+        let group = cast.limits.insert(Group::make(&self.plan.limits, cpus)?);
+        self.info.limits = Some(group.info());
+        Ok(group.doors())
     }
 
     async fn start_robots(&mut self, cast: &mut Cast, origins: &[SocketAddr]) -> Result<(), LabError> {
@@ -335,7 +352,7 @@ impl Session {
             timeout_ms: u64::try_from(self.plan.timeout.as_millis()).unwrap_or(u64::MAX),
             xact_log: self.plan.xact_log.then(|| self.run_dir().join("xacts.parquet")),
         };
-        cast.robots = Some(self.start_role(RoleKind::Robots, &spec, &cpus)?);
+        cast.robots = Some(self.start_role(RoleKind::Robots, &spec, &cpus, &[])?);
         self.ready(cast, RoleKind::Robots, cpus, threads).await.map(drop)
     }
 
@@ -372,6 +389,7 @@ impl Session {
         kind: RoleKind,
         spec: &S,
         cpus: &[u32],
+        doors: &[PathBuf],
     ) -> Result<Role, LabError> {
         let roles: PathBuf = self.run_dir().join("roles");
         let path = roles.join(format!("{}.json", kind.name()));
@@ -380,7 +398,7 @@ impl Session {
         let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
         std::fs::write(&path, text).map_err(|e| cannot(&e))?;
         let output = roles.join(format!("{}.log", kind.name()));
-        Role::start(&self.plan.exe, kind, &path, &output, cpus, self.said.clone())
+        Role::start(&self.plan.exe, kind, &path, &output, cpus, doors, self.said.clone())
     }
 
     /// Waits until a role is ready, and notes where it is.

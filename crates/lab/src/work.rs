@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
+use crate::leftovers::{self, PREFIX};
 
 /// A directory of the proxy's own, gone when this is dropped.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl WorkDir {
         };
         let parent_dir = std::path::absolute(&parent).map_err(|e| cannot("name", e))?;
         let dir = tempfile::Builder::new()
-            .prefix(&format!("assay-{proxy}-"))
+            .prefix(&format!("{PREFIX}{proxy}-{}-", leftovers::Owner::me().mark()))
             .tempdir_in(parent_dir)
             .map_err(|e| cannot("make", e))?;
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755))
@@ -107,6 +108,13 @@ impl WorkDir {
     }
 }
 
+/// Where work directories may lie.
+pub fn temp_dirs() -> Vec<PathBuf> {
+    let mut dirs = vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+    dirs.dedup();
+    dirs
+}
+
 /// A temporary directory that other users can reach when they must: the one that the environment names, or
 /// the system's.
 fn reachable_temp_dir(others: bool) -> PathBuf {
@@ -114,8 +122,7 @@ fn reachable_temp_dir(others: bool) -> PathBuf {
     if !others {
         return named;
     }
-    let candidates = [named.clone(), "/tmp".into(), "/var/tmp".into()];
-    candidates.into_iter().find(|dir| others_can_reach(dir)).unwrap_or(named)
+    temp_dirs().into_iter().find(|dir| others_can_reach(dir)).unwrap_or(named)
 }
 
 /// True when every directory on the way lets anyone through.

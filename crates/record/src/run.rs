@@ -39,6 +39,8 @@ pub struct RunInfo {
     pub target: TargetInfo,
     /// Who ran where.
     pub placement: Vec<PlacementInfo>,
+    /// What the kernel held the proxy to; none: nothing.
+    pub limits: Option<LimitsInfo>,
     /// The machine.
     pub host: HostInfo,
     /// Phases, planned and as they went.
@@ -107,6 +109,26 @@ pub struct PlacementInfo {
     pub threads: u32,
     /// Where it listens.
     pub listening: Vec<String>,
+}
+
+/// What the processes of the proxy could use together, and what became of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LimitsInfo {
+    /// Processor time, in processors.
+    pub cpu_quota: Option<f64>,
+    /// Memory, page cache included.
+    pub memory_bytes: Option<u64>,
+    /// Processors; empty: any.
+    pub cpus: Vec<u32>,
+    /// What held it to that.
+    pub how: String,
+    /// How long its processes, added up, had work and no processor time left.
+    pub throttled_us: Option<u64>,
+    /// The most memory that was used at once.
+    pub memory_peak_bytes: Option<u64>,
+    /// Processes that the kernel ended for want of memory.
+    pub killed_for_memory: Option<u64>,
 }
 
 /// The machine a run was made on.

@@ -95,6 +95,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let prepared = prepare(&Wish {
         workload: &args.workload,
         include: &args.include,
+        rate: 1.0,
         rehearse: args.rehearse,
         seed: args.seed,
         private_as_public: args.private_as_public,

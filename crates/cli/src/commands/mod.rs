@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod check;
 mod distributions;
+pub mod lab;
 mod machine;
 pub mod proxies;
 pub mod report;

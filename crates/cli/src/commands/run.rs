@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use assay_lab::{LabError, RunOutcome, RunPlan, TargetChoice};
+use assay_lab::{LabError, Limits, RunOutcome, RunPlan, TargetChoice};
 use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
@@ -19,10 +19,12 @@ use crate::{output, run_name, target, units};
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     output::check_result(args.output.as_deref())?;
+    clear_leftovers();
     let target = target::choose(args)?;
     let prepared = prepare(&Wish {
         workload: &args.workload,
         include: &args.include,
+        rate: 1.0,
         // A calibration replaces the schedule; how long it may take is its own affair.
         rehearse: args.rehearse.filter(|_| !args.calibrate),
         seed: args.seed,
@@ -53,8 +55,15 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     finish(args, &outcome)
 }
 
+/// Clears away what a killed Assay left behind, and says so.
+pub fn clear_leftovers() {
+    for note in assay_lab::leftovers::clear() {
+        output::eprint(&format!("note: {note}\n"));
+    }
+}
+
 /// Says, and keeps for the record, what may turn out to be too little; with what is known of this machine.
-fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
+pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
     let mut warnings = assay_lab::warnings(&assay_lab::arithmetic(plan).map_err(Failure::usage)?);
     match assay_lab::calibrate::find(plan) {
         Ok(found) => plan.calibration = found,
@@ -163,6 +172,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         own_target: args.i_own_this_target,
         memory_bytes: scaled(args.memory),
         disk_bytes: scaled(args.disk),
+        limits: Limits { cpus: args.cpu_quota, memory_bytes: args.memory_limit },
         threads: args.threads.unwrap_or(0),
         timeout: args.timeout,
         xact_log: args.xact_log,

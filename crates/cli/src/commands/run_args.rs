@@ -112,6 +112,12 @@ pub struct RunArgs {
     /// Processors of a proxy that Assay starts
     #[arg(long, value_name = "LIST", value_parser = units::cpus, help_heading = MACHINE)]
     pub proxy_cpus: Option<units::Cpus>,
+    /// Processor time of a proxy that Assay starts, in processors: 0.5 is half of one
+    #[arg(long, value_name = "N", value_parser = units::processors, help_heading = MACHINE)]
+    pub cpu_quota: Option<f64>,
+    /// Memory that the processes of a proxy that Assay starts may use together, page cache included
+    #[arg(long, value_name = "SIZE", value_parser = units::memory_limit, help_heading = MACHINE)]
+    pub memory_limit: Option<u64>,
     /// Robots and origins poll for DUR before a request is due, like 50us: closer to time, for more processor time
     #[arg(long, value_name = "DUR", value_parser = units::spin, help_heading = MACHINE)]
     pub spin: Option<Duration>,

@@ -1,5 +1,6 @@
 //! How is a run watched? A full-screen view on a terminal, one line a second elsewhere; on standard error.
 
+pub mod cells;
 mod draw;
 mod line;
 mod own;
@@ -123,7 +124,7 @@ impl View {
 
     fn show(&mut self) {
         let Some(screen) = &mut self.screen else { return };
-        if screen.draw(&self.state).is_err() {
+        if screen.draw(|frame| draw::draw(frame, &self.state)).is_err() {
             self.screen = None;
         }
     }

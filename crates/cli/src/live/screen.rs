@@ -40,8 +40,8 @@ impl Screen {
     }
 
     /// Draws one frame.
-    pub fn draw(&mut self, state: &super::state::State) -> io::Result<()> {
-        self.terminal.draw(|frame| super::draw::draw(frame, state)).map(|_| ())
+    pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame)) -> io::Result<()> {
+        self.terminal.draw(draw).map(|_| ())
     }
 }
 

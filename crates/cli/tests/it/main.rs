@@ -2,6 +2,7 @@
 
 mod architecture;
 mod documentation;
+mod experiments;
 mod machine;
 mod matrix;
 mod mistakes;

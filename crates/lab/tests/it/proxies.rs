@@ -53,6 +53,7 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
         disk_bytes: 64 << 20,
         cpus: Vec::new(),
         cpu_count: 1,
+        doors: Vec::new(),
         helper_cpus: Vec::new(),
         descriptors: 4096,
         connections: 10,

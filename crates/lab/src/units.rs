@@ -1,6 +1,8 @@
-//! How are durations and sizes written on the command line? Always with their unit.
+//! How are durations and sizes written, on the command line and in experiments? Always with their unit.
 
 use std::time::Duration;
+
+use crate::cgroup::Limits;
 
 /// Splits `12.5MB` into its number and its unit.
 fn split(text: &str) -> Result<(f64, &str), String> {
@@ -35,7 +37,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// Reads `50us`, `0.5ms`: how long to poll before a deadline.
 pub fn spin(text: &str) -> Result<Duration, String> {
-    let most = assay_lab::MOST_SPIN;
+    let most = crate::plan::MOST_SPIN;
     let examples = format!("write it like 50us or 0.2ms; {most:?} is the most");
     let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
     let factor_s = match unit {
@@ -101,6 +103,22 @@ pub fn size(text: &str) -> Result<u64, String> {
         return Err(format!("`{text}` is not a possible size; {examples}"));
     }
     Ok(bytes as u64)
+}
+
+/// Reads `0.5` or `2`: processor time, in processors.
+pub fn processors(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= 4096.0);
+    number.ok_or_else(|| format!("`{text}` is no number of processors; write it like 0.5 or 2"))
+}
+
+/// Reads a size that a proxy can start in.
+pub fn memory_limit(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    let least = Limits::LEAST_MEMORY_BYTES;
+    if bytes < least {
+        return Err(format!("no proxy starts in `{text}`; give it at least {}MB", least >> 20));
+    }
+    Ok(bytes)
 }
 
 /// Writes a duration as people say it: `850ms`, `1.4s`, `25s`, `4m 10s`, `2h 15m`.
@@ -178,6 +196,13 @@ mod tests {
         for text in ["", ",", "1-", "-1", "3-2", "a", "0,,1", "0-99999999999", "0-4000000000"] {
             assert!(cpus(text).is_err(), "{text} was read as processors");
         }
+    }
+
+    #[test]
+    fn limits_are_more_than_nothing() {
+        assert_eq!((processors("0.5"), memory_limit("64MB")), (Ok(0.5), Ok(64 << 20)));
+        assert!(["0", "-1", "x", "nan", "1e9"].iter().all(|text| processors(text).is_err()));
+        assert!(memory_limit("1MB").unwrap_err().contains("at least 16MB"));
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! What can be typed after `assay lab`?
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_lab::experiment::Experiment;
+use assay_record::experiment::ExperimentInfo;
+use clap::{Args, Subcommand};
+
+use crate::units;
+
+const EXPERIMENT: &str = "Experiment";
+const AGAIN: &str = "Going on";
+const RECORD: &str = "Results";
+
+const EXAMPLES: &str = "\
+Examples:
+  assay lab show compare.toml                    what would it do, and for how long?
+  assay lab compare.toml                         run all of it, then compare
+  assay lab compare.toml --rehearse 30s          the same, every schedule squeezed into half a minute
+  assay lab compare.toml --resume                go on with the last one that was interrupted
+
+The first Ctrl-C ends the cell that runs, which will be run again by --resume; the second quits at once.";
+
+/// Flags of `assay lab`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct LabArgs {
+    /// Look before running.
+    #[command(subcommand)]
+    pub command: Option<LabCommand>,
+    /// A TOML file that says what is compared, on what, and how often
+    #[arg(required = true, value_name = "EXPERIMENT")]
+    pub experiment: Option<PathBuf>,
+
+    /// Squeeze every schedule into DUR, instead of what the experiment says
+    #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = EXPERIMENT)]
+    pub rehearse: Option<Duration>,
+    /// Run each combination N times, instead of what the experiment says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = EXPERIMENT)]
+    pub repetitions: Option<u32>,
+    /// Seed of the order and of the workloads, instead of what the experiment says
+    #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
+    pub seed: Option<u64>,
+    /// Try a cell whose numbers cannot be trusted so many times again
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = EXPERIMENT)]
+    pub retries: Option<u32>,
+    /// Leave the system's page cache alone; usually it is dropped before each cell
+    #[arg(long, help_heading = EXPERIMENT)]
+    pub keep_page_cache: bool,
+    /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
+    #[arg(long, value_name = "DIR", help_heading = EXPERIMENT)]
+    pub proxy_dir: Vec<PathBuf>,
+    /// Cells that this machine cannot carry (a proxy that is not installed) count as failed, and the rest runs
+    #[arg(long, help_heading = EXPERIMENT)]
+    pub skip_missing: bool,
+    /// Print the cells in their order and how long they take; run nothing
+    #[arg(long, help_heading = EXPERIMENT)]
+    pub dry_run: bool,
+
+    /// Go on with the experiment in DIR (the last unfinished one in `runs/` when none is named): what has no result
+    /// runs, and nothing else
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with_all = ["dir", "new", "dry_run"],
+        help_heading = AGAIN
+    )]
+    pub resume: Option<PathBuf>,
+    /// Begin anew, though an unfinished one is in `runs/`
+    #[arg(long, help_heading = AGAIN)]
+    pub new: bool,
+    /// Go on although Assay, a proxy, a workload or the experiment is not what it was: results get mixed
+    #[arg(long, requires = "resume", help_heading = AGAIN)]
+    pub mix_versions: bool,
+
+    /// Where the experiment goes [default: runs/EXPERIMENT-DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = RECORD)]
+    pub dir: Option<PathBuf>,
+    /// The comparison as one JSON document
+    #[arg(long, help_heading = RECORD)]
+    pub json: bool,
+    /// Write the comparison to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE", help_heading = RECORD)]
+    pub output: Option<PathBuf>,
+    /// A line for each cell instead of the live view
+    #[arg(long, help_heading = RECORD)]
+    pub no_live: bool,
+}
+
+/// What else can be done with an experiment.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Explain an experiment: what is compared, on what, how often, for how long
+    Show(ShowArgs),
+}
+
+/// Flags of `assay lab show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The experiment's file
+    pub experiment: PathBuf,
+    /// Every schedule squeezed into DUR
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    pub rehearse: Option<Duration>,
+    /// Look for proxy descriptions in DIR too
+    #[arg(long, value_name = "DIR")]
+    pub proxy_dir: Vec<PathBuf>,
+}
+
+impl LabArgs {
+    /// The experiment with what the command line says instead.
+    pub fn applied(&self, experiment: Experiment) -> Experiment {
+        Experiment {
+            rehearse: self.rehearse.or(experiment.rehearse),
+            repetitions: self.repetitions.unwrap_or(experiment.repetitions),
+            seed: self.seed.unwrap_or(experiment.seed),
+            retries: self.retries.unwrap_or(experiment.retries),
+            drop_page_cache: experiment.drop_page_cache && !self.keep_page_cache,
+            ..experiment
+        }
+    }
+}
+
+/// The experiment as an earlier command line had it.
+pub fn as_recorded(experiment: Experiment, info: &ExperimentInfo) -> Experiment {
+    let rehearse = info.rehearse_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    Experiment { rehearse, repetitions: info.repetitions, seed: info.seed, ..experiment }
+}

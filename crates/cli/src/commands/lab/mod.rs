@@ -1,0 +1,223 @@
+//! `assay lab`: run an experiment, cell by cell, go on with one that was interrupted, and compare what came out.
+
+mod args;
+mod plans;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use assay_lab::LabError;
+use assay_lab::experiment::{Course, Ending, Experiment, ExperimentDir, differences, drive, resume};
+use assay_record::experiment::{CellState, ExperimentInfo};
+use tokio::sync::{mpsc, watch};
+
+pub use self::args::LabArgs;
+use self::args::LabCommand;
+use self::plans::Plans;
+use crate::commands::run::clear_leftovers;
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::live::{Style, cells};
+use crate::{output, run_name};
+
+/// Runs, explains or goes on with an experiment.
+pub fn lab(args: &LabArgs) -> Result<Exit, Failure> {
+    if let Some(LabCommand::Show(show)) = &args.command {
+        return show::show(show);
+    }
+    let Some(file) = &args.experiment else {
+        return Err(Failure::usage(anyhow!("no experiment is named")).hint("assay lab EXPERIMENT.toml"));
+    };
+    output::check_result(args.output.as_deref())?;
+    let experiment = read(file)?;
+    if args.dry_run {
+        return show::dry_run(file, &args.applied(experiment), args);
+    }
+    clear_leftovers();
+    let set = set_up(args, experiment)?;
+    let path = set.dir.path().to_owned();
+    // Nothing has run: a directory that was made for it would be in the way of the next attempt.
+    let clear_away = || set.fresh.then(|| std::fs::remove_dir_all(&path));
+    let plans = Plans::make(file, &set.experiment, args).inspect_err(|_| drop(clear_away()))?;
+    output::eprint(&format!("experiment directory {}\n", path.display()));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the experiment")
+        .map_err(Failure::failed)?;
+    let course = Course {
+        experiment: &set.experiment,
+        dir: set.dir,
+        info: set.info,
+        mix_versions: args.mix_versions,
+        skip_missing: args.skip_missing,
+    };
+    let ended = runtime.block_on(watched(course, plans, Style::choose(args.no_live)));
+    let ending = match ended {
+        Ok(Some(ending)) => ending,
+        Ok(None) => {
+            output::eprint(&format!("quit at once; {}\n", go_on(file, &path)));
+            return Ok(Exit::Interrupted);
+        }
+        Err(error) => {
+            if !error.before_start() {
+                return Err(Failure::failed(error));
+            }
+            drop(clear_away());
+            return Err(Failure::usage(error));
+        }
+    };
+    conclude(args, file, &path, &ending)
+}
+
+/// Reads an experiment's file.
+fn read(file: &Path) -> Result<Experiment, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(anyhow!("cannot read the experiment {}: {error}", file.display())).hint(
+            "an experiment is a TOML file; those in experiments/ of the source tree show how one is written",
+        )
+    })?;
+    let name = file.file_stem().map_or_else(|| "experiment".into(), |stem| stem.to_string_lossy());
+    Experiment::read(&file.display().to_string(), &name, &text).map_err(Failure::usage)
+}
+
+/// An experiment that can begin, or go on.
+struct SetUp {
+    experiment: Experiment,
+    dir: ExperimentDir,
+    info: ExperimentInfo,
+    /// The directory was made just now.
+    fresh: bool,
+}
+
+fn set_up(args: &LabArgs, experiment: Experiment) -> Result<SetUp, Failure> {
+    let unfinished = ExperimentDir::unfinished(Path::new(run_name::RUNS), &experiment.name);
+    if let Some(named) = &args.resume {
+        let path = match (named.as_os_str().is_empty(), unfinished.last()) {
+            (false, _) => named.clone(),
+            (true, Some((path, _))) => path.clone(),
+            (true, None) => {
+                return Err(Failure::usage(anyhow!(
+                    "there is nothing to go on with: no unfinished experiment {} is in {}/",
+                    experiment.name,
+                    run_name::RUNS
+                ))
+                .hint("name its directory: --resume DIR"));
+            }
+        };
+        return resumed(args, experiment, &path);
+    }
+    if let (Some((path, info)), None, false) = (unfinished.last(), &args.dir, args.new) {
+        let open = info.cells.iter().filter(|cell| is_open(cell.state)).count();
+        let (path, all) = (path.display(), info.cells.len());
+        return Err(Failure::usage(anyhow!(
+            "{path} holds this experiment, and {open} of its {all} cells wait"
+        ))
+        .hint(format!("go on with it: --resume {path}; or begin anew: --new")));
+    }
+    let experiment = args.applied(experiment);
+    let mut info = assay_lab::experiment::info(&experiment);
+    info.command = command_line();
+    info.started_unix_ms = now_unix_ms();
+    let path = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&experiment.name));
+    let dir = ExperimentDir::create(&path, &experiment, &info).map_err(Failure::usage)?;
+    Ok(SetUp { experiment, dir, info, fresh: true })
+}
+
+fn is_open(state: CellState) -> bool {
+    !matches!(state, CellState::Done | CellState::Invalid)
+}
+
+/// Goes on with an experiment, if nothing that results depend on has changed (or that is wanted).
+fn resumed(args: &LabArgs, experiment: Experiment, path: &Path) -> Result<SetUp, Failure> {
+    let (dir, info, source) = ExperimentDir::open(path).map_err(Failure::usage)?;
+    let then = Experiment::read("experiment.toml", &info.name, &source).map_err(Failure::usage)?;
+    let mut changed = differences(&then, &experiment);
+    let recorded = args::as_recorded(experiment, &info);
+    let experiment = args.applied(recorded.clone());
+    changed.extend(differences(&recorded, &experiment));
+    if !changed.is_empty() && !args.mix_versions {
+        let what = changed.join("\n  ");
+        return Err(Failure::usage(anyhow!(
+            "{} was begun with another version of this experiment:\n  {what}",
+            path.display()
+        ))
+        .hint("begin anew (--new), or go on all the same and mix the results (--mix-versions)"));
+    }
+    let resumed = resume(&dir, &experiment, info).map_err(Failure::usage)?;
+    resumed.notes.iter().chain(&changed).for_each(|note| output::eprint(&format!("note: {note}\n")));
+    Ok(SetUp { experiment, dir, info: resumed.info, fresh: false })
+}
+
+fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+fn now_unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Drives an experiment with its live view; Ctrl-C once ends it well (some), twice at once (none).
+async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Option<Ending>, LabError> {
+    let mut interrupts =
+        Interrupts::listen().map_err(|error| LabError::Run(format!("cannot watch for Ctrl-C: {error}")))?;
+    let (sender, events) = mpsc::unbounded_channel();
+    let (stop_sender, stop) = watch::channel(false);
+    let title = course.experiment.name.clone();
+    let work = drive(course, |cell| plans.plan(cell), sender, stop);
+    let both = async { tokio::join!(work, cells::watch(events, &title, style)).0 };
+    tokio::pin!(both);
+    let mut asked_before = false;
+    loop {
+        tokio::select! {
+            result = &mut both => return result.map(Some),
+            () = interrupts.next() => {
+                if asked_before {
+                    return Ok(None);
+                }
+                asked_before = true;
+                // Nobody listens any more when it has just ended; then there is nothing to stop.
+                let _ = stop_sender.send(true);
+            }
+        }
+    }
+}
+
+fn go_on(file: &Path, dir: &Path) -> String {
+    format!("go on with: assay lab {} --resume {}", file.display(), dir.display())
+}
+
+/// Says how the cells stand, compares what there is, and gives the exit code.
+fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<Exit, Failure> {
+    let info = &ending.info;
+    let count = |state| info.cells.iter().filter(|cell| cell.state == state).count();
+    let (failed, invalid) = (count(CellState::Failed), count(CellState::Invalid));
+    output::eprint(&show::standing(info));
+    if ending.interrupted {
+        output::eprint(&format!("interrupted; {}\n", go_on(file, dir)));
+    }
+    if count(CellState::Done) > 0 {
+        compare(args, dir)?;
+    }
+    if failed > 0 && !ending.interrupted {
+        output::eprint(&format!(
+            "what failed runs again, alone, with: assay lab {} --resume {}\n",
+            file.display(),
+            dir.display()
+        ));
+    }
+    Ok(match (ending.interrupted, failed, invalid) {
+        (true, ..) => Exit::Interrupted,
+        (_, 1.., _) => Exit::Failed,
+        (_, _, 1..) => Exit::Invalid,
+        _ => Exit::Fine,
+    })
+}
+
+/// Compares the cells that are done: tables on the terminal, a page and a document in the experiment's directory.
+fn compare(args: &LabArgs, dir: &Path) -> Result<(), Failure> {
+    let _: (&LabArgs, PathBuf) = (args, dir.to_owned());
+    Ok(())
+}

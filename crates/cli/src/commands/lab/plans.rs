@@ -1,0 +1,143 @@
+//! From a cell to the plan of its run: the same words as on the command line of `assay run`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use assay_lab::experiment::{Condition, Experiment, Subject, beside, planned, world};
+use assay_lab::{LabError, Mode, RunPlan};
+use assay_record::experiment::CellInfo;
+
+use super::args::LabArgs;
+use crate::commands::run::{self, RunArgs};
+use crate::exit::Failure;
+use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::{bundled, target, units};
+
+/// Everything that is needed to make the plan of any cell.
+pub struct Plans {
+    experiment: Experiment,
+    file: PathBuf,
+    proxy_dir: Vec<PathBuf>,
+    /// Compiled workloads, by label and seed.
+    prepared: BTreeMap<(String, u64), Rc<Prepared>>,
+}
+
+impl Plans {
+    /// Compiles every workload, for every repetition.
+    pub fn make(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<Self, Failure> {
+        let mut plans = Self::without_workloads(file, experiment, &args.proxy_dir);
+        for cell in assay_lab::experiment::cells(experiment) {
+            plans.compile(&cell.workload, cell.seed)?;
+        }
+        Ok(plans)
+    }
+
+    /// With nothing compiled yet.
+    pub fn without_workloads(file: &Path, experiment: &Experiment, proxy_dir: &[PathBuf]) -> Self {
+        Self {
+            experiment: experiment.clone(),
+            file: file.to_owned(),
+            proxy_dir: proxy_dir.to_vec(),
+            prepared: BTreeMap::new(),
+        }
+    }
+
+    /// Compiles a workload for a seed, once; says how long its schedule is.
+    pub fn compile(&mut self, label: &str, seed: u64) -> Result<Option<Duration>, Failure> {
+        let key = (label.to_owned(), seed);
+        if !self.prepared.contains_key(&key) {
+            let choice = self.experiment.workload(label);
+            let choice = choice.ok_or_else(|| Failure::failed(anyhow!("there is no workload {label}")))?;
+            let wish = Wish {
+                workload: &self.source(&choice.workload),
+                include: &[],
+                rate: choice.rate,
+                rehearse: self.experiment.rehearse,
+                seed,
+                private_as_public: false,
+                digest_requests: DIGEST_REQUESTS,
+                threads: None,
+            };
+            // Compiled once: what the compiler has to say is said once.
+            let other = self.prepared.iter().find(|((other, _), _)| other == label);
+            let prepared = match other {
+                Some((_, other)) => other.reseeded(&wish)?,
+                None => prepare(&wish)?,
+            };
+            self.prepared.insert(key.clone(), Rc::new(prepared));
+        }
+        Ok(self.prepared.get(&key).and_then(|prepared| planned(&prepared.workload)))
+    }
+
+    /// A bundled workload's name, or the path of a file that is beside the experiment.
+    fn source(&self, named: &str) -> String {
+        if bundled::find(named).is_some() {
+            return named.to_owned();
+        }
+        beside(&self.file, named).display().to_string()
+    }
+
+    /// The plan of a cell.
+    pub fn plan(&self, cell: &CellInfo) -> Result<RunPlan, LabError> {
+        self.make_plan(cell).map_err(|failure| LabError::Plan(format!("{:#}", failure.error)))
+    }
+
+    fn make_plan(&self, cell: &CellInfo) -> Result<RunPlan, Failure> {
+        let unknown = |what: &str| Failure::failed(anyhow!("the experiment has no such {what}"));
+        let subject = self.experiment.subject(&cell.subject).ok_or_else(|| unknown("proxy"))?;
+        let condition = self.experiment.condition(&cell.condition).ok_or_else(|| unknown("condition"))?;
+        let prepared = self.prepared.get(&(cell.workload.clone(), cell.seed));
+        let prepared = prepared.ok_or_else(|| unknown("workload"))?;
+        let args = self.run_args(cell, subject, condition)?;
+        let target = target::choose(&args)?;
+        if let assay_lab::TargetChoice::Running { .. } = target {
+            return Err(Failure::usage(anyhow!(
+                "{} runs already, and its cache cannot be emptied between cells; an experiment starts its proxies itself",
+                subject.proxy
+            )));
+        }
+        let mut plan = run::plan(&args, target, prepared)?;
+        plan.world = world(cell.seed);
+        let warnings = assay_lab::warnings(&assay_lab::arithmetic(&plan).map_err(Failure::usage)?);
+        plan.warnings.extend(warnings);
+        Ok(plan)
+    }
+
+    /// What `assay run` would be told.
+    fn run_args(
+        &self,
+        cell: &CellInfo,
+        subject: &Subject,
+        condition: &Condition,
+    ) -> Result<RunArgs, Failure> {
+        let plain = RunArgs::plain(&cell.workload).map_err(Failure::usage)?;
+        let proxy = match subject.proxy.as_str() {
+            file if file.ends_with(".toml") => beside(&self.file, file).display().to_string(),
+            name => name.to_owned(),
+        };
+        if let Some(name) = subject.set.keys().next() {
+            return Err(Failure::usage(anyhow!("{} has no setting called {name}", subject.proxy)));
+        }
+        Ok(RunArgs {
+            proxy,
+            forward: subject.mode == Some(Mode::Forward),
+            reverse: subject.mode == Some(Mode::Reverse),
+            memory: subject.memory_bytes,
+            disk: subject.disk_bytes,
+            proxy_dir: self.proxy_dir.clone(),
+            rehearse: self.experiment.rehearse,
+            scale_capacity: self.experiment.scale_capacity,
+            seed: cell.seed,
+            timeout: self.experiment.timeout,
+            run_dir: Some(PathBuf::from(&cell.id)),
+            xact_log: self.experiment.xact_log,
+            proxy_cpus: Some(units::Cpus(condition.proxy_cpus.clone())),
+            cpu_quota: condition.limits.cpus,
+            memory_limit: condition.limits.memory_bytes,
+            ..plain
+        })
+    }
+}

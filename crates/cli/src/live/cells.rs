@@ -1,0 +1,290 @@
+//! How is an experiment watched? A table of its cells on a terminal, a line for each cell elsewhere.
+
+use std::time::{Duration, Instant};
+
+use assay_lab::LabEvent;
+use assay_lab::experiment::{CellEvent, Doing};
+use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Style as Paint, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::line::line;
+use super::screen::Screen;
+use super::state::State;
+use super::{FRAME, Header, Style, now_unix_ms};
+use crate::output;
+use crate::units::show_duration;
+
+/// Shows an experiment until its events end.
+pub async fn watch(mut events: UnboundedReceiver<CellEvent>, title: &str, style: Style) {
+    let mut view = View::new(title, style);
+    let mut tick = tokio::time::interval(FRAME);
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                Some(event) => view.take(event),
+                None => break,
+            },
+            _ = tick.tick() => view.show(),
+        }
+    }
+}
+
+/// What is shown.
+struct View {
+    cells: Cells,
+    /// None: lines, or the terminal went away.
+    screen: Option<Screen>,
+}
+
+/// Everything that is known of an experiment on its way.
+struct Cells {
+    title: String,
+    info: ExperimentInfo,
+    /// Time left, and when that was said.
+    left: (Duration, Instant),
+    now: Option<(usize, Doing)>,
+    run: State,
+    run_started_unix_ms: Option<u64>,
+    took: Vec<Option<Duration>>,
+    note: String,
+}
+
+impl View {
+    fn new(title: &str, style: Style) -> Self {
+        // A terminal that cannot be had is no reason not to measure: lines do as well.
+        let screen = (style == Style::Screen).then(Screen::open).and_then(Result::ok);
+        let cells = Cells {
+            title: title.to_owned(),
+            info: ExperimentInfo::default(),
+            left: (Duration::ZERO, Instant::now()),
+            now: None,
+            run: State::new(Header::default()),
+            run_started_unix_ms: None,
+            took: Vec::new(),
+            note: String::new(),
+        };
+        Self { cells, screen }
+    }
+
+    fn take(&mut self, event: CellEvent) {
+        if self.screen.is_none()
+            && let Some(line) = self.cells.line(&event)
+        {
+            output::eprint(&format!("{line}\n"));
+        }
+        self.cells.take(event);
+    }
+
+    fn show(&mut self) {
+        self.cells.run.now_ms =
+            self.cells.run_started_unix_ms.map_or(0, |start| now_unix_ms().saturating_sub(start));
+        let Some(screen) = &mut self.screen else { return };
+        if screen.draw(|frame| draw(frame, &self.cells)).is_err() {
+            self.screen = None;
+        }
+    }
+}
+
+impl Cells {
+    fn take(&mut self, event: CellEvent) {
+        match event {
+            CellEvent::Stands { info, left } => {
+                self.info = *info;
+                self.left = (left, Instant::now());
+                self.took.resize(self.info.cells.len(), None);
+            }
+            CellEvent::Doing { cell, what } => {
+                if what == Doing::Running {
+                    self.run = State::new(Header::default());
+                    self.run_started_unix_ms = None;
+                }
+                self.now = Some((cell, what));
+            }
+            CellEvent::Tried { index, took, .. } => {
+                self.now = None;
+                if let Some(slot) = self.took.get_mut(index) {
+                    *slot = Some(took);
+                }
+            }
+            CellEvent::Lab(event) => {
+                if let LabEvent::Started { started_unix_ms, .. } = &event {
+                    self.run_started_unix_ms = Some(*started_unix_ms);
+                }
+                self.run.take(&event);
+            }
+            CellEvent::Note(words) => self.note = words,
+        }
+    }
+
+    /// What an event is, on a line of its own; none for what comes all the time.
+    fn line(&self, event: &CellEvent) -> Option<String> {
+        let all = self.info.cells.len();
+        match event {
+            CellEvent::Doing { cell, what: Doing::Running } => {
+                let id = &self.info.cells.get(*cell)?.id;
+                Some(format!("{:>4}/{all}  {id}: runs; {}", cell + 1, self.left_words()))
+            }
+            CellEvent::Tried { cell, index, took } => {
+                let result = match (cell.state, &cell.why) {
+                    (CellState::Waiting, Some(why)) => format!("to be run again: {why}"),
+                    (state, Some(why)) => format!("{}: {why}", word(state)),
+                    (state, None) => word(state).into(),
+                };
+                let took = show_duration(*took);
+                Some(format!("{:>4}/{all}  {}: {result} (after {took})", index + 1, cell.id))
+            }
+            CellEvent::Note(words) => Some(format!("note: {words}")),
+            _ => None,
+        }
+    }
+
+    fn left_words(&self) -> String {
+        let (left, said) = self.left;
+        match left.saturating_sub(said.elapsed()) {
+            left if left < Duration::from_secs(1) => "nearly done".into(),
+            left => format!("about {} left", show_duration(Duration::from_secs(left.as_secs()))),
+        }
+    }
+
+    /// What is being done for a cell, or how it stands.
+    fn standing(&self, index: usize, cell: &CellInfo) -> String {
+        match (self.now, cell.state) {
+            (Some((now, Doing::CoolingDown { left })), _) if now == index => {
+                format!("waits for {left} connections of the last cell to be gone")
+            }
+            (Some((now, Doing::Running)), _) if now == index => line(&self.run),
+            (_, CellState::Done) => {
+                let took = self.took.get(index).copied().flatten();
+                took.map_or_else(String::new, |took| format!("in {}", show_duration(took)))
+            }
+            _ => cell.why.as_deref().and_then(|why| why.lines().next()).unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+fn word(state: CellState) -> &'static str {
+    match state {
+        CellState::Waiting => "waits",
+        CellState::Running => "runs",
+        CellState::Done => "done",
+        CellState::Invalid => "invalid",
+        CellState::Failed => "failed",
+    }
+}
+
+fn colour(state: CellState) -> Color {
+    match state {
+        CellState::Waiting => Color::DarkGray,
+        CellState::Running => Color::Cyan,
+        CellState::Done => Color::Green,
+        CellState::Invalid => Color::Yellow,
+        CellState::Failed => Color::Red,
+    }
+}
+
+fn draw(frame: &mut Frame, cells: &Cells) {
+    let [title, _, table, note] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    let all = &cells.info.cells;
+    let over =
+        all.iter().filter(|cell| !matches!(cell.state, CellState::Waiting | CellState::Running)).count();
+    let left = Line::from(vec![" Assay ".reversed().bold(), " ".into(), cells.title.clone().bold()]);
+    let right = format!("{over} of {} cells, {} ", all.len(), cells.left_words());
+    frame.render_widget(Paragraph::new(left), title);
+    frame.render_widget(Paragraph::new(right).alignment(Alignment::Right), title);
+    draw_table(frame, table, cells);
+    let words = if cells.run.draining { "stopping; Ctrl-C again quits at once" } else { &cells.note };
+    frame.render_widget(Paragraph::new(format!(" {words}").fg(Color::Yellow)), note);
+}
+
+/// As many cells as fit, around the one that runs.
+fn draw_table(frame: &mut Frame, area: Rect, cells: &Cells) {
+    let all = &cells.info.cells;
+    let now = cells.now.map_or_else(
+        || all.iter().position(|cell| cell.state == CellState::Waiting).unwrap_or(all.len()),
+        |(index, _)| index,
+    );
+    let room = usize::from(area.height);
+    let first = now.saturating_sub(room / 2).min(all.len().saturating_sub(room));
+    let width = all.iter().map(|cell| cell.id.chars().count()).max().unwrap_or(0).min(60);
+    let rows = all.iter().enumerate().skip(first).take(room).map(|(index, cell)| {
+        let number = format!("{:>5}", index + 1);
+        let words = [number, cell.id.clone(), word(cell.state).to_owned(), cells.standing(index, cell)];
+        let row = Row::new(words).style(Paint::new().fg(colour(cell.state)));
+        if index == now { row.bold() } else { row }
+    });
+    let widths = [
+        Constraint::Length(5),
+        Constraint::Length(u16::try_from(width).unwrap_or(60)),
+        Constraint::Length(7),
+        Constraint::Fill(1),
+    ];
+    frame.render_widget(Table::new(rows, widths).column_spacing(2), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn cells() -> Cells {
+        let mut cells = View::new("which-one", Style::Lines).cells;
+        let cell = |id: &str, state, why: Option<&str>| CellInfo {
+            id: id.into(),
+            state,
+            why: why.map(Into::into),
+            ..CellInfo::default()
+        };
+        let info = ExperimentInfo {
+            cells: vec![
+                cell("r1-demo-builtin", CellState::Done, None),
+                cell("r1-demo-direct", CellState::Failed, Some("it died\nof this")),
+                cell("r2-demo-direct", CellState::Running, None),
+                cell("r2-demo-builtin", CellState::Waiting, None),
+            ],
+            ..ExperimentInfo::default()
+        };
+        cells.take(CellEvent::Stands { info: Box::new(info), left: Duration::from_secs(3725) });
+        cells.take(CellEvent::Doing { cell: 2, what: Doing::CoolingDown { left: 321 } });
+        cells
+    }
+
+    #[test]
+    fn a_screen_shows_how_every_cell_stands() {
+        let mut terminal = Terminal::new(TestBackend::new(100, 10)).unwrap();
+        terminal.draw(|frame| draw(frame, &cells())).unwrap();
+        let screen = terminal.backend().to_string();
+        for words in
+            ["2 of 4 cells, about 1h 2m left", "failed   it died", "waits for 321 connections", "waits"]
+        {
+            assert!(screen.contains(words), "{words}: {screen}");
+        }
+    }
+
+    #[test]
+    fn cells_are_told_in_a_line_each() {
+        let cells = cells();
+        let doing = CellEvent::Doing { cell: 2, what: Doing::Running };
+        let line = cells.line(&doing).unwrap();
+        assert!(line.starts_with("   3/4  r2-demo-direct: runs; about 1h"), "{line}");
+        let tried = |state, why: Option<&str>| {
+            let cell = CellInfo { id: "x".into(), state, why: why.map(Into::into), ..CellInfo::default() };
+            CellEvent::Tried { cell: Box::new(cell), index: 0, took: Duration::from_secs(31) }
+        };
+        assert_eq!(cells.line(&tried(CellState::Done, None)).unwrap(), "   1/4  x: done (after 31s)");
+        let again = cells.line(&tried(CellState::Waiting, Some("late"))).unwrap();
+        assert_eq!(again, "   1/4  x: to be run again: late (after 31s)");
+    }
+}

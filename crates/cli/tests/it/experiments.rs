@@ -1,0 +1,235 @@
+//! `assay lab` as people use it: an experiment runs, is interrupted or killed, goes on, and leaves nothing behind.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
+use serde_json::Value;
+
+use crate::support::{Assay, assert_nothing_left, read, root, send, wait_for};
+
+const WORKLOAD: &str = "
+Content cnt = { kind = \"page\"; size = const(1KB); cachable = 100%; };
+Server S = { kind = \"S\"; contents = [ cnt ]; direct_access = [ cnt ]; };
+Robot R = { kind = \"R\"; req_rate = 10/sec; recurrence = 50%; pop_model = { pop_distr = popUnif(); }; };
+S.addresses = '192.168.0.2:9000';
+R.addresses = [ '192.168.0.3' ** 2 ];
+R.origins = S.addresses;
+Phase p = { name = \"only\"; goal.duration = 2sec; };
+schedule(p);
+use(S, R);
+";
+
+const EXPERIMENT: &str = "
+title = \"Is a cache faster than none?\"
+workloads = [\"tiny.pg\"]
+repetitions = 2
+page-cache = \"keep\"
+cool-down = \"1s\"
+retries = 0
+timeout = \"10s\"
+
+[[proxy]]
+name = \"builtin\"
+memory = [\"8MB\", \"16MB\"]
+";
+
+/// A directory with a workload and an experiment in it.
+fn set_up() -> Assay {
+    let assay = Assay::new();
+    assay.file("tiny.pg", WORKLOAD);
+    assay.file("which.toml", EXPERIMENT);
+    assay
+}
+
+fn info(dir: &Path) -> ExperimentInfo {
+    serde_json::from_str(&read(&dir.join("experiment.json"))).expect("an experiment's head")
+}
+
+/// The only directory below `runs`.
+fn only_run(assay: &Assay) -> PathBuf {
+    let all: Vec<PathBuf> =
+        std::fs::read_dir(assay.path("runs")).expect("runs").flatten().map(|entry| entry.path()).collect();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all[0].clone()
+}
+
+/// It ended; whether its numbers can be trusted is a matter of how busy this machine is.
+fn has_result(cell: &CellInfo) -> bool {
+    matches!(cell.state, CellState::Done | CellState::Invalid)
+}
+
+fn start(assay: &Assay, arguments: &[&str]) -> (Child, impl Iterator<Item = std::io::Result<String>>) {
+    let mut child = assay.command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let stderr = child.stderr.take().expect("piped");
+    (child, BufReader::new(stderr).lines())
+}
+
+/// Waits for the process whose command line ends in this file below the directory.
+fn process_of(directory: &Path, file: &str) -> i32 {
+    let begin = Instant::now();
+    loop {
+        for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            let is_it = command.contains(&directory.display().to_string()) && command.trim_end().ends_with(file);
+            if let (true, Ok(pid)) = (is_it, entry.file_name().to_string_lossy().parse()) {
+                return pid;
+            }
+        }
+        assert!(begin.elapsed() < Duration::from_secs(120), "no process of {file}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn every_subject_is_asked_the_same_and_the_comparison_is_made() {
+    let assay = set_up();
+    let said = assay.run(&["lab", "which.toml", "--dir", "e", "--no-live"]);
+    assert!(matches!(said.code, Some(0 | 96)), "{said:?}");
+    let info = info(&assay.path("e"));
+    assert!(info.finished && info.cells.len() == 4 && info.cells.iter().all(has_result), "{info:#?}");
+    assert!(info.subjects.iter().all(|subject| !subject.version.is_empty()));
+    let run = |cell: &CellInfo| -> Value {
+        let dir = assay.path("e").join(cell.run.as_ref().expect("a run directory"));
+        serde_json::from_str(&read(&dir.join("run.json"))).expect("run.json")
+    };
+    for repetition in [1, 2] {
+        let cells = info.cells.iter().filter(|cell| cell.repetition == repetition);
+        let asked: Vec<_> = cells.map(|cell| [run(cell)["stream_digest"].clone(), run(cell)["world"].clone()]).collect();
+        assert_eq!(asked[0], asked[1], "subjects of one repetition are asked different things");
+    }
+    assert_eq!(said.stderr.lines().filter(|line| line.contains(": runs; ")).count(), 4, "{}", said.stderr);
+    assert_eq!(read(&assay.path("e/experiment.toml")), EXPERIMENT);
+    let again = assay.run(&["lab", "which.toml", "--resume", "e", "--no-live"]);
+    assert!(matches!(again.code, Some(0 | 96)) && !again.stderr.contains(": runs; "), "{again:?}");
+}
+
+#[test]
+fn a_proxy_that_is_killed_fails_its_cell_and_only_that_one_runs_again() {
+    let assay = set_up();
+    let (child, mut lines) = start(&assay, &["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "4s"]);
+    wait_for(&mut lines, "2/4  ");
+    let first = info(&assay.path("e")).cells[1].clone();
+    let cell = assay.path("e/cells").join(&first.id);
+    let proxy = process_of(&cell, "proxy.json");
+    // SAFETY: a plain system call; the process is one that our child has started and holds.
+    assert_eq!(unsafe { libc::kill(proxy, libc::SIGKILL) }, 0);
+    lines.for_each(drop);
+    let said = crate::support::Said::from(child.wait_with_output().expect("ends"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let after = info(&assay.path("e"));
+    let failed = &after.cells[1];
+    assert_eq!(failed.state, CellState::Failed);
+    assert!(failed.why.as_deref().unwrap_or_default().contains("SIGKILL"), "{failed:?}");
+    assert!(assay.path("e").join(failed.run.as_ref().expect("what it left")).is_dir() && !cell.exists());
+    assert!(after.cells.iter().filter(|cell| cell.id != first.id).all(has_result), "{after:#?}");
+    assert_nothing_left(&assay.path("e"));
+
+    let again = assay.run(&["lab", "which.toml", "--resume", "e", "--no-live"]);
+    assert!(matches!(again.code, Some(0 | 96)), "{again:?}");
+    let tries: Vec<u32> = info(&assay.path("e")).cells.iter().map(|cell| cell.tries).collect();
+    assert_eq!(tries, [1, 2, 1, 1]);
+    assert!(info(&assay.path("e")).cells.iter().all(has_result));
+}
+
+#[test]
+fn a_lab_that_is_killed_leaves_no_process_and_goes_on_where_it_was() {
+    let assay = set_up();
+    let (mut child, mut lines) = start(&assay, &["lab", "which.toml", "--no-live"]);
+    wait_for(&mut lines, "2/4  ");
+    send(&child, libc::SIGKILL);
+    child.wait().expect("ends");
+    let dir = only_run(&assay);
+    assert_nothing_left(&dir);
+    assert_eq!(info(&dir).cells[1].state, CellState::Running);
+
+    assay.run(&["lab", "which.toml"]).exits(2).complains("--resume runs/which-");
+    assay.file("which.toml", &EXPERIMENT.replace("16MB", "32MB"));
+    assay.run(&["lab", "which.toml", "--resume"]).exits(2).complains("the proxy `builtin, memory 32MB` is new");
+    assay.file("which.toml", EXPERIMENT);
+    assay.file("tiny.pg", &WORKLOAD.replace("1KB", "2KB"));
+    assay.run(&["lab", "which.toml", "--resume"]).exits(2).complains("the workload tiny.pg was changed");
+    assay.file("tiny.pg", WORKLOAD);
+
+    let again = assay.run(&["lab", "which.toml", "--resume", "--no-live"]);
+    assert!(matches!(again.code, Some(0 | 96)) && again.stderr.contains("was interrupted"), "{again:?}");
+    let after = info(&dir);
+    assert!(after.finished && after.cells.iter().all(has_result), "{after:#?}");
+    assert_eq!((after.cells[0].tries, after.cells[1].tries), (1, 2));
+}
+
+#[test]
+fn an_interrupt_ends_the_cell_and_keeps_it_for_later() {
+    let assay = set_up();
+    let (child, mut lines) = start(&assay, &["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "10m"]);
+    wait_for(&mut lines, "1/4  ");
+    process_of(&assay.path("e"), "robots.json");
+    send(&child, libc::SIGINT);
+    lines.for_each(drop);
+    let said = crate::support::Said::from(child.wait_with_output().expect("ends"));
+    assert_eq!(said.code, Some(105), "{said:?}");
+    let info = info(&assay.path("e"));
+    assert!(!info.finished && info.cells.iter().all(|cell| cell.state == CellState::Waiting), "{info:#?}");
+    assert_nothing_left(&assay.path("e"));
+}
+
+#[test]
+fn what_a_killed_assay_left_behind_goes_at_the_next_start_and_nothing_else() {
+    let assay = set_up();
+    let mut owner = std::process::Command::new("sleep").arg("600").spawn().expect("sleep");
+    let stat = read(Path::new(&format!("/proc/{}/stat", owner.id())));
+    let started = stat.rsplit_once(')').expect("a name").1.split_whitespace().nth(19).expect("a start").to_owned();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").expect("a namespace").display().to_string();
+    let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
+    let temp = assay.path("temp");
+    let left = temp.join(format!("assay-toy-m{}_{started}_{namespace}-x", owner.id()));
+    let others = temp.join("assay-toy-others");
+    [&left, &others].map(|dir| std::fs::create_dir_all(dir.join("deep")).expect("a directory"));
+    let look = || {
+        let mut command = assay.command(&["lab", "which.toml", "--dir", "temp"]);
+        crate::support::Said::from(command.env("TMPDIR", &temp).output().expect("it starts"))
+    };
+    assert!(look().exits(2).stderr.contains("is not empty") && left.exists(), "its owner still runs");
+    owner.kill().expect("ours");
+    owner.wait().expect("ours");
+    look().exits(2).complains("removed the work directory");
+    assert!(!left.exists() && others.exists());
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    let assay = set_up();
+    assay.file("wrong.toml", &EXPERIMENT.replace("name =", "nmae ="));
+    assay.run(&["lab", "wrong.toml"]).exits(2).complains("wrong.toml:11: unknown field `nmae`; did you mean `name`?");
+    assay.run(&["lab", "none.toml"]).exits(2).complains("cannot read the experiment none.toml");
+    assay.file("limited.toml", &format!("{EXPERIMENT}\n[[proxy]]\nname = \"no-such\"\n"));
+    let said = assay.run(&["lab", "limited.toml"]).exits(2).complains("there is no proxy called `no-such`");
+    assert!(!said.stderr.contains(": runs; ") && !assay.path("runs").join("limited").exists());
+    assert_eq!(std::fs::read_dir(assay.path("runs")).map_or(0, Iterator::count), 0, "it left its directory");
+}
+
+#[test]
+fn an_experiment_is_explained_and_its_cells_are_listed() {
+    let assay = set_up();
+    let words = assay.run(&["lab", "show", "which.toml"]).exits(0).stdout;
+    for expected in ["Is a cache faster", "builtin, memory 8MB: builtin, memory 8MB", "tiny.pg: 2s", "4 cells, about 40s"] {
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+    let listed = assay.run(&["lab", "which.toml", "--dry-run"]).exits(0).stdout;
+    assert_eq!(listed.lines().filter(|line| line.contains("-tiny.pg-builtin-")).count(), 4, "{listed}");
+    assert!(!assay.path("runs").exists());
+}
+
+#[test]
+fn the_experiments_of_this_tree_can_be_read() {
+    let assay = Assay::new();
+    for entry in std::fs::read_dir(root().join("experiments")).expect("experiments").flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            assay.run(&["lab", "show", &path.display().to_string()]).exits(0);
+        }
+    }
+}

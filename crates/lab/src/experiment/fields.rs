@@ -1,0 +1,224 @@
+//! What stands where in an experiment's file, and what is said when it is not what was expected?
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::ExperimentError;
+
+/// A file and its text.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Its name, for messages.
+    pub file: &'a str,
+    /// What is in it.
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// A mistake, with its line.
+    pub fn wrong(&self, span: Range<usize>, what: &str) -> ExperimentError {
+        let before = self.text.get(..span.start.min(self.text.len())).unwrap_or(self.text);
+        let number = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let line = self.text.lines().nth(number - 1).unwrap_or_default().trim_end();
+        let message = format!("{}:{number}: {what}\n{number:>5} | {line}", self.file);
+        ExperimentError { message }
+    }
+}
+
+/// A table of the file.
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    source: Source<'a>,
+    /// What it is called in messages: `[[proxy]]`, say.
+    what: &'static str,
+    span: Range<usize>,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Fields<'a> {
+    /// The whole file.
+    pub fn whole(source: Source<'a>, table: &'a Spanned<DeTable<'a>>) -> Self {
+        Self { source, what: "an experiment", span: 0..0, table: table.get_ref() }
+    }
+
+    /// A mistake of the table as a whole.
+    pub fn wrong(&self, what: &str) -> ExperimentError {
+        self.source.wrong(self.span.clone(), what)
+    }
+
+    /// Refuses every field that is not `known`.
+    pub fn only(&self, known: &[&str]) -> Result<(), ExperimentError> {
+        for (key, _) in self.table {
+            let name = key.get_ref().as_ref();
+            if !known.contains(&name) {
+                let meant = nearest(name, known.iter().copied()).map_or_else(
+                    || format!("{} can have: {}", self.what, known.join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                return Err(self.source.wrong(key.span(), &format!("unknown field `{name}`; {meant}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A field, if it is there.
+    pub fn get(&self, key: &str) -> Option<Value<'a>> {
+        let value = self.table.get(key)?;
+        Some(Value { source: self.source, key: key.to_owned(), value })
+    }
+
+    /// A field that must be there.
+    pub fn need(&self, key: &str, expected: &str) -> Result<Value<'a>, ExperimentError> {
+        let missing = || format!("{} needs `{key}`: {expected}", self.what);
+        self.get(key).ok_or_else(|| self.wrong(&missing()))
+    }
+
+    /// All fields, in the order of the file.
+    pub fn all(&self) -> Vec<Value<'a>> {
+        let mut all: Vec<Value<'a>> = self
+            .table
+            .iter()
+            .map(|(key, value)| Value { source: self.source, key: key.get_ref().to_string(), value })
+            .collect();
+        all.sort_by_key(|value| value.value.span().start);
+        all
+    }
+}
+
+/// A value of the file, with the name of its field.
+#[derive(Debug, Clone)]
+pub struct Value<'a> {
+    source: Source<'a>,
+    /// The field.
+    pub key: String,
+    value: &'a Spanned<DeValue<'a>>,
+}
+
+impl<'a> Value<'a> {
+    /// A mistake here.
+    pub fn wrong(&self, what: &str) -> ExperimentError {
+        self.source.wrong(self.value.span(), &format!("{}: {what}", self.key))
+    }
+
+    fn unexpected(&self, expected: &str) -> ExperimentError {
+        self.wrong(&format!("{} is no {expected}", self.seen()))
+    }
+
+    /// What stands there, as written, cut to something that fits a line.
+    fn seen(&self) -> String {
+        let text = self.source.text.get(self.value.span()).unwrap_or_default();
+        let text = text.lines().next().unwrap_or_default();
+        let short: String = text.chars().take(40).collect();
+        format!("`{short}`")
+    }
+
+    /// A text.
+    pub fn text(&self) -> Result<&'a str, ExperimentError> {
+        self.value.get_ref().as_str().ok_or_else(|| self.unexpected("text (in quotes)"))
+    }
+
+    /// A text that is read by `read`; its complaint is passed on.
+    pub fn read<T>(&self, read: impl Fn(&str) -> Result<T, String>) -> Result<T, ExperimentError> {
+        read(self.text()?).map_err(|why| self.wrong(&why))
+    }
+
+    /// A whole number from `least` to `most`.
+    pub fn whole(&self, least: u64, most: u64) -> Result<u64, ExperimentError> {
+        let number = match self.value.get_ref() {
+            DeValue::Integer(digits) => u64::from_str_radix(digits.as_str(), digits.radix()).ok(),
+            _ => None,
+        };
+        let expected = || self.unexpected(&format!("whole number from {least} to {most}"));
+        number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)
+    }
+
+    /// A number above `above`, and at most `most`.
+    pub fn number(&self, above: f64, most: f64) -> Result<f64, ExperimentError> {
+        let number = match self.value.get_ref() {
+            DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str().parse::<f64>().ok(),
+            DeValue::Float(digits) => digits.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        let expected = || self.unexpected(&format!("number above {above} and up to {most}"));
+        number.filter(|number| *number > above && *number <= most).ok_or_else(expected)
+    }
+
+    /// Yes or no.
+    pub fn flag(&self) -> Result<bool, ExperimentError> {
+        self.value.get_ref().as_bool().ok_or_else(|| self.unexpected("`true` or `false`"))
+    }
+
+    /// Anything that is one value, as it would be typed.
+    pub fn plain(&self) -> Result<String, ExperimentError> {
+        match self.value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            DeValue::Boolean(flag) => Ok(flag.to_string()),
+            DeValue::Integer(digits) if digits.radix() == 10 => Ok(digits.as_str().to_owned()),
+            DeValue::Float(digits) => Ok(digits.as_str().to_owned()),
+            _ => Err(self.unexpected("single value: text, a number, true or false")),
+        }
+    }
+
+    /// The items of a list; a single value is a list of one.
+    pub fn list(&self) -> Result<Vec<Value<'a>>, ExperimentError> {
+        let Some(items) = self.value.get_ref().as_array() else { return Ok(vec![self.clone()]) };
+        let item = |value| Value { source: self.source, key: self.key.clone(), value };
+        let items: Vec<Value<'a>> = items.iter().map(item).collect();
+        if items.is_empty() { Err(self.wrong("the list is empty; leave it out")) } else { Ok(items) }
+    }
+
+    /// A table.
+    pub fn fields(&self, what: &'static str) -> Result<Fields<'a>, ExperimentError> {
+        let span = self.value.span();
+        match self.value.get_ref().as_table() {
+            Some(table) => Ok(Fields { source: self.source, what, span, table }),
+            None => Err(self.unexpected("table")),
+        }
+    }
+}
+
+/// The name that was probably meant.
+pub fn nearest<'n>(typed: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let most = (typed.chars().count() / 3).clamp(1, 3);
+    let near = known.into_iter().map(|name| (distance(typed, name), name));
+    near.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name)
+}
+
+/// Letters to change, add or leave out to get from one name to another.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (done, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = done + 1;
+        for (index, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[index + 1];
+            row[index + 1] = changed.min(diagonal + 1).min(row[index] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_another_word() {
+        assert_eq!(nearest("memroy", ["memory", "mode"]), Some("memory"));
+        assert_eq!(nearest("vanish", ["varnish", "squid"]), Some("varnish"));
+        assert_eq!(nearest("speed", ["memory", "mode", "seed"]), Some("seed"));
+        assert_eq!(nearest("colour", ["memory", "mode"]), None);
+        assert_eq!((distance("", "abc"), distance("abc", "")), (3, 3));
+    }
+
+    #[test]
+    fn a_mistake_is_shown_with_its_line() {
+        let source = Source { file: "x.toml", text: "a = 1\nb = 2 # two\n" };
+        assert_eq!(source.wrong(10..11, "b: odd").message, "x.toml:2: b: odd\n    2 | b = 2 # two");
+        assert!(source.wrong(999..1000, "late").message.starts_with("x.toml:3: late"));
+    }
+}

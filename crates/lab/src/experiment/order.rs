@@ -1,0 +1,165 @@
+//! Which cells does an experiment have, and in which order do they run?
+//!
+//! Each repetition is a complete block: every workload, subject and condition once, shuffled anew from the seed. So
+//! whatever drifts while an experiment goes on (a machine that gets warm, a disk that fills) falls on all subjects
+//! alike.
+
+use std::collections::HashSet;
+
+use assay_record::experiment::{CellInfo, CellState, EXPERIMENT_SCHEMA, ExperimentInfo};
+
+use super::Experiment;
+
+/// The cells of an experiment, in the order in which they run.
+pub fn cells(experiment: &Experiment) -> Vec<CellInfo> {
+    let mut all = Vec::new();
+    let mut names = HashSet::new();
+    for repetition in 1..=experiment.repetitions {
+        let mut block = block(experiment, repetition);
+        shuffle(&mut block, experiment.seed ^ (u64::from(repetition) << 32));
+        for cell in &mut block {
+            cell.id = fresh(&cell.id, &mut names);
+        }
+        all.append(&mut block);
+    }
+    all
+}
+
+/// The head of an experiment that has not begun.
+pub fn info(experiment: &Experiment) -> ExperimentInfo {
+    ExperimentInfo {
+        schema: EXPERIMENT_SCHEMA.into(),
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        seed: experiment.seed,
+        rehearse_s: experiment.rehearse.map(|length| length.as_secs_f64()),
+        repetitions: experiment.repetitions,
+        workloads: experiment.workloads.iter().map(|workload| workload.label.clone()).collect(),
+        subjects: experiment.subjects.iter().map(super::Subject::info).collect(),
+        conditions: experiment.conditions.iter().map(super::Condition::info).collect(),
+        cells: cells(experiment),
+        ..ExperimentInfo::default()
+    }
+}
+
+/// One repetition, in the order of the file.
+fn block(experiment: &Experiment, repetition: u32) -> Vec<CellInfo> {
+    let mut block = Vec::new();
+    for workload in &experiment.workloads {
+        for subject in &experiment.subjects {
+            for condition in &experiment.conditions {
+                let mut parts = vec![format!("r{repetition}"), plain(&workload.label), plain(&subject.label)];
+                if experiment.conditions.len() > 1 {
+                    parts.push(plain(&condition.label));
+                }
+                block.push(CellInfo {
+                    id: parts.join("-"),
+                    workload: workload.label.clone(),
+                    subject: subject.label.clone(),
+                    condition: condition.label.clone(),
+                    repetition,
+                    seed: experiment.seed.wrapping_add(u64::from(repetition) - 1),
+                    state: CellState::Waiting,
+                    ..CellInfo::default()
+                });
+            }
+        }
+    }
+    block
+}
+
+/// A name as that of a directory: small letters and digits, with single `-` between them.
+fn plain(label: &str) -> String {
+    let words = label.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
+    words.join("-").trim_start_matches('.').chars().take(60).collect()
+}
+
+/// The name, or one like it that is not taken.
+fn fresh(name: &str, taken: &mut HashSet<String>) -> String {
+    let more = (2..).map(|number| format!("{name}-{number}"));
+    let free = std::iter::once(name.to_owned()).chain(more).find(|name| !taken.contains(name));
+    let free = free.unwrap_or_else(|| name.to_owned());
+    taken.insert(free.clone());
+    free
+}
+
+/// Fisher and Yates; the same on every machine.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut state = seed;
+    for last in (1..items.len()).rev() {
+        // The bias of a remainder is below one part in 2^50 for as many cells as there can be.
+        let other = (next(&mut state) % (last as u64 + 1)) as usize;
+        items.swap(last, other);
+    }
+}
+
+/// SplitMix64.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn experiment(seed: u64) -> Experiment {
+        let text = format!(
+            "seed = {seed}\nrepetitions = 3\nworkloads = [\"demo\", \"image\"]\n[[proxy]]\nname = \"builtin\"\n\
+             memory = [\"64MB\", \"128MB\"]\n[[proxy]]\nname = \"direct\"\n"
+        );
+        Experiment::read("x.toml", "x", &text).unwrap()
+    }
+
+    #[test]
+    fn each_repetition_is_a_complete_block_with_one_seed() {
+        let cells = cells(&experiment(7));
+        assert_eq!(cells.len(), 18);
+        for (index, block) in cells.chunks(6).enumerate() {
+            let kinds: BTreeSet<_> = block.iter().map(|cell| (&cell.workload, &cell.subject)).collect();
+            assert_eq!(kinds.len(), 6);
+            assert!(block.iter().all(|cell| cell.repetition == index as u32 + 1));
+            assert!(block.iter().all(|cell| cell.seed == 7 + index as u64));
+        }
+        let names: BTreeSet<_> = cells.iter().map(|cell| &cell.id).collect();
+        assert_eq!(names.len(), 18, "{names:?}");
+    }
+
+    #[test]
+    fn the_order_follows_from_the_seed_and_differs_between_repetitions() {
+        let kinds = |seed| -> Vec<(String, String)> {
+            cells(&experiment(seed)).into_iter().map(|cell| (cell.workload, cell.subject)).collect()
+        };
+        assert_eq!(kinds(7), kinds(7));
+        assert_ne!(kinds(7), kinds(8));
+        assert_ne!(kinds(7)[..6], kinds(7)[6..12]);
+    }
+
+    #[test]
+    fn names_are_good_names_of_directories() {
+        assert_eq!(plain("Varnish, 1 GB file (-t 0)"), "varnish-1-gb-file-t-0");
+        assert_eq!(plain("../x"), "x");
+        assert_eq!(plain("mine.pg"), "mine.pg");
+        let mut taken = HashSet::new();
+        assert_eq!(
+            [fresh("a", &mut taken), fresh("a", &mut taken), fresh("a", &mut taken)],
+            ["a", "a-2", "a-3"]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_shuffle_loses_nothing(seed: u64, length in 0usize..50) {
+            let mut items: Vec<usize> = (0..length).collect();
+            shuffle(&mut items, seed);
+            items.sort_unstable();
+            proptest::prop_assert_eq!(items, (0..length).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! How is a workload asked for faster or slower without making it another? Every rate is multiplied alike.
+
+use assay_workload::model::Workload;
+
+/// The seed of a cell's world: the same paths for all subjects of a repetition.
+pub fn world(seed: u64) -> u32 {
+    let mixed = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
+/// Multiplies the load of every phase; says why not where robots have no rate, or set it themselves as they go.
+pub fn at_rate(workload: &mut Workload, factor: f64) -> Result<(), String> {
+    if factor == 1.0 {
+        return Ok(());
+    }
+    if let Some(group) = workload.robots.iter().find(|group| group.pace.is_closed()) {
+        return Err(format!(
+            "its robots of kind {} send when they have an answer, so that they have no rate to multiply",
+            group.kind
+        ));
+    }
+    let adapts = |phase: &assay_workload::model::Phase| phase.thermostat.is_some() || phase.script.is_some();
+    if let Some(phase) = workload.schedule.phases.iter().find(|phase| adapts(phase)) {
+        return Err(format!("its phase {} sets the load as it goes", phase.name));
+    }
+    for phase in &mut workload.schedule.phases {
+        phase.load.begin *= factor;
+        phase.load.end *= factor;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_workload::model::Pace;
+    use assay_workload::timeline::Timeline;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn twice_the_rate_is_twice_the_requests() {
+        let requests = |workload: &Workload| {
+            let timeline = Timeline::new(workload).unwrap();
+            timeline.phases()[0].expected.unwrap().requests
+        };
+        let mut workload = testing::workload();
+        let before = requests(&workload);
+        at_rate(&mut workload, 2.0).unwrap();
+        assert!((requests(&workload) / before - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn robots_without_a_rate_cannot_be_asked_for_more() {
+        let mut workload = testing::workload();
+        workload.robots[0].pace = Pace::BestEffort;
+        assert!(at_rate(&mut workload, 2.0).unwrap_err().contains("no rate"));
+        assert_eq!(at_rate(&mut workload, 1.0), Ok(()));
+    }
+
+    #[test]
+    fn each_seed_has_a_world_of_its_own() {
+        let worlds: std::collections::BTreeSet<u32> = (0..1000).map(world).collect();
+        assert_eq!(worlds.len(), 1000);
+    }
+}

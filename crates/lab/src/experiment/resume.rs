@@ -1,0 +1,159 @@
+//! Can an interrupted experiment go on, and with what? Results of different versions of Assay, of a proxy, of a workload or of
+//! the experiment's file are not mixed unless the user wants that.
+
+use std::collections::BTreeMap;
+
+use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
+
+use super::{Experiment, ExperimentDir};
+use crate::error::LabError;
+
+/// Why results would be mixed, a line each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("results of different versions would be mixed:\n  {}", reasons.join("\n  "))]
+pub struct Mixture {
+    /// What differs.
+    pub reasons: Vec<String>,
+}
+
+/// An experiment that goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resumed {
+    /// Its head: what has no result waits.
+    pub info: ExperimentInfo,
+    /// What was found, a line each.
+    pub notes: Vec<String>,
+}
+
+/// What differs between the experiment's file as it was and as it is, as far as results depend on it.
+pub fn differences(then: &Experiment, now: &Experiment) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut note = |what: &str, then: String, now: String| {
+        if then != now {
+            found.push(format!("{what} was {then} and is {now}"));
+        }
+    };
+    let length =
+        |experiment: &Experiment| experiment.rehearse.map_or("none".into(), |length| format!("{length:?}"));
+    note("seed", then.seed.to_string(), now.seed.to_string());
+    note("repetitions", then.repetitions.to_string(), now.repetitions.to_string());
+    note("rehearse", length(then), length(now));
+    note("timeout", format!("{:?}", then.timeout), format!("{:?}", now.timeout));
+    note("scale-capacity", then.scale_capacity.to_string(), now.scale_capacity.to_string());
+    found.extend(changed("workload", &then.workloads, &now.workloads, |workload| &workload.label));
+    found.extend(changed("proxy", &then.subjects, &now.subjects, |subject| &subject.label));
+    found.extend(changed("condition", &then.conditions, &now.conditions, |condition| &condition.label));
+    found
+}
+
+fn changed<T: PartialEq>(what: &str, then: &[T], now: &[T], label: impl Fn(&T) -> &String) -> Vec<String> {
+    let by_label = |items: &'_ [T]| -> BTreeMap<String, usize> {
+        items.iter().enumerate().map(|(index, item)| (label(item).clone(), index)).collect()
+    };
+    let (before, after) = (by_label(then), by_label(now));
+    let gone = before.keys().filter(|label| !after.contains_key(*label));
+    let gone = gone.map(|label| format!("the {what} `{label}` is not there any more"));
+    let rest = after.iter().filter_map(|(label, index)| match before.get(label) {
+        None => Some(format!("the {what} `{label}` is new")),
+        Some(old) if then[*old] != now[*index] => Some(format!("the {what} `{label}` is another")),
+        Some(_) => None,
+    });
+    gone.chain(rest).collect()
+}
+
+/// Goes on with `old`: what has a result keeps it, all else waits. What an interrupted cell left is put aside.
+pub fn resume(
+    dir: &ExperimentDir,
+    experiment: &Experiment,
+    old: ExperimentInfo,
+) -> Result<Resumed, LabError> {
+    let mut notes = Vec::new();
+    let mut info = super::info(experiment);
+    info.started_unix_ms = old.started_unix_ms;
+    info.command.clone_from(&old.command);
+    for subject in &mut info.subjects {
+        let before = old.subjects.iter().find(|before| before.label == subject.label);
+        subject.version = before.map(|before| before.version.clone()).unwrap_or_default();
+    }
+    let key = |cell: &CellInfo| {
+        (cell.workload.clone(), cell.subject.clone(), cell.condition.clone(), cell.repetition, cell.seed)
+    };
+    let mut before: BTreeMap<_, CellInfo> = old.cells.into_iter().map(|cell| (key(&cell), cell)).collect();
+    for cell in &mut info.cells {
+        let Some(old) = before.remove(&key(cell)) else { continue };
+        *cell = old;
+        match cell.state {
+            CellState::Running => {
+                notes.push(format!("{} was interrupted", cell.id));
+                wait_again(dir, cell, "it was interrupted")?;
+            }
+            CellState::Failed => wait_again(dir, cell, "it failed before")?,
+            CellState::Waiting | CellState::Done | CellState::Invalid => {}
+        }
+    }
+    for (_, cell) in before.into_iter().filter(|(_, cell)| cell.state != CellState::Waiting) {
+        notes.push(format!("{} is not part of the experiment any more", cell.id));
+        dir.set_aside(&cell)?;
+    }
+    Ok(Resumed { info, notes })
+}
+
+fn wait_again(dir: &ExperimentDir, cell: &mut CellInfo, why: &str) -> Result<(), LabError> {
+    if let Some(aside) = dir.set_aside(cell)? {
+        cell.run = Some(aside);
+    }
+    (cell.state, cell.why) = (CellState::Waiting, Some(why.to_owned()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "workloads = [\"demo\"]\nrepetitions = 2\n[[proxy]]\nname = \"builtin\"\nmemory = \"64MB\"\n\
+                        [[proxy]]\nname = \"direct\"\n";
+
+    fn read(text: &str) -> Experiment {
+        Experiment::read("x.toml", "x", text).unwrap()
+    }
+
+    #[test]
+    fn what_results_depend_on_makes_a_difference_and_words_do_not() {
+        assert_eq!(
+            differences(&read(TEXT), &read(&format!("# new\ntitle = \"x\"\nretries = 3\n{TEXT}"))),
+            [""; 0]
+        );
+        let changed = TEXT.replace("64MB", "65MB").replace("= 2", "= 3").replace("\"direct\"", "\"squid\"");
+        assert_eq!(
+            differences(&read(TEXT), &read(&changed)),
+            [
+                "repetitions was 2 and is 3",
+                "the proxy `direct` is not there any more",
+                "the proxy `builtin` is another",
+                "the proxy `squid` is new",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_waits_failed_or_was_interrupted_runs_again() {
+        let temp = tempfile::tempdir().unwrap();
+        let experiment = read(TEXT);
+        let mut info = super::super::info(&experiment);
+        let dir = ExperimentDir::create(&temp.path().join("x"), &experiment, &info).unwrap();
+        let states = [CellState::Done, CellState::Running, CellState::Failed, CellState::Invalid];
+        for (cell, state) in info.cells.iter_mut().zip(states) {
+            (cell.state, cell.tries) = (state, 1);
+            std::fs::create_dir(dir.path().join(ExperimentDir::cell(&cell.id))).unwrap();
+        }
+        info.subjects[0].version = "7".into();
+        let resumed = resume(&dir, &experiment, info.clone()).unwrap();
+        let states: Vec<_> = resumed.info.cells.iter().map(|cell| cell.state).collect();
+        let waiting = CellState::Waiting;
+        assert_eq!(states, [CellState::Done, waiting, waiting, CellState::Invalid]);
+        assert_eq!(resumed.notes, [format!("{} was interrupted", info.cells[1].id)]);
+        assert_eq!(resumed.info.subjects[0].version, "7");
+        let left = std::fs::read_dir(dir.path().join("cells")).unwrap().count();
+        assert_eq!(left, 2, "what was interrupted or failed is put aside");
+    }
+}
