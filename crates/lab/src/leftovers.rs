@@ -77,7 +77,8 @@ pub fn clear() -> Vec<String> {
     clear_in(&work::temp_dirs(), &cgroup::parents())
 }
 
-fn clear_in(temp_dirs: &[PathBuf], group_parents: &[PathBuf]) -> Vec<String> {
+/// The same, for directories and groups that lie directly in these.
+pub fn clear_in(temp_dirs: &[PathBuf], group_parents: &[PathBuf]) -> Vec<String> {
     let mut said = Vec::new();
     // Groups first: processes in them may still write into the directories.
     for group in abandoned(group_parents) {

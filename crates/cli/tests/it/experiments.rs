@@ -62,7 +62,8 @@ fn has_result(cell: &CellInfo) -> bool {
 }
 
 fn start(assay: &Assay, arguments: &[&str]) -> (Child, impl Iterator<Item = std::io::Result<String>>) {
-    let mut child = assay.command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut child =
+        assay.command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let stderr = child.stderr.take().expect("piped");
     (child, BufReader::new(stderr).lines())
 }
@@ -74,7 +75,8 @@ fn process_of(directory: &Path, file: &str) -> i32 {
         for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
             let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let command = String::from_utf8_lossy(&command).replace('\0', " ");
-            let is_it = command.contains(&directory.display().to_string()) && command.trim_end().ends_with(file);
+            let is_it =
+                command.contains(&directory.display().to_string()) && command.trim_end().ends_with(file);
             if let (true, Ok(pid)) = (is_it, entry.file_name().to_string_lossy().parse()) {
                 return pid;
             }
@@ -98,7 +100,8 @@ fn every_subject_is_asked_the_same_and_the_comparison_is_made() {
     };
     for repetition in [1, 2] {
         let cells = info.cells.iter().filter(|cell| cell.repetition == repetition);
-        let asked: Vec<_> = cells.map(|cell| [run(cell)["stream_digest"].clone(), run(cell)["world"].clone()]).collect();
+        let asked: Vec<_> =
+            cells.map(|cell| [run(cell)["stream_digest"].clone(), run(cell)["world"].clone()]).collect();
         assert_eq!(asked[0], asked[1], "subjects of one repetition are asked different things");
     }
     assert_eq!(said.stderr.lines().filter(|line| line.contains(": runs; ")).count(), 4, "{}", said.stderr);
@@ -110,7 +113,8 @@ fn every_subject_is_asked_the_same_and_the_comparison_is_made() {
 #[test]
 fn a_proxy_that_is_killed_fails_its_cell_and_only_that_one_runs_again() {
     let assay = set_up();
-    let (child, mut lines) = start(&assay, &["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "4s"]);
+    let (child, mut lines) =
+        start(&assay, &["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "4s"]);
     wait_for(&mut lines, "2/4  ");
     let first = info(&assay.path("e")).cells[1].clone();
     let cell = assay.path("e/cells").join(&first.id);
@@ -148,7 +152,10 @@ fn a_lab_that_is_killed_leaves_no_process_and_goes_on_where_it_was() {
 
     assay.run(&["lab", "which.toml"]).exits(2).complains("--resume runs/which-");
     assay.file("which.toml", &EXPERIMENT.replace("16MB", "32MB"));
-    assay.run(&["lab", "which.toml", "--resume"]).exits(2).complains("the proxy `builtin, memory 32MB` is new");
+    assay
+        .run(&["lab", "which.toml", "--resume"])
+        .exits(2)
+        .complains("the proxy `builtin, memory 32MB` is new");
     assay.file("which.toml", EXPERIMENT);
     assay.file("tiny.pg", &WORKLOAD.replace("1KB", "2KB"));
     assay.run(&["lab", "which.toml", "--resume"]).exits(2).complains("the workload tiny.pg was changed");
@@ -164,7 +171,8 @@ fn a_lab_that_is_killed_leaves_no_process_and_goes_on_where_it_was() {
 #[test]
 fn an_interrupt_ends_the_cell_and_keeps_it_for_later() {
     let assay = set_up();
-    let (child, mut lines) = start(&assay, &["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "10m"]);
+    let (child, mut lines) =
+        start(&assay, &["lab", "which.toml", "--dir", "e", "--no-live", "--rehearse", "10m"]);
     wait_for(&mut lines, "1/4  ");
     process_of(&assay.path("e"), "robots.json");
     send(&child, libc::SIGINT);
@@ -181,7 +189,8 @@ fn what_a_killed_assay_left_behind_goes_at_the_next_start_and_nothing_else() {
     let assay = set_up();
     let mut owner = std::process::Command::new("sleep").arg("600").spawn().expect("sleep");
     let stat = read(Path::new(&format!("/proc/{}/stat", owner.id())));
-    let started = stat.rsplit_once(')').expect("a name").1.split_whitespace().nth(19).expect("a start").to_owned();
+    let started =
+        stat.rsplit_once(')').expect("a name").1.split_whitespace().nth(19).expect("a start").to_owned();
     let namespace = std::fs::read_link("/proc/self/ns/pid").expect("a namespace").display().to_string();
     let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
     let temp = assay.path("temp");
@@ -203,7 +212,10 @@ fn what_a_killed_assay_left_behind_goes_at_the_next_start_and_nothing_else() {
 fn mistakes_are_found_before_anything_runs() {
     let assay = set_up();
     assay.file("wrong.toml", &EXPERIMENT.replace("name =", "nmae ="));
-    assay.run(&["lab", "wrong.toml"]).exits(2).complains("wrong.toml:11: unknown field `nmae`; did you mean `name`?");
+    assay
+        .run(&["lab", "wrong.toml"])
+        .exits(2)
+        .complains("wrong.toml:11: unknown field `nmae`; did you mean `name`?");
     assay.run(&["lab", "none.toml"]).exits(2).complains("cannot read the experiment none.toml");
     assay.file("limited.toml", &format!("{EXPERIMENT}\n[[proxy]]\nname = \"no-such\"\n"));
     let said = assay.run(&["lab", "limited.toml"]).exits(2).complains("there is no proxy called `no-such`");
@@ -215,7 +227,9 @@ fn mistakes_are_found_before_anything_runs() {
 fn an_experiment_is_explained_and_its_cells_are_listed() {
     let assay = set_up();
     let words = assay.run(&["lab", "show", "which.toml"]).exits(0).stdout;
-    for expected in ["Is a cache faster", "builtin, memory 8MB: builtin, memory 8MB", "tiny.pg: 2s", "4 cells, about 40s"] {
+    for expected in
+        ["Is a cache faster", "builtin, memory 8MB: builtin, memory 8MB", "tiny.pg: 2s", "4 cells, about 40s"]
+    {
         assert!(words.contains(expected), "{expected}: {words}");
     }
     let listed = assay.run(&["lab", "which.toml", "--dry-run"]).exits(0).stdout;

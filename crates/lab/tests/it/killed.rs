@@ -68,3 +68,38 @@ fn a_lab_that_is_killed_before_its_proxy_runs_leaves_nothing_behind_either() {
     let is_empty = || (std::fs::read_dir(temp.path()).unwrap().count() == 0).then_some(());
     wait_for("the end of the work directory", is_empty);
 }
+
+/// The process that watches over a work directory below `temp`.
+fn keeper(temp: &Path) -> Option<u32> {
+    let temp = temp.display().to_string();
+    std::fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let command = String::from_utf8_lossy(&std::fs::read(entry.path().join("cmdline")).ok()?).into_owned();
+        let is_it = command.contains("assay-keeper") && command.contains(&temp);
+        is_it.then(|| entry.file_name().to_string_lossy().parse().ok())?
+    })
+}
+
+#[test]
+fn what_is_left_when_everything_is_killed_goes_at_the_next_start() {
+    let temp = tempfile::tempdir().unwrap();
+    let temps = [temp.path().to_owned()];
+    let mut lab = start_lab("running", temp.path());
+    let first = first_process(&mut lab);
+    let work: PathBuf = std::fs::read_link(format!("/proc/{first}/cwd")).unwrap();
+    let second = wait_for("the second process", || {
+        std::fs::read_to_string(work.join("second.pid")).ok()?.trim().parse::<u32>().ok()
+    });
+    assert_eq!(assay_lab::leftovers::clear_in(&temps, &[]), [""; 0], "its owner still runs");
+    let keeper = wait_for("the keeper", || keeper(temp.path()));
+    for pid in [keeper, second] {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    wait_for("the end of the first process", || is_gone(first).then_some(()));
+    assert!(work.exists());
+    let said = assay_lab::leftovers::clear_in(&temps, &[]);
+    assert!(said.len() == 1 && said[0].contains("removed the work directory"), "{said:?}");
+    assert!(!work.exists());
+}

@@ -4,7 +4,7 @@ mod args;
 mod plans;
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 pub use self::args::LabArgs;
 use self::args::LabCommand;
 use self::plans::Plans;
+use crate::commands::report::{self, Form};
 use crate::commands::run::clear_leftovers;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -198,7 +199,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     if ending.interrupted {
         output::eprint(&format!("interrupted; {}\n", go_on(file, dir)));
     }
-    if count(CellState::Done) > 0 {
+    if info.cells.iter().any(|cell| cell.tries > 0) {
         compare(args, dir)?;
     }
     if failed > 0 && !ending.interrupted {
@@ -218,6 +219,6 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
 
 /// Compares the cells that are done: tables on the terminal, a page and a document in the experiment's directory.
 fn compare(args: &LabArgs, dir: &Path) -> Result<(), Failure> {
-    let _: (&LabArgs, PathBuf) = (args, dir.to_owned());
-    Ok(())
+    let form = if args.json { Form::Json } else { Form::Words };
+    report::make_comparison(dir, form, true, args.output.as_deref())
 }
