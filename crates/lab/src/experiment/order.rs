@@ -72,7 +72,7 @@ fn block(experiment: &Experiment, repetition: u32) -> Vec<CellInfo> {
 fn plain(label: &str) -> String {
     let words = label.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
     let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
-    words.join("-").trim_start_matches('.').chars().take(60).collect()
+    words.join("-").trim_start_matches(['.', '-']).chars().take(60).collect()
 }
 
 /// The name, or one like it that is not taken.

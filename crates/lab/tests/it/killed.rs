@@ -73,7 +73,8 @@ fn a_lab_that_is_killed_before_its_proxy_runs_leaves_nothing_behind_either() {
 fn keeper(temp: &Path) -> Option<u32> {
     let temp = temp.display().to_string();
     std::fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
-        let command = String::from_utf8_lossy(&std::fs::read(entry.path().join("cmdline")).ok()?).into_owned();
+        let command =
+            String::from_utf8_lossy(&std::fs::read(entry.path().join("cmdline")).ok()?).into_owned();
         let is_it = command.contains("assay-keeper") && command.contains(&temp);
         is_it.then(|| entry.file_name().to_string_lossy().parse().ok())?
     })
