@@ -15,6 +15,9 @@ use crate::probe;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
 use crate::work::{self, WorkDir};
 
+/// The longest name of an instance (Squid takes no longer one), and what a shortened one begins with.
+const INSTANCE_LETTERS: usize = 32;
+const INSTANCE_PREFIX: &str = "assay";
 /// Everything that the proxy itself prints.
 const OUTPUT: &str = "output.log";
 /// How long a program that only prints something may take.
@@ -283,10 +286,15 @@ fn settings(choice: &Choice, work: &WorkDir) -> Settings {
     }
 }
 
-/// A name that no other instance has: the work directory's is one already.
+/// A name that no other instance has: the work directory's is one already, and its end tells it from others.
 fn instance(work: &Path) -> String {
     let name = work.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name.chars().filter(char::is_ascii_alphanumeric).collect()
+    let letters: Vec<char> = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    if letters.len() <= INSTANCE_LETTERS {
+        return letters.into_iter().collect();
+    }
+    let end = &letters[letters.len() - (INSTANCE_LETTERS - INSTANCE_PREFIX.len())..];
+    INSTANCE_PREFIX.chars().chain(end.iter().copied()).collect()
 }
 
 /// Makes directories and files, and runs what must run before.
@@ -486,5 +494,10 @@ mod tests {
     #[test]
     fn an_instance_is_named_with_letters_and_digits() {
         assert_eq!(instance(Path::new("/tmp/assay-squid-aB3.x")), "assaysquidaB3x");
+        let long = instance(Path::new("/tmp/assay-squid-m1763_2792960_4026531836-jASqoY"));
+        assert!(
+            long.len() == 32 && long.starts_with("assay") && long.ends_with("4026531836jASqoY"),
+            "{long}"
+        );
     }
 }
