@@ -196,7 +196,9 @@ fn what_a_killed_assay_left_behind_goes_at_the_next_start_and_nothing_else() {
     let temp = assay.path("temp");
     let left = temp.join(format!("assay-toy-m{}_{started}_{namespace}-x", owner.id()));
     let others = temp.join("assay-toy-others");
-    [&left, &others].map(|dir| std::fs::create_dir_all(dir.join("deep")).expect("a directory"));
+    for dir in [&left, &others] {
+        std::fs::create_dir_all(dir.join("deep")).expect("a directory");
+    }
     let look = || {
         let mut command = assay.command(&["lab", "which.toml", "--dir", "temp"]);
         crate::support::Said::from(command.env("TMPDIR", &temp).output().expect("it starts"))
