@@ -115,7 +115,7 @@ pub fn plan() -> RunPlan {
         own_target: false,
         memory_bytes: 64 << 20,
         disk_bytes: 64 << 20,
-        limits: crate::cgroup::Limits::default(),
+        limits: Default::default(),
         threads: 0,
         timeout: Duration::from_secs(10),
         xact_log: false,

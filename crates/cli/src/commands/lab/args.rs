@@ -7,7 +7,7 @@ use assay_lab::experiment::Experiment;
 use assay_record::experiment::ExperimentInfo;
 use clap::{Args, Subcommand};
 
-use crate::units;
+use crate::{run_name, units};
 
 const EXPERIMENT: &str = "Experiment";
 const AGAIN: &str = "Going on";
@@ -64,7 +64,7 @@ pub struct LabArgs {
         long,
         value_name = "DIR",
         num_args = 0..=1,
-        default_missing_value = "",
+        default_missing_value = run_name::RUNS,
         conflicts_with_all = ["dir", "new", "dry_run"],
         help_heading = AGAIN
     )]

@@ -94,22 +94,10 @@ struct SetUp {
 }
 
 fn set_up(args: &LabArgs, experiment: Experiment) -> Result<SetUp, Failure> {
-    let unfinished = ExperimentDir::unfinished(Path::new(run_name::RUNS), &experiment.name);
     if let Some(named) = &args.resume {
-        let path = match (named.as_os_str().is_empty(), unfinished.last()) {
-            (false, _) => named.clone(),
-            (true, Some((path, _))) => path.clone(),
-            (true, None) => {
-                return Err(Failure::usage(anyhow!(
-                    "there is nothing to go on with: no unfinished experiment {} is in {}/",
-                    experiment.name,
-                    run_name::RUNS
-                ))
-                .hint("name its directory: --resume DIR"));
-            }
-        };
-        return resumed(args, experiment, &path);
+        return resumed(args, experiment, named);
     }
+    let unfinished = ExperimentDir::unfinished(Path::new(run_name::RUNS), &experiment.name);
     if let (Some((path, info)), None, false) = (unfinished.last(), &args.dir, args.new) {
         let open = info.cells.iter().filter(|cell| is_open(cell.state)).count();
         let (path, all) = (path.display(), info.cells.len());
@@ -132,7 +120,11 @@ fn is_open(state: CellState) -> bool {
 }
 
 /// Goes on with an experiment, if nothing that results depend on has changed (or that is wanted).
-fn resumed(args: &LabArgs, experiment: Experiment, path: &Path) -> Result<SetUp, Failure> {
+fn resumed(args: &LabArgs, experiment: Experiment, named: &Path) -> Result<SetUp, Failure> {
+    // An experiment, or the directory in which its latest is.
+    let inner = ExperimentDir::unfinished(named, &experiment.name).pop();
+    let path = inner.map_or_else(|| named.to_owned(), |(path, _)| path);
+    let path = path.as_path();
     let (dir, info, source) = ExperimentDir::open(path).map_err(Failure::usage)?;
     let then = Experiment::read("experiment.toml", &info.name, &source).map_err(Failure::usage)?;
     let mut changed = differences(&then, &experiment);

@@ -122,11 +122,9 @@ pub fn standing(info: &ExperimentInfo) -> String {
     let counts = states.iter().map(|(state, name)| (count(*state), name)).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, name)| format!("{count} {name}")).collect();
     let mut text = format!("{} cells: {}\n", info.cells.len(), counts.join(", "));
-    let bad = |cell: &&CellInfo| matches!(cell.state, CellState::Failed | CellState::Invalid);
-    for cell in info.cells.iter().filter(bad) {
-        let state = if cell.state == CellState::Failed { "failed" } else { "invalid" };
+    for cell in info.cells.iter().filter(|cell| cell.state == CellState::Failed) {
         let why = cell.why.as_deref().unwrap_or("no reason is known").replace('\n', "\n    ");
-        text += &format!("  {} {state}: {why}\n", cell.id);
+        text += &format!("  {} failed: {why}\n", cell.id);
     }
     text
 }
