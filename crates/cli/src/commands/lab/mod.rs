@@ -191,7 +191,7 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     if ending.interrupted {
         output::eprint(&format!("interrupted; {}\n", go_on(file, dir)));
     }
-    if info.cells.iter().any(|cell| cell.tries > 0) {
+    if info.cells.iter().any(|cell| cell.state != CellState::Waiting) {
         compare(args, dir)?;
     }
     if failed > 0 && !ending.interrupted {
