@@ -3,7 +3,13 @@
 use clap::{Parser, Subcommand, builder::styling};
 
 use crate::commands::{
-    check::CheckArgs, lab::LabArgs, proxies::ProxiesArgs, report::ReportArgs, role::RoleArgs, run::RunArgs,
+    by_hand::{OriginsArgs, RobotsArgs},
+    check::CheckArgs,
+    lab::LabArgs,
+    proxies::ProxiesArgs,
+    report::ReportArgs,
+    role::RoleArgs,
+    run::RunArgs,
     workloads::WorkloadsArgs,
 };
 
@@ -52,6 +58,10 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Run an experiment: workloads x proxies x conditions, repeated, in random order, and compared
     Lab(Box<LabArgs>),
+    /// Run some of a workload's robots, for a run on several machines
+    Robots(Box<RobotsArgs>),
+    /// Run some of a workload's origins, for a run on several machines
+    Origins(Box<OriginsArgs>),
     /// Explain a workload and look for mistakes, without running it
     Check(CheckArgs),
     /// Make summary and HTML report again from a run directory, or compare the runs of an experiment

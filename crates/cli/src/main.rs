@@ -27,6 +27,8 @@ fn main() -> std::process::ExitCode {
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Lab(args) => commands::lab::lab(&args),
+        Command::Robots(args) => commands::by_hand::robots(&args),
+        Command::Origins(args) => commands::by_hand::origins(&args),
         Command::Check(args) => commands::check::check(&args),
         Command::Report(args) => commands::report::report(&args),
         Command::Proxies(args) => commands::proxies::proxies(&args),

@@ -80,7 +80,8 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
             (workload, Some(scale))
         }
     };
-    let timeline = Timeline::new(&workload).map_err(|error| cannot_run(error.into()))?;
+    let options = UniverseOptions { private_as_public: wish.private_as_public };
+    let timeline = Timeline::with(&workload, options, &[]).map_err(|error| cannot_run(error.into()))?;
     let explained = explain(&workload, &timeline);
     let timeline = Arc::new(timeline);
     let workload = Arc::new(workload);

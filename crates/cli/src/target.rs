@@ -47,7 +47,8 @@ fn is_address(name: &str) -> bool {
     name.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && !port.contains('/'))
 }
 
-fn resolve(name: &str) -> Result<SocketAddr, Failure> {
+/// The address of `HOST:PORT`.
+pub fn resolve(name: &str) -> Result<SocketAddr, Failure> {
     let cannot = |error: std::io::Error| {
         Failure::usage(anyhow::Error::new(error).context(format!("cannot make an address of {name}")))
             .hint("write it like 127.0.0.1:8080 or proxy.example:80")

@@ -23,6 +23,9 @@ pub struct UniverseSpec {
 pub struct RobotsSpec {
     /// The universe.
     pub universe: UniverseSpec,
+    /// First and last of the robots that run here; none: all of them.
+    #[serde(default)]
+    pub robots: Option<(u32, u32)>,
     /// Worker threads.
     pub threads: u32,
     /// Processors the threads are pinned to, round robin; empty: not pinned.
@@ -158,6 +161,9 @@ pub struct OriginsSpec {
     /// How closely they keep time.
     #[serde(default)]
     pub timing: Timing,
-    /// Where to listen, one address per origin of the workload, in its order. Port 0 lets the system choose.
+    /// The first of the origins that listen here; 0 where all of them do.
+    #[serde(default)]
+    pub first: u16,
+    /// Where to listen, one address per origin from `first` on, in the workload's order. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
 }

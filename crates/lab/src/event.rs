@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use assay_record::adapted::Adapted;
 use assay_record::doubt::Doubt;
 use assay_record::error_kind::ErrorExample;
 use assay_record::health::{Baseline, NetworkInterval, Stall, ThreadInterval};
@@ -94,6 +95,8 @@ pub enum LabEvent {
         /// 0 to 1.
         done: f64,
     },
+    /// What was decided about load that adapts.
+    Adapted(Box<Adapted>),
     /// One of the first errors of its kind.
     Example(ErrorExample),
     /// Something outside the target went wrong; the run is invalid.

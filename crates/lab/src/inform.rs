@@ -9,7 +9,7 @@ use assay_workload::model::{Goal, Phase};
 use crate::checks::size;
 use crate::description::Store;
 use crate::host;
-use crate::plan::{RunPlan, TargetChoice};
+use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare::Prepared;
 
 /// Everything about a run that is known before it starts.
@@ -46,6 +46,17 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
         address: prepared.target.map(|address| address.to_string()).unwrap_or_default(),
         ..TargetInfo::default()
     };
+    match plan.part {
+        Part::Whole => {}
+        Part::Robots { first, last } => info.notes.push(format!(
+            "this is one part of a run: robots {first} to {last} of {}; the others are elsewhere",
+            plan.workload.robot_count()
+        )),
+        Part::Origins { first, last, .. } => {
+            info.name = "origins".into();
+            info.notes.push(format!("this is one part of a run: origins {first} to {last}, without robots"));
+        }
+    }
     match &plan.target {
         TargetChoice::Builtin(_) => {
             info.version.clone_from(&plan.assay_version);
@@ -55,7 +66,7 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
             let has = |store| description.capacity.stores.contains(&store);
             info.memory_bytes = has(Store::Memory).then_some(plan.memory_bytes);
             info.disk_bytes = has(Store::Disk).then_some(plan.disk_bytes);
-            info.notes.clone_from(&description.notes);
+            info.notes.extend(description.notes.iter().cloned());
         }
         TargetChoice::Direct | TargetChoice::Running { .. } => {}
     }

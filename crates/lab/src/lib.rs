@@ -43,7 +43,7 @@ pub use checks::{Need, Resource};
 pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;
 pub use event::{LabEvent, Stage};
-pub use plan::{MOST_SPIN, Mode, RunOutcome, RunPlan, TargetChoice};
+pub use plan::{MOST_SPIN, Mode, Part, RunOutcome, RunPlan, TargetChoice};
 pub use prepare::check;
 pub use run::run;
 pub use verdict::doubts;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use assay_record::health::Calibration;
 use assay_record::run::Verdict;
+use assay_workload::UniverseOptions;
 use assay_workload::model::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,30 @@ impl TargetChoice {
     }
 }
 
+/// Which part of a run takes place here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Some robots. Origins are elsewhere: [`RunPlan::origin_listen`] says where, if robots have to know.
+    Robots {
+        /// The first.
+        first: u32,
+        /// The last.
+        last: u32,
+    },
+    /// Some origins. [`RunPlan::origin_listen`] has an address for each.
+    Origins {
+        /// The first.
+        first: u16,
+        /// The last.
+        last: u16,
+        /// How long they stay after the schedule's end.
+        linger: Duration,
+    },
+}
+
 /// One run, as the command line resolved it.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
@@ -119,6 +144,10 @@ pub struct RunPlan {
     pub threads: u32,
     /// An xact without a complete answer after this long is an error.
     pub timeout: Duration,
+    /// Which part of the run takes place here.
+    pub part: Part,
+    /// When the schedule begins, in seconds of Unix time; none: as soon as everybody is ready.
+    pub start_at: Option<u64>,
     /// Record every xact in Parquet.
     pub xact_log: bool,
     /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses
@@ -144,6 +173,13 @@ pub struct RunPlan {
     pub temp_dir: Option<PathBuf>,
     /// More warnings for the record (of the compiler, say); they come after the run's own.
     pub warnings: Vec<String>,
+}
+
+impl RunPlan {
+    /// How its universe is read.
+    pub fn options(&self) -> UniverseOptions {
+        UniverseOptions { private_as_public: self.private_as_public }
+    }
 }
 
 /// How a run ended.

@@ -14,7 +14,7 @@ use crate::checks;
 use crate::description::{Description, check_capacity};
 use crate::error::LabError;
 use crate::placement::{self, Between, Named, Placement};
-use crate::plan::{MOST_SPIN, Mode, RunPlan, TargetChoice};
+use crate::plan::{MOST_SPIN, Mode, Part, RunPlan, TargetChoice};
 use crate::process::find_program;
 use crate::real;
 use crate::realtime;
@@ -52,7 +52,8 @@ pub struct Prepared {
 
 /// Checks a plan and makes the run directory; nothing else is left behind, and nothing runs.
 pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
-    let timeline = Timeline::new(&plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+    let timeline =
+        Timeline::with(&plan.workload, plan.options(), &[]).map_err(|e| LabError::plan(e.to_string()))?;
     check_target(plan)?;
     let cpus = placement::available();
     let placement = place(plan, &cpus)?;
@@ -67,7 +68,10 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         TargetChoice::Running { address, .. } => Some(*address),
     };
     let sources = source_addresses(plan, &net)?;
-    if let Some(why) = checks::refusal(&arithmetic::needs(plan, &timeline, &placement, &cpus)) {
+    // Of a part, nobody knows what the others carry.
+    if plan.part == Part::Whole
+        && let Some(why) = checks::refusal(&arithmetic::needs(plan, &timeline, &placement, &cpus))
+    {
         return Err(LabError::plan(why));
     }
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
@@ -117,7 +121,9 @@ pub(crate) fn place(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError>
         TargetChoice::Running { .. } => Between::Elsewhere,
     };
     let named = Named { robots: &plan.robot_cpus, origins: &plan.origin_cpus, proxy: &plan.proxy_cpus };
-    placement::place(cpus, between, plan.pin, named).map_err(LabError::plan)
+    // Alone on its machine, a part may have all of it.
+    let pin = plan.pin && plan.part == Part::Whole;
+    placement::place(cpus, between, pin, named).map_err(LabError::plan)
 }
 
 fn check_timing(plan: &RunPlan) -> Result<(), LabError> {
@@ -149,6 +155,9 @@ fn behaviour(target: &TargetChoice) -> CacheBehaviour {
 
 fn check_target(plan: &RunPlan) -> Result<(), LabError> {
     match &plan.target {
+        TargetChoice::Direct if matches!(plan.part, Part::Robots { .. }) => {
+            plan.origin_listen.iter().flatten().try_for_each(|origin| check_own(plan, *origin))
+        }
         TargetChoice::Direct => Ok(()),
         TargetChoice::Builtin(_) if plan.memory_bytes == 0 => Err(LabError::plan(
             "the built-in proxy keeps everything in memory, and --memory is 0; give it some, or leave the proxy out \
@@ -202,13 +211,8 @@ fn check_described(description: &Description, mode: Mode) -> Result<(), LabError
 }
 
 fn check_running(plan: &RunPlan, address: SocketAddr, mode: Mode) -> Result<(), LabError> {
-    if !address::is_private(address.ip()) && !plan.own_target {
-        return Err(LabError::plan(format!(
-            "{address} is a public address; a workload is an attack on whoever did not ask for it. If the target is \
-             yours, say so with --i-own-this-target"
-        )));
-    }
-    if !is_local(address.ip()) {
+    check_own(plan, address)?;
+    if !is_local(address.ip()) && plan.part == Part::Whole {
         let unreachable = match &plan.origin_listen {
             None => true,
             Some(listen) => listen.iter().any(|origin| origin.ip().is_loopback()),
@@ -233,14 +237,32 @@ fn check_running(plan: &RunPlan, address: SocketAddr, mode: Mode) -> Result<(), 
     })
 }
 
+/// A public address must be the user's.
+fn check_own(plan: &RunPlan, address: SocketAddr) -> Result<(), LabError> {
+    if !address::is_private(address.ip()) && !plan.own_target {
+        return Err(LabError::plan(format!(
+            "{address} is a public address; a workload is an attack on whoever did not ask for it. If the target is \
+             yours, say so with --i-own-this-target"
+        )));
+    }
+    Ok(())
+}
+
 /// True for an address of this machine.
 fn is_local(ip: IpAddr) -> bool {
     ip.is_loopback() || ip.is_unspecified() || TcpListener::bind((ip, 0)).is_ok()
 }
 
 fn origin_addresses(plan: &RunPlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
+    if let Part::Robots { .. } = plan.part {
+        return Ok(plan.origin_listen.clone().unwrap_or_default());
+    }
     let Some(listen) = &plan.origin_listen else { return net.origins(&plan.workload) };
-    let (given, wanted) = (listen.len(), plan.workload.origins.len());
+    let wanted = match plan.part {
+        Part::Origins { first, last, .. } => usize::from(last.saturating_sub(first)) + 1,
+        Part::Whole | Part::Robots { .. } => plan.workload.origins.len(),
+    };
+    let given = listen.len();
     if given != wanted {
         return Err(LabError::plan(format!(
             "{given} addresses were given for origins to listen on, and the workload has {wanted} origins; give \

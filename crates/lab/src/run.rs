@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
 use crate::host::Meter;
 use crate::inform;
-use crate::plan::{RunOutcome, RunPlan, TargetChoice};
+use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
 use crate::roles::{RoleKind, Said};
 use crate::start::{Cast, StartInstant};
@@ -144,7 +144,14 @@ impl Session {
             return Err(LabError::Interrupted);
         }
         self.start_everybody(cast).await?;
-        let started = StartInstant::soon();
+        let started = match self.plan.start_at {
+            None => StartInstant::soon(),
+            Some(unix_s) => StartInstant::at(unix_s).ok_or_else(|| {
+                LabError::run(format!(
+                    "everybody was ready too late for the start at Unix time {unix_s}; name a later one"
+                ))
+            })?,
+        };
         self.started = Some(started);
         self.info.started_unix_ms = started.unix_s * 1000;
         self.info.started_monotonic_ns = started.monotonic_ns;
@@ -155,8 +162,51 @@ impl Session {
             target: self.info.target.clone(),
             started_unix_ms: self.info.started_unix_ms,
         });
-        self.watch(cast).await?;
+        match self.plan.part {
+            Part::Origins { linger, .. } => self.attend(cast, linger).await?,
+            Part::Whole | Part::Robots { .. } => self.watch(cast).await?,
+        }
         self.last_reports(cast).await
+    }
+
+    /// Origins alone: they answer until some time after the schedule's end, or until they are stopped.
+    async fn attend(&mut self, cast: &mut Cast, linger: Duration) -> Result<(), LabError> {
+        let begin = Instant::now() + Duration::from_millis(self.until_start_ms());
+        let total = self.prepared.timeline.total();
+        let end = total.map(|total| begin + total + linger);
+        let mut ticker = tokio::time::interval_at(begin, Duration::from_secs(1));
+        let mut meter: Option<Meter> = None;
+        loop {
+            let over = async {
+                match end {
+                    Some(end) => tokio::time::sleep_until(end).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                heard = self.hear() => match heard {
+                    Heard::Role(kind, said) => self.take(cast, kind, said).await?,
+                    Heard::Stop => break,
+                },
+                _ = ticker.tick() => match &mut meter {
+                    None => meter = Some(Meter::new(cast.accounts())),
+                    Some(meter) => self.keep_host(meter)?,
+                },
+                () = over => break,
+            }
+        }
+        if let Some(meter) = &mut meter {
+            self.keep_host(meter)?;
+        }
+        // Once the schedule is over, or where nobody knows when that is, stopping them cuts nothing short.
+        self.partial &= total.is_some_and(|total| Instant::now() < begin + total);
+        // They do not know of phases; these are as planned.
+        let now_ms = self.now_ms();
+        for phase in &mut self.info.phases {
+            phase.start_ms = phase.planned_start_ms.filter(|start_ms| *start_ms < now_ms);
+            phase.end_ms = phase.start_ms.and(phase.planned_end_ms).map(|end_ms| end_ms.min(now_ms));
+        }
+        Ok(())
     }
 
     /// The schedule: keeps what is reported until robots have said everything.
@@ -288,6 +338,10 @@ impl Session {
             Event::Baseline(baseline) => {
                 self.writer.baseline(&baseline).map_err(cannot_write)?;
                 self.tell(LabEvent::Baseline(baseline));
+            }
+            Event::Adapted(adapted) => {
+                self.writer.adapted(&adapted).map_err(cannot_write)?;
+                self.tell(LabEvent::Adapted(adapted));
             }
             Event::Done => self.done.push(kind),
             // A second one says nothing new.

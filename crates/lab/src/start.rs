@@ -18,7 +18,7 @@ use crate::description::{Description, Origin};
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
 use crate::placement;
-use crate::plan::{Mode, TargetChoice};
+use crate::plan::{Mode, Part, TargetChoice};
 use crate::prepare::reachable;
 use crate::real::{self, Choice, CounterReader, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
@@ -39,6 +39,14 @@ pub(crate) struct StartInstant {
 }
 
 impl StartInstant {
+    /// That second; none where it does not leave everybody time to hear of it.
+    pub(crate) fn at(unix_s: u64) -> Option<Self> {
+        let (realtime_ns, monotonic_ns) = (now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic));
+        let lead_ns = unix_s.checked_mul(1_000_000_000)?.checked_sub(realtime_ns)?;
+        let is_enough = lead_ns >= u64::try_from(LEAD.as_nanos()).unwrap_or(0);
+        is_enough.then(|| Self { monotonic_ns: monotonic_ns + lead_ns, unix_s })
+    }
+
     /// The first whole second that leaves everybody time to hear of it.
     pub(crate) fn soon() -> Self {
         Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic))
@@ -203,8 +211,17 @@ impl Cast {
 impl Session {
     /// Starts origins, the target and robots, each when the one before is ready.
     pub(crate) async fn start_everybody(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        if let Part::Robots { .. } = self.plan.part {
+            let origins = self.prepared.origin_listen.clone();
+            self.start_target(cast, &origins).await?;
+            self.tell(LabEvent::Stage(Stage::StartingRobots));
+            return self.start_robots(cast, &origins).await;
+        }
         self.tell(LabEvent::Stage(Stage::StartingOrigins));
         let origins = self.start_origins(cast).await?;
+        if let Part::Origins { .. } = self.plan.part {
+            return Ok(());
+        }
         self.start_target(cast, &origins).await?;
         self.tell(LabEvent::Stage(Stage::StartingRobots));
         self.start_robots(cast, &origins).await
@@ -218,12 +235,16 @@ impl Session {
             threads,
             cpus: cpus.clone(),
             timing: self.timing(),
+            first: match self.plan.part {
+                Part::Origins { first, .. } => first,
+                Part::Whole | Part::Robots { .. } => 0,
+            },
             listen: self.prepared.origin_listen.clone(),
         };
         cast.origins = Some(self.start_role(RoleKind::Origins, &spec, &cpus, &[])?);
         let listening = self.ready(cast, RoleKind::Origins, cpus, threads).await?;
-        if listening.len() != self.plan.workload.origins.len() {
-            let (seen, wanted) = (listening.len(), self.plan.workload.origins.len());
+        let (seen, wanted) = (listening.len(), self.prepared.origin_listen.len());
+        if seen != wanted {
             return Err(LabError::run(format!("origins listen on {seen} addresses instead of {wanted}")));
         }
         Ok(listening.into_iter().map(reachable).collect())
@@ -343,6 +364,10 @@ impl Session {
         };
         let spec = RobotsSpec {
             universe: self.universe(),
+            robots: match self.plan.part {
+                Part::Robots { first, last } => Some((first, last)),
+                Part::Whole | Part::Origins { .. } => None,
+            },
             threads,
             cpus: cpus.clone(),
             timing: self.timing(),
@@ -455,7 +480,14 @@ impl Session {
         addresses: &[SocketAddr],
         target: Option<(SocketAddr, Mode)>,
     ) -> Result<(), LabError> {
-        let origins = self.named_origins(addresses);
+        // A proxy that stands for the origins is asked by their names, whether or not we know where they are.
+        let named = match target {
+            Some((proxy, Mode::Reverse)) if addresses.is_empty() => {
+                vec![proxy; self.plan.workload.origins.len()]
+            }
+            _ => addresses.to_vec(),
+        };
+        let (origins, addresses) = (self.named_origins(&named), &named);
         let ask_all = async {
             for (origin, address) in origins.iter().zip(addresses) {
                 let (asked, mode) = target.unwrap_or((*address, Mode::Reverse));

@@ -9,7 +9,7 @@ use assay_workload::model::{
     Workload,
 };
 
-use crate::plan::{Mode, RunPlan, TargetChoice};
+use crate::plan::{Mode, Part, RunPlan, TargetChoice};
 
 /// One origin, one robot, one phase of two seconds.
 pub fn workload() -> Workload {
@@ -118,6 +118,8 @@ pub fn plan() -> RunPlan {
         limits: Default::default(),
         threads: 0,
         timeout: Duration::from_secs(10),
+        part: Part::Whole,
+        start_at: None,
         xact_log: false,
         robot_sources: Vec::new(),
         origin_listen: None,

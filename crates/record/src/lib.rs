@@ -5,6 +5,7 @@
 //!
 //! *Does not:* draw, judge or print (that is `assay-report`), measure, or touch a socket.
 
+pub mod adapted;
 mod columns;
 pub mod counts;
 pub mod dir;

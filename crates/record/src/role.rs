@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 
+use crate::adapted::Adapted;
 use crate::doubt::Reason;
 use crate::error_kind::ErrorExample;
 use crate::health::{Baseline, Stall, ThreadInterval};
@@ -66,6 +67,8 @@ pub enum Event {
     },
     /// The first errors of each kind.
     Example(ErrorExample),
+    /// What was decided about load that adapts (robots).
+    Adapted(Box<Adapted>),
     /// How a worker thread did in an interval (robots, origins).
     Thread(Box<ThreadInterval>),
     /// A worker thread stood still (robots, origins).

@@ -1,12 +1,14 @@
 //! What do messages carry beside what HTTP needs? Added fields, cookies, content codings, and who keeps cookies.
 
-use crate::model::{AuthDemand, Coding, ContentIndex, HeaderRule, RobotIndex};
+use crate::model::{AuthDemand, Coding, ContentIndex, CookieSetting, HeaderRule, RobotIndex};
 use crate::rng::{Purpose, Rng, fold, hash, unit_of};
 use crate::universe::{Object, Universe};
 use crate::xact::XactId;
 
 /// Cookies longer than this are cut: clients need not take longer ones (RFC 6265).
 const LONGEST_COOKIE_BYTES: u64 = 4000;
+/// Tells the draw of who sets cookies from those of who keeps them.
+const SENDER: u64 = 2;
 /// No reply sets more.
 const MOST_COOKIES: u64 = 50;
 
@@ -43,7 +45,11 @@ impl Universe {
     /// Cookies that a 200 reply about an object sets.
     pub fn cookies(&self, object: &Object) -> impl Iterator<Item = Cookie> + use<> {
         let law = self.server_of(object.id.origin).and_then(|(server, table)| {
-            let share = server.cookies.as_ref()?.share;
+            let CookieSetting { senders, share, .. } = *server.cookies.as_ref()?;
+            let words = [self.seed(), u64::from(object.id.origin), SENDER];
+            if senders < 1.0 && unit_of(hash(Purpose::Cookie, &words)) >= senders {
+                return None;
+            }
             let mut rng = Rng::of(Purpose::Cookie, &[object.key]);
             if rng.unit() >= share {
                 return None;

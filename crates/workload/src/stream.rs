@@ -181,6 +181,30 @@ impl Stream {
         soonest.map(Duration::from_nanos)
     }
 
+    /// The next launch, if it is due before a moment of the schedule. Nothing that is due later, not even of
+    /// another slice, has been looked at after this: so the stream can still be told of a change of that moment.
+    pub fn next_before(&mut self, moment: Duration) -> Option<Launch> {
+        let moment_ns = u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX);
+        loop {
+            let slot = self.slots.peek().map(|Reverse((due_ns, _))| *due_ns);
+            let arrival = self.arrivals.peek();
+            let soonest = slot.into_iter().chain(arrival).min()?;
+            if soonest >= moment_ns {
+                return None;
+            }
+            let launch = if slot == Some(soonest) {
+                let (due_ns, world, state) = self.take_slot()?;
+                self.first_visit(due_ns, world, state)
+            } else {
+                let mut arrival = self.arrivals.take(&self.universe, &self.timeline)?;
+                self.own_arrival(arrival.robot, arrival.due_ns, arrival.at, &mut arrival.rng)
+            };
+            if launch.is_some() {
+                return launch;
+            }
+        }
+    }
+
     /// Goes on with another timeline, which must be the same as the one before up to what the stream has
     /// given so far: a change of a phase's length or population that was announced ahead. All slices of a
     /// stream must do so alike.
@@ -366,25 +390,6 @@ impl Iterator for Stream {
     type Item = Launch;
 
     fn next(&mut self) -> Option<Launch> {
-        loop {
-            let slot = self.slots.peek().map(|Reverse((due_ns, _))| *due_ns);
-            let arrival = self.arrivals.peek();
-            let slot_is_first = match (slot, arrival) {
-                (Some(slot), Some(arrival)) => slot <= arrival,
-                (Some(_), None) => true,
-                (None, Some(_)) => false,
-                (None, None) => return None,
-            };
-            let launch = if slot_is_first {
-                let (due_ns, world, state) = self.take_slot()?;
-                self.first_visit(due_ns, world, state)
-            } else {
-                let mut arrival = self.arrivals.take(&self.universe, &self.timeline)?;
-                self.own_arrival(arrival.robot, arrival.due_ns, arrival.at, &mut arrival.rng)
-            };
-            if launch.is_some() {
-                return launch;
-            }
-        }
+        self.next_before(Duration::MAX)
     }
 }

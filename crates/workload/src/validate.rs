@@ -196,6 +196,7 @@ fn server(server: &Server, workload: &Workload) -> Result<(), UniverseError> {
     server.popularity.as_ref().map_or(Ok(()), |p| popularity(p, &name))?;
     if let Some(cookies) = &server.cookies {
         probability(cookies.share, || name("cookie_set_prob"))?;
+        probability(cookies.senders, || name("cookie_sender"))?;
     }
     if let Some(demand) = &server.authentication {
         probability(demand.share, || name("auth_prob"))?;

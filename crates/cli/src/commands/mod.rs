@@ -1,5 +1,6 @@
 //! The commands, one file each: flags, then what they do.
 
+pub mod by_hand;
 pub mod calibrate;
 pub mod check;
 mod distributions;

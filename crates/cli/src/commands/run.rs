@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use assay_lab::{LabError, Limits, RunOutcome, RunPlan, TargetChoice};
+use assay_lab::{LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
@@ -40,19 +40,30 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         return calibrate::calibrate(args, plan);
     }
     forebode(&mut plan)?;
+    perform(plan, args.no_live, |outcome| {
+        finish((args.json, args.no_report, args.output.as_deref()), outcome)
+    })
+}
+
+/// Runs a plan while the user watches, and does what is left to do.
+pub fn perform(
+    plan: RunPlan,
+    no_live: bool,
+    finish: impl FnOnce(&RunOutcome) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the run")
         .map_err(Failure::failed)?;
-    let outcome = match runtime.block_on(watched(plan, Style::choose(args.no_live)))? {
+    let outcome = match runtime.block_on(watched(plan, Style::choose(no_live)))? {
         Ended::Run(outcome) => outcome,
         Ended::Early(words) => {
             output::eprint(&format!("{words}\n"));
             return Ok(Exit::Interrupted);
         }
     };
-    finish(args, &outcome)
+    finish(&outcome)
 }
 
 /// Clears away what a killed Assay left behind, and says so.
@@ -78,9 +89,12 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
 }
 
 /// The result where the user wants it, and the exit code.
-fn finish(args: &RunArgs, outcome: &RunOutcome) -> Result<Exit, Failure> {
-    let form = if args.json { Form::Json } else { Form::Words };
-    report::make(&outcome.run_dir, form, !args.no_report, args.output.as_deref())?;
+pub fn finish(
+    (json, no_report, to): (bool, bool, Option<&Path>),
+    outcome: &RunOutcome,
+) -> Result<Exit, Failure> {
+    let form = if json { Form::Json } else { Form::Words };
+    report::make(&outcome.run_dir, form, !no_report, to)?;
     Ok(match outcome.verdict {
         ref verdict if verdict.partial => Exit::Interrupted,
         ref verdict if !verdict.valid => Exit::Invalid,
@@ -175,6 +189,8 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         limits: Limits { cpus: args.cpu_quota, memory_bytes: args.memory_limit },
         threads: args.threads.unwrap_or(0),
         timeout: args.timeout,
+        part: Part::Whole,
+        start_at: None,
         xact_log: args.xact_log,
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),

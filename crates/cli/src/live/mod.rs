@@ -97,7 +97,7 @@ impl View {
                     doubt.why, doubt.advice
                 ));
             }
-            LabEvent::Example(_) => {
+            LabEvent::Example(_) | LabEvent::Adapted(_) => {
                 let message = self.state.messages.back().cloned().unwrap_or_default();
                 output::eprint(&format!("{message}\n"));
             }

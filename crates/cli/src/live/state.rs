@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use assay_lab::{LabEvent, Stage};
+use assay_record::adapted::{Adapted, Decided};
 use assay_record::counts::RobotCounts;
 use assay_record::histogram::Histogram;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
@@ -185,6 +186,7 @@ impl State {
             LabEvent::Example(example) => {
                 self.message(format!("{}: {} ({})", example.kind, example.detail, example.request));
             }
+            LabEvent::Adapted(adapted) => self.message(adapted_words(adapted)),
             LabEvent::Doubt(doubt) => {
                 let words = self.own.doubt(doubt);
                 self.message(words);
@@ -388,5 +390,19 @@ pub fn stage_words(stage: &Stage) -> String {
         Stage::StartingRobots => "starting robots".into(),
         Stage::Draining => "stopping: what is under way may finish".into(),
         Stage::Collecting => "collecting".into(),
+    }
+}
+
+/// A decision about load that adapts, in words.
+fn adapted_words(adapted: &Adapted) -> String {
+    let seen = adapted.response_us.map_or_else(
+        || "no answers".to_owned(),
+        |us| format!("mean response time {:.1} ms", us as f64 / 1_000.0),
+    );
+    match adapted.what {
+        Decided::Load => format!("load factor {:.3} ({seen})", adapted.value),
+        Decided::Population => format!("population factor {:.3} ({seen})", adapted.value),
+        Decided::End => format!("the load was adapted up to here ({seen})"),
+        Decided::Print => format!("the workload says: {}", adapted.text),
     }
 }

@@ -1,6 +1,8 @@
 //! The `assay` binary as people use it, and the house as its plan says it is.
 
+mod adapting;
 mod architecture;
+mod by_hand;
 mod documentation;
 mod experiments;
 mod machine;

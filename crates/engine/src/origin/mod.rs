@@ -85,11 +85,15 @@ pub enum OriginError {
     /// A file of the workload cannot be read.
     #[error(transparent)]
     Files(#[from] FileError),
-    /// Addresses and origins differ in number.
-    #[error("the workload has {origins} origins, but there are {addresses} addresses to listen on")]
+    /// More addresses than origins, or none.
+    #[error(
+        "the workload has {origins} origins, but there are {addresses} addresses to listen on from origin {first} on"
+    )]
     Addresses {
         /// Origins of the workload.
         origins: usize,
+        /// The first that is to listen.
+        first: u16,
         /// Addresses given.
         addresses: usize,
     },
@@ -117,7 +121,7 @@ pub fn run(spec: OriginsSpec) -> Result<(), OriginError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OriginError::Runtime)?;
     let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let mut origins = Origins::start(load(&spec.universe)?, crew, &spec.listen)?;
+    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen))?;
     let ended = runtime.block_on(async {
         let mut commands = Commands::from_stdin().map_err(OriginError::Runtime)?;
         origins.obey(&mut commands, &mut |event| emit(event)).await
@@ -133,7 +137,7 @@ pub async fn perform(
     emit: &mut dyn FnMut(&Event) -> Result<(), StdioError>,
 ) -> Result<(), OriginError> {
     let crew = (spec.threads, &spec.cpus[..], spec.timing);
-    let mut origins = Origins::start(load(&spec.universe)?, crew, &spec.listen)?;
+    let mut origins = Origins::start(load(&spec.universe)?, crew, (spec.first, &spec.listen))?;
     let ended = origins.obey(commands, &mut |event| emit(event)).await;
     origins.join().and(ended)
 }
@@ -152,16 +156,16 @@ impl Origins {
     fn start(
         universe: Universe,
         (threads, cpus, timing): (u32, &[u32], Timing),
-        addresses: &[SocketAddr],
+        (first, addresses): (OriginIndex, &[SocketAddr]),
     ) -> Result<Self, OriginError> {
         let origins = universe.workload().origins.len();
-        if origins != addresses.len() {
-            return Err(OriginError::Addresses { origins, addresses: addresses.len() });
+        if addresses.is_empty() != (origins == 0) || usize::from(first) + addresses.len() > origins {
+            return Err(OriginError::Addresses { origins, first, addresses: addresses.len() });
         }
         let threads = threads.max(1) as usize;
         let mut listening = Vec::with_capacity(origins);
         let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::with_capacity(origins)).collect();
-        for (index, address) in addresses.iter().enumerate() {
+        for (index, address) in (usize::from(first)..).zip(addresses) {
             let listeners = listen::listen(index, *address, threads)?;
             listening.push(listeners[0].local_addr().map_err(|cause| ListenError {
                 origin: index,
@@ -173,7 +177,10 @@ impl Origins {
                 share.push((index as OriginIndex, listener));
             }
         }
-        let world = Arc::new(World::new(universe, &listening));
+        // Those that listen elsewhere are known by their names alone.
+        let mut known = vec![SocketAddr::from(([0; 4], 0)); usize::from(first)];
+        known.extend(&listening);
+        let world = Arc::new(World::new(universe, &known));
         let (reports_in, reports) = unbounded_channel();
         let (mut workers, mut orders) = (Vec::new(), Vec::new());
         let baseline_ns = monotonic_ns() + BASELINE_LEAD_NS;

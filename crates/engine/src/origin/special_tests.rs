@@ -201,6 +201,7 @@ fn cookies_and_added_fields_are_sent() {
     rich.servers[0].headers = vec![rule("X-Server")];
     rich.contents[0].headers = vec![rule("X-Content")];
     rich.servers[0].cookies = Some(CookieSetting {
+        senders: 1.0,
         share: 1.0,
         count: Distribution::Constant(3.0),
         value_bytes: Distribution::Constant(20.0),

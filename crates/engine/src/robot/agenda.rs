@@ -1,11 +1,21 @@
 //! What does a worker have to do next, and when? Launches of the stream and cuts, in the order of their instants. Pure:
 //! time is an argument, and being late changes nothing but when a step is made.
+//!
+//! Where load adapts, changes are announced ahead. The stream is then asked for no more than comes due soon, so that
+//! nothing has been taken from it that a change could still move.
 
-use std::iter::Peekable;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
-use assay_workload::Launch;
+use assay_workload::{AdaptiveClock, Launch, Stream, Timeline};
 
 use crate::clock::SECOND_NS;
+
+/// How far ahead of time the stream is asked where load adapts. Changes are announced sooner than that.
+pub const LOOKAHEAD_NS: u64 = 30_000_000;
+/// How soon the stream is asked again where it had nothing though it should.
+const AGAIN_NS: u64 = 1_000_000;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,19 +28,75 @@ pub enum Step {
     Wait(u64),
 }
 
+/// A change of the load, the same for all workers. Times are nanoseconds since the start of the run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// When it takes effect.
+    pub at_ns: u64,
+    /// How schedule time goes, up to this change as before.
+    pub clock: AdaptiveClock,
+    /// The schedule, up to this change as before; none: it stays as it is.
+    pub timeline: Option<Arc<Timeline>>,
+    /// When each phase ends; none: not known yet.
+    pub ends_ns: Vec<Option<u64>>,
+}
+
 /// Where a worker is in its stream and among its cuts.
 #[derive(Debug)]
-pub struct Agenda<S: Iterator<Item = Launch>> {
-    stream: Peekable<S>,
+pub struct Agenda {
+    stream: Stream,
+    /// The next launch, once it was asked for.
+    next: Option<Launch>,
     start_ns: u64,
     /// The last cut (the start, before the first).
     last_cut_ns: u64,
+    /// Some phase has load that adapts.
+    pace: Option<Pace>,
 }
 
-impl<S: Iterator<Item = Launch>> Agenda<S> {
-    /// Of a run that starts at `start_ns`.
-    pub fn new(stream: Peekable<S>, start_ns: u64) -> Self {
-        Self { stream, start_ns, last_cut_ns: start_ns }
+/// How schedule time goes, and the changes that are to come.
+#[derive(Debug)]
+struct Pace {
+    clock: AdaptiveClock,
+    ends_ns: Vec<Option<u64>>,
+    changes: VecDeque<Arc<Change>>,
+    /// Changes announced so far.
+    announced: usize,
+}
+
+impl Agenda {
+    /// Of a run whose start is not known yet. Where load `adapts`, changes may be announced.
+    pub fn new(stream: Stream, adapts: bool) -> Self {
+        let pace = adapts.then(|| Pace {
+            clock: AdaptiveClock::new(),
+            ends_ns: Vec::new(),
+            changes: VecDeque::new(),
+            announced: 0,
+        });
+        let mut agenda = Self { stream, next: None, start_ns: 0, last_cut_ns: 0, pace };
+        // The first launch costs more than the others: it is found before the start, unless it could still change.
+        if !adapts {
+            agenda.look(0);
+        }
+        agenda
+    }
+
+    /// The run starts then.
+    pub fn start_at(&mut self, start_ns: u64) {
+        (self.start_ns, self.last_cut_ns) = (start_ns, start_ns);
+    }
+
+    /// How many changes have been announced; none: there will be no changes.
+    pub fn announced(&self) -> Option<usize> {
+        self.pace.as_ref().map(|pace| pace.announced)
+    }
+
+    /// A change is to come. It must lie further ahead than [`LOOKAHEAD_NS`], and behind those announced before.
+    pub fn announce(&mut self, change: Arc<Change>) {
+        if let Some(pace) = &mut self.pace {
+            pace.changes.push_back(change);
+            pace.announced += 1;
+        }
     }
 
     /// The last cut (the start, before the first).
@@ -50,31 +116,75 @@ impl<S: Iterator<Item = Launch>> Agenda<S> {
         phase_end_ns.map_or(second_ns, |end_ns| second_ns.min(end_ns.max(last_ns)))
     }
 
-    /// When there is something to do again. After the schedule nothing is launched.
-    pub fn next_ns(&mut self, phase_end_ns: Option<u64>) -> u64 {
-        self.next_cut_ns(phase_end_ns).min(self.next_launch_ns(phase_end_ns))
+    /// When there is something to do again, as seen at `now_ns`. After the schedule nothing is launched.
+    pub fn next_ns(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> u64 {
+        self.next_cut_ns(phase_end_ns).min(self.next_launch_ns(now_ns, phase_end_ns))
     }
 
     /// What is to be done at `now_ns`: of all that has come due, the earliest. A cut goes before a launch of the same
     /// instant, which belongs to the next interval.
     pub fn step(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> Step {
-        let (cut_ns, launch_ns) = (self.next_cut_ns(phase_end_ns), self.next_launch_ns(phase_end_ns));
+        let cut_ns = self.next_cut_ns(phase_end_ns);
+        let launch_ns = self.next_launch_ns(now_ns, phase_end_ns);
         let next_ns = cut_ns.min(launch_ns);
         if next_ns > now_ns {
             return Step::Wait(next_ns);
         }
-        match self.stream.next_if(|_| launch_ns < cut_ns) {
+        match self.next.take_if(|_| launch_ns < cut_ns) {
             Some(launch) => Step::Launch(launch, launch_ns),
             None => Step::Cut(cut_ns),
         }
     }
 
-    fn next_launch_ns(&mut self, phase_end_ns: Option<u64>) -> u64 {
-        match (phase_end_ns, self.stream.peek()) {
-            (Some(_), Some(launch)) => self.start_ns + launch.due.as_nanos() as u64,
-            _ => u64::MAX,
+    /// When the next launch is due, or has to be looked for again.
+    fn next_launch_ns(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> u64 {
+        if phase_end_ns.is_none() {
+            return u64::MAX;
+        }
+        self.look(now_ns);
+        let Some(pace) = &self.pace else {
+            return self.next.map_or(u64::MAX, |launch| self.start_ns + nanoseconds(launch.due));
+        };
+        if let Some(launch) = &self.next {
+            // Where the clock stood still at the end of a phase, the next one's first moment was reached before.
+            let begin_ns =
+                usize::from(launch.phase).checked_sub(1).and_then(|last| *pace.ends_ns.get(last)?);
+            let due_ns = pace.clock.real_ns(nanoseconds(launch.due)).unwrap_or(u64::MAX);
+            return self.start_ns.saturating_add(due_ns.max(begin_ns.unwrap_or(0)));
+        }
+        // What comes next may be of another worker; by then it is looked for further.
+        let due_ns = self.stream.due().and_then(|due| pace.clock.real_ns(nanoseconds(due)));
+        let change_ns = pace.changes.front().map_or(u64::MAX, |change| change.at_ns);
+        let wake_ns = self.start_ns.saturating_add(due_ns.unwrap_or(u64::MAX).min(change_ns));
+        wake_ns.max(now_ns + AGAIN_NS)
+    }
+
+    /// Looks for the next launch as far ahead as may be, and makes the changes whose moment was reached.
+    fn look(&mut self, now_ns: u64) {
+        while self.next.is_none() {
+            let Some(pace) = &mut self.pace else {
+                self.next = self.stream.next();
+                return;
+            };
+            let now_ns = now_ns.saturating_sub(self.start_ns);
+            let change_ns = pace.changes.front().map_or(u64::MAX, |change| change.at_ns);
+            let until_ns = pace.clock.schedule_ns(change_ns.min(now_ns + LOOKAHEAD_NS));
+            self.next = self.stream.next_before(Duration::from_nanos(until_ns));
+            if self.next.is_some() || change_ns > now_ns {
+                return;
+            }
+            let Some(change) = pace.changes.pop_front() else { return };
+            pace.clock = change.clock.clone();
+            pace.ends_ns.clone_from(&change.ends_ns);
+            if let Some(timeline) = &change.timeline {
+                self.stream.retime(timeline.clone());
+            }
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -131,7 +241,8 @@ mod tests {
         /// a little late, now and then it stands still for a third of a second.
         fn walk(&self, slice: Slice) -> (Vec<u64>, u64) {
             let ends_ns = self.ends_ns();
-            let mut agenda = Agenda::new(self.stream(slice).peekable(), START_NS);
+            let mut agenda = Agenda::new(self.stream(slice), false);
+            agenda.start_at(START_NS);
             let (mut now_ns, mut phase, mut wakings) = (START_NS, 0, 0u64);
             let (mut due, mut sum) = (vec![0; ends_ns.len()], 0u64);
             while phase < ends_ns.len() {
@@ -205,7 +316,8 @@ mod tests {
     #[test]
     fn after_the_schedule_there_are_cuts_only() {
         let schedule = Schedule::new(thousand_a_second([1, 1], 0.0));
-        let mut agenda = Agenda::new(schedule.stream(Slice::ALL).peekable(), START_NS);
+        let mut agenda = Agenda::new(schedule.stream(Slice::ALL), false);
+        agenda.start_at(START_NS);
         let now_ns = START_NS + SECOND_NS / 2;
         assert_eq!(agenda.step(now_ns, None), Step::Wait(START_NS + SECOND_NS));
         assert_eq!(

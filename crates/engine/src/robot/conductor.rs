@@ -4,23 +4,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_record::adapted::Adapted;
 use assay_record::doubt::Reason;
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::health::Baseline;
 use assay_record::interval::RobotInterval;
 use assay_record::role::{Command, Event};
-use assay_workload::{Freeze, Slice, Stream};
+use assay_workload::{Freeze, ScheduleError, Slice, Stream, Timeline};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 
 use super::RobotsError;
+use super::agenda::Agenda;
 use super::control::{Control, LEAD_NS};
 use super::crew::{Crew, EXAMPLES, Report};
 use super::goal;
 use super::health::Health;
 use super::log::{LogQueue, LogWriter};
+use super::sampling::{PIECE_NS, Piece, Pieces};
 use super::setup::Setup;
+use super::steering::{LAST_NS, Proposal, Steering, Wishes};
 use crate::clock::{RunClock, SECOND_NS, monotonic_ns};
 use crate::spec::{RobotsSpec, Timing};
 use crate::stdio::{Commands, StdioError};
@@ -33,6 +37,12 @@ use crate::worker::{Breather, Seat, Worker, cpu_of};
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(10);
 
+/// How far ahead of their moment changes of load are announced. Where that turns out to be too little, because a thread
+/// was kept waiting, it is tried again with the next.
+const LEADS_NS: [u64; 4] = [100_000_000, 200_000_000, 400_000_000, 1_000_000_000];
+/// How long before a phase begins its script is asked.
+const PREPARE_NS: u64 = 200_000_000;
+
 /// Where events go.
 pub type Emit<'a> = &'a mut dyn FnMut(&Event) -> Result<(), StdioError>;
 
@@ -40,6 +50,7 @@ pub type Emit<'a> = &'a mut dyn FnMut(&Event) -> Result<(), StdioError>;
 #[derive(Debug)]
 pub struct Ensemble {
     setup: Arc<Setup>,
+    steering: Option<Steering>,
     workers: Vec<Worker<Result<(), RobotsError>>>,
     starts: Vec<oneshot::Sender<Arc<Control>>>,
     reports: UnboundedReceiver<Report>,
@@ -53,6 +64,10 @@ struct Performance {
     setup: Arc<Setup>,
     control: Arc<Control>,
     merger: Merger,
+    /// None: no load adapts.
+    steering: Option<Steering>,
+    pieces: Pieces,
+    workers: usize,
     /// The phase that is on by the conductor's clock, and when it began.
     phase: u16,
     phase_start_ns: u64,
@@ -68,8 +83,12 @@ impl Ensemble {
     /// Starts the workers; they make ready and wait.
     pub async fn gather(spec: &RobotsSpec, setup: Arc<Setup>) -> Result<Self, RobotsError> {
         // A worker without robots would be of no use.
-        let robots = setup.universe.robot_count().max(1);
-        let count = spec.threads.clamp(1, robots);
+        let robots = setup.robots.clone();
+        let count = spec.threads.clamp(1, (robots.len() as u32).max(1));
+        let (universe, planned) = (&setup.universe, setup.timeline.clone());
+        let steering = Steering::new(universe.workload().clone(), setup.options, planned);
+        let timeline = steering.as_ref().map(Steering::first_timeline).transpose();
+        let timeline = timeline.map_err(RobotsError::Adapting)?.unwrap_or_else(|| setup.timeline.clone());
         let (log, mut queues) = match &spec.xact_log {
             Some(path) => {
                 let (writer, queues) = LogWriter::start(path, count as usize)?;
@@ -89,7 +108,8 @@ impl Ensemble {
                 timing: spec.timing,
                 baseline_ns,
                 setup: setup.clone(),
-                slice: Slice::new(index, count),
+                timeline: timeline.clone(),
+                slice: Slice::of(robots.clone(), index, count),
                 log: queues.pop(),
                 ready: ready.clone(),
                 started,
@@ -101,7 +121,8 @@ impl Ensemble {
         }
         drop(ready);
         let ideal = IdealFeed::new(spec.behaviour);
-        let mut ensemble = Self { setup, workers, starts, reports, log, ideal, baselines: Vec::new() };
+        let mut ensemble =
+            Self { setup, steering, workers, starts, reports, log, ideal, baselines: Vec::new() };
         for _ in 0..count {
             let Some(baseline) = all_ready.recv().await else {
                 ensemble.join()?;
@@ -127,7 +148,7 @@ impl Ensemble {
             self.finish(emit)?;
             return Ok(emit(&Event::Done)?);
         };
-        let control = Arc::new(Control::new(clock, &self.setup.timeline, self.workers.len()));
+        let control = Arc::new(Control::new(clock, &self.ends_ns(), self.workers.len()));
         for start in self.starts.drain(..) {
             // A worker that is gone is found below.
             let _ = start.send(control.clone());
@@ -135,6 +156,8 @@ impl Ensemble {
         let ideal = std::mem::replace(&mut self.ideal, IdealFeed::new(Default::default()));
         let mut performance =
             Performance::new(self.setup.clone(), control, Merger::new(self.workers.len(), ideal));
+        performance.steering = self.steering.take();
+        performance.workers = self.workers.len();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !performance.merger.is_done() {
@@ -162,6 +185,13 @@ impl Ensemble {
         Ok(emit(&Event::Done)?)
     }
 
+    /// When each phase ends, in nanoseconds since the start, as far as it is known.
+    fn ends_ns(&self) -> Vec<Option<u64>> {
+        let planned =
+            || self.setup.timeline.phases().iter().map(|span| span.end.map(|end| end.as_nanos() as u64));
+        self.steering.as_ref().map_or_else(|| planned().collect(), Steering::first_ends_ns)
+    }
+
     /// Ends the workers, and the log.
     fn finish(mut self, emit: Emit<'_>) -> Result<(), RobotsError> {
         let log = self.log.take();
@@ -185,6 +215,9 @@ impl Performance {
             setup,
             control,
             merger,
+            steering: None,
+            pieces: Pieces::default(),
+            workers: 0,
             phase: 0,
             phase_start_ns: start_ns,
             begun: false,
@@ -201,6 +234,7 @@ impl Performance {
             Report::Example(example) => self.show(example, emit)?,
             Report::Thread(interval) => emit(&Event::Thread(interval))?,
             Report::Stall(stall) => emit(&Event::Stall(stall))?,
+            Report::Piece(piece) => self.take_piece(&piece, emit)?,
             Report::Handover(handover) => {
                 for complete in self.merger.take(*handover) {
                     self.publish(complete, emit)?;
@@ -250,8 +284,9 @@ impl Performance {
     }
 
     /// Looks where the run is, and ends what has reached its goal.
-    fn tick(&mut self, emit: Emit<'_>) -> Result<(), StdioError> {
+    fn tick(&mut self, emit: Emit<'_>) -> Result<(), RobotsError> {
         let now_ns = monotonic_ns();
+        self.steer(now_ns, emit)?;
         if now_ns < self.control.clock.start_ns {
             return Ok(());
         }
@@ -261,7 +296,76 @@ impl Performance {
         }
         self.follow(now_ns);
         self.watch_freeze(now_ns);
-        self.watch_goal(now_ns, emit)
+        Ok(self.watch_goal(now_ns, emit)?)
+    }
+
+    /// Begins phases and ends those with load that adapts.
+    fn steer(&mut self, now_ns: u64, emit: Emit<'_>) -> Result<(), RobotsError> {
+        let start_ns = self.control.clock.start_ns;
+        let Some(steering) = &mut self.steering else { return Ok(()) };
+        let next = steering.next_phase();
+        let begin_ns = next.checked_sub(1).map_or(start_ns, |last| self.control.end_ns(last));
+        let is_last = usize::from(next) >= self.setup.timeline.phases().len();
+        if !is_last && !self.control.is_stopping() && begin_ns <= now_ns + PREPARE_NS {
+            let wishes = steering.begin(next, begin_ns - start_ns);
+            self.control.reset_alive();
+            self.grant(&wishes, emit)?;
+        }
+        let Some(steering) = &self.steering else { return Ok(()) };
+        if steering.end_ns().is_some_and(|end_ns| start_ns + end_ns <= now_ns + LAST_NS) {
+            self.announce(emit, Steering::propose_end)?;
+        }
+        Ok(())
+    }
+
+    /// Tells thermostats and scripts what was measured.
+    fn take_piece(&mut self, piece: &Piece, emit: Emit<'_>) -> Result<(), RobotsError> {
+        let Some((number, sample)) = self.pieces.take(piece, self.workers) else { return Ok(()) };
+        let Some(steering) = &mut self.steering else { return Ok(()) };
+        let wishes = steering.tell(piece.phase, sample, (number + 1) * PIECE_NS);
+        self.grant(&wishes, emit)
+    }
+
+    /// Does what thermostats and scripts want.
+    fn grant(&mut self, wishes: &Wishes, emit: Emit<'_>) -> Result<(), RobotsError> {
+        let Some(steering) = &self.steering else { return Ok(()) };
+        let now_ns = monotonic_ns();
+        for line in steering.lines(wishes, self.control.clock.since_start_ns(now_ns)) {
+            emit(&Event::Adapted(Box::new(line)))?;
+        }
+        if !wishes.is_change() || self.control.is_stopping() {
+            return Ok(());
+        }
+        if let Some(share) = wishes.population {
+            self.control.set_alive(share);
+        }
+        let phase = steering.next_phase().saturating_sub(1);
+        if wishes.end && !steering.steers(phase) && self.control.is_open(phase) {
+            self.control.end_phase(phase, now_ns + LEAD_NS);
+        }
+        self.announce(emit, |steering, at_ns| steering.propose(wishes, at_ns))
+    }
+
+    /// Makes a proposal that all workers still hear in time.
+    fn announce(
+        &mut self,
+        emit: Emit<'_>,
+        propose: impl Fn(&Steering, u64) -> Result<Option<Proposal>, ScheduleError>,
+    ) -> Result<(), RobotsError> {
+        let Some(steering) = &mut self.steering else { return Ok(()) };
+        let start_ns = self.control.clock.start_ns;
+        for lead_ns in LEADS_NS {
+            // Before the start, everything begins with it.
+            let at_ns = (monotonic_ns() + lead_ns).saturating_sub(start_ns);
+            let Some(proposal) = propose(steering, at_ns).map_err(RobotsError::Adapting)? else {
+                return Ok(());
+            };
+            if self.control.announce(proposal.change.clone()) {
+                let notes: Vec<Adapted> = steering.settle(proposal);
+                return Ok(notes.into_iter().try_for_each(|note| emit(&Event::Adapted(Box::new(note))))?);
+            }
+        }
+        Ok(())
     }
 
     /// Goes on to the phase that is on now.
@@ -278,7 +382,10 @@ impl Performance {
         let elapsed_ns = now_ns - self.control.clock.start_ns;
         let frozen = match self.setup.timeline.freeze() {
             Freeze::Never => false,
-            Freeze::At(at) => elapsed_ns >= at.as_nanos() as u64,
+            Freeze::At(at) => {
+                let schedule_ns = self.steering.as_ref().map(|steering| steering.schedule_ns(elapsed_ns));
+                schedule_ns.unwrap_or(elapsed_ns) >= at.as_nanos() as u64
+            }
             Freeze::Live { fill_objects } => self.control.totals(self.phase).fill_objects >= fill_objects,
         };
         if frozen {
@@ -288,6 +395,9 @@ impl Performance {
 
     /// Ends a phase that ends at a count, once that is reached.
     fn watch_goal(&mut self, now_ns: u64, emit: Emit<'_>) -> Result<(), StdioError> {
+        if self.steering.as_ref().is_some_and(|steering| steering.steers(self.phase)) {
+            return Ok(());
+        }
         if !self.control.is_open(self.phase) || self.control.is_stopping() || now_ns < self.phase_start_ns {
             return Ok(());
         }
@@ -316,6 +426,7 @@ struct Duty {
     /// When all workers begin to measure how quiet it is.
     baseline_ns: u64,
     setup: Arc<Setup>,
+    timeline: Arc<Timeline>,
     slice: Slice,
     log: Option<LogQueue>,
     ready: UnboundedSender<Option<Baseline>>,
@@ -326,15 +437,13 @@ struct Duty {
 impl Duty {
     /// A worker from its beginning to its end.
     async fn perform(self) -> Result<(), RobotsError> {
-        let Self { identity, timing, setup, slice, .. } = self;
+        let Self { identity, timing, setup, timeline, slice, .. } = self;
         let baseline = match timing.baseline_ms {
             0 => None,
             ms => Some(watch::measure(identity, self.baseline_ns, ms).map_err(RobotsError::Runtime)?),
         };
         let timer = Rc::new(Timer::new(timing.spin_us.saturating_mul(1_000)).map_err(RobotsError::Runtime)?);
-        let mut stream = Stream::new(setup.universe.clone(), setup.timeline.clone(), slice).peekable();
-        // The first launch costs more than the others: have it done before the start.
-        stream.peek();
+        let agenda = Agenda::new(Stream::new(setup.universe.clone(), timeline, slice), setup.adapts);
         let _ = self.ready.send(baseline);
         // Once all have sent theirs or ended, nobody waits for more.
         drop(self.ready);
@@ -342,7 +451,7 @@ impl Duty {
         let watch = (!timing.unwatched).then(|| Watch::begin(identity, control.clock, &mut timer.account()));
         let health = Health { watch, breather: Breather::new(timing.realtime) };
         let crew =
-            Crew::new(setup, control, (slice, stream), self.log, self.reports, (timer.clone(), health));
+            Crew::new(setup, control, (slice, agenda), self.log, self.reports, (timer.clone(), health));
         let (done, finished) = oneshot::channel();
         crew.borrow_mut().wind_up(done);
         tokio::select! {

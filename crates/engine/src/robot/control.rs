@@ -2,13 +2,13 @@
 //!
 //! Workers read when phases end, and publish how far they are, on a tick of their own: nothing here is touched for each
 //! xact. A decision takes effect a little later than it is made ([`LEAD_NS`]), so that every worker has seen it
-//! by then, and all make the same cuts.
+//! by then, and all make the same cuts. Changes of load that adapts are announced further ahead, and no worker may miss one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use assay_workload::Timeline;
-
-use crate::clock::RunClock;
+use super::agenda::{Change, LOOKAHEAD_NS};
+use crate::clock::{RunClock, monotonic_ns};
 
 /// How far ahead a decision of the conductor lies.
 pub const LEAD_NS: u64 = 30_000_000;
@@ -26,6 +26,10 @@ pub struct Control {
     stop_ns: AtomicU64,
     /// The working set has stopped growing (best-effort robots have to be told).
     frozen: AtomicBool,
+    /// Changes of load that adapts, in order.
+    changes: Mutex<Vec<Arc<Change>>>,
+    /// Share of best-effort robots alive, as the bits of a number; [`OPEN`]: as the phase says.
+    alive: AtomicU64,
     /// How far each worker is.
     progress: Vec<Progress>,
 }
@@ -57,15 +61,17 @@ pub struct Totals {
 }
 
 impl Control {
-    /// For a run that starts at the clock's start.
-    pub fn new(clock: RunClock, timeline: &Timeline, workers: usize) -> Self {
-        let end =
-            |end: Option<std::time::Duration>| end.map_or(OPEN, |end| clock.start_ns + end.as_nanos() as u64);
+    /// For a run that starts at the clock's start, and whose phases end then, in nanoseconds since the start; none: not
+    /// known yet.
+    pub fn new(clock: RunClock, ends_ns: &[Option<u64>], workers: usize) -> Self {
+        let end = |end: &Option<u64>| AtomicU64::new(end.map_or(OPEN, |end_ns| clock.start_ns + end_ns));
         Self {
             clock,
-            ends_ns: timeline.phases().iter().map(|span| AtomicU64::new(end(span.end))).collect(),
+            ends_ns: ends_ns.iter().map(end).collect(),
             stop_ns: AtomicU64::new(OPEN),
             frozen: AtomicBool::new(false),
+            changes: Mutex::new(Vec::new()),
+            alive: AtomicU64::new(OPEN),
             progress: (0..workers).map(|_| Progress::default()).collect(),
         }
     }
@@ -108,6 +114,46 @@ impl Control {
     /// True once the working set was told to stop growing.
     pub fn is_frozen(&self) -> bool {
         self.frozen.load(Relaxed)
+    }
+
+    /// Announces a change of load that adapts; gives false where that is too late for all workers to heed it.
+    pub fn announce(&self, change: Change) -> bool {
+        let mut changes = self.lock();
+        // A worker that does not see it has looked at the clock, and at the changes, before this.
+        if monotonic_ns() + LOOKAHEAD_NS > self.clock.start_ns + change.at_ns {
+            return false;
+        }
+        for (end, end_ns) in self.ends_ns.iter().zip(&change.ends_ns) {
+            end.store(end_ns.map_or(OPEN, |end_ns| self.clock.start_ns + end_ns), Relaxed);
+        }
+        changes.push(Arc::new(change));
+        true
+    }
+
+    /// The changes after the first so many. Look at the clock before, and not again before heeding them.
+    pub fn changes_after(&self, seen: usize) -> Vec<Arc<Change>> {
+        self.lock().get(seen..).unwrap_or_default().to_vec()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Change>>> {
+        // Whoever panicked while holding it has taken the run down with it.
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many of the best-effort robots are alive from now on.
+    pub fn set_alive(&self, share: f64) {
+        self.alive.store(share.to_bits(), Relaxed);
+    }
+
+    /// They are as many as the phase says.
+    pub fn reset_alive(&self) {
+        self.alive.store(OPEN, Relaxed);
+    }
+
+    /// The share of best-effort robots alive; none: as the phase says.
+    pub fn alive(&self) -> Option<f64> {
+        let bits = self.alive.load(Relaxed);
+        (bits != OPEN).then(|| f64::from_bits(bits))
     }
 
     /// A worker's own numbers.

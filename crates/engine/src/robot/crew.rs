@@ -4,7 +4,6 @@
 //! bytes have come; either way one `&mut Crew` does all there is to do, and nothing waits inside.
 
 use std::cell::RefCell;
-use std::iter::Peekable;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +13,7 @@ use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::health::{Stall, ThreadInterval};
 use assay_record::interval::RobotLevels;
 use assay_workload::model::{HttpVersion, RobotIndex};
-use assay_workload::{Child, ClosedRobot, Slice, Stream};
+use assay_workload::{Child, ClosedRobot, Slice};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -26,6 +25,7 @@ use super::health::Health;
 use super::log::LogQueue;
 use super::memory::Memory;
 use super::pool::List;
+use super::sampling::{Piece, Sampler};
 use super::setup::Setup;
 use super::xact::{NONE, Page, Xact};
 use crate::clock::{SECOND_NS, monotonic_ns};
@@ -61,6 +61,8 @@ pub enum Report {
     Thread(Box<ThreadInterval>),
     /// It stood still.
     Stall(Stall),
+    /// What it measured in a tenth of a second, where load adapts.
+    Piece(Box<Piece>),
 }
 
 /// What the timer wakes a worker for.
@@ -172,6 +174,10 @@ pub struct Crew {
     pub dates: DateCache,
     /// Vectors of pages that have ended.
     pub spare_children: Vec<Vec<Child>>,
+    /// What it measures where load adapts.
+    pub sampler: Option<Sampler>,
+    /// Share of best-effort robots alive; none: as the phase says.
+    pub alive: Option<f64>,
     /// The xact log, when there is one.
     pub log: Option<LogQueue>,
     /// Examples sent of each kind.
@@ -180,7 +186,7 @@ pub struct Crew {
     pub timer: Rc<Timer<Alarm>>,
     /// What it knows of itself.
     pub health: Health,
-    agenda: Agenda<Stream>,
+    agenda: Agenda,
     reports: UnboundedSender<Report>,
     done: Option<oneshot::Sender<()>>,
 }
@@ -190,12 +196,13 @@ impl Crew {
     pub fn new(
         setup: Arc<Setup>,
         control: Arc<Control>,
-        (slice, stream): (Slice, Peekable<Stream>),
+        (slice, mut agenda): (Slice, Agenda),
         log: Option<LogQueue>,
         reports: UnboundedSender<Report>,
         (timer, health): (Rc<Timer<Alarm>>, Health),
     ) -> Rc<RefCell<Self>> {
         let robots = make_robots(&setup, slice);
+        agenda.start_at(control.clock.start_ns);
         let phases = setup.timeline.phases().len();
         let clockwork = Clockwork {
             cut_number: 0,
@@ -208,7 +215,7 @@ impl Crew {
         };
         Rc::new_cyclic(|this| {
             RefCell::new(Self {
-                agenda: Agenda::new(stream, control.clock.start_ns),
+                agenda,
                 this: this.clone(),
                 slice,
                 robots,
@@ -224,6 +231,8 @@ impl Crew {
                 scratch: Vec::with_capacity(4096),
                 dates: DateCache::default(),
                 spare_children: Vec::new(),
+                sampler: setup.adapts.then(Sampler::default),
+                alive: None,
                 log,
                 examples: [0; ErrorKind::ALL.len()],
                 timer,
@@ -292,11 +301,13 @@ impl Crew {
     fn catch_up(&mut self) {
         if !self.clockwork.begun {
             self.clockwork.begun = true;
+            self.launch_in_windows();
             self.launch_all_closed();
         }
         let mut handled = 0;
         while !self.clockwork.finished {
             let now_ns = monotonic_ns();
+            self.hear_changes();
             match self.agenda.step(now_ns, self.phase_end_ns()) {
                 Step::Wait(until_ns) => return self.wake_at(until_ns),
                 Step::Cut(at_ns) => self.cut(at_ns),
@@ -309,6 +320,16 @@ impl Crew {
                 }
             }
         }
+    }
+
+    /// Takes in the changes of load that were announced since; true if there are any. To be called after the clock
+    /// was read, and before anything is done with that.
+    fn hear_changes(&mut self) -> bool {
+        let Some(seen) = self.agenda.announced() else { return false };
+        let changes = self.control.changes_after(seen);
+        let are_any = !changes.is_empty();
+        changes.into_iter().for_each(|change| self.agenda.announce(change));
+        are_any
     }
 
     /// When the phase that is on ends; none, once nothing new is launched.
@@ -342,6 +363,7 @@ impl Crew {
 
     /// Hands over what was counted since the last cut.
     fn hand_over(&mut self, at_ns: u64, ends_phase: bool, launched: Vec<(RobotIndex, u32)>, last: bool) {
+        self.sample_counts(true);
         let clock = self.control.clock;
         let cut = Cut {
             from_us: clock.since_start_us(self.agenda.last_cut_ns()),
@@ -382,10 +404,17 @@ impl Crew {
         self.look_at_itself(now_ns);
         self.timer.schedule(watch::next_tick_ns(at_ns, now_ns), Alarm::Tick);
         // The end of a phase may have become known since the alarm for the next cut was set.
+        let changes = self.hear_changes();
         let end_ns = self.phase_end_ns();
-        if self.agenda.next_cut_ns(end_ns) <= now_ns + 2 * TICK_NS {
-            let next_ns = self.agenda.next_ns(end_ns);
+        if changes || self.agenda.next_cut_ns(end_ns) <= now_ns + 2 * TICK_NS {
+            let next_ns = self.agenda.next_ns(now_ns, end_ns);
             self.wake_at(next_ns);
+        }
+        self.hand_over_sample(now_ns);
+        let alive = self.control.alive();
+        if alive != self.alive {
+            self.alive = alive;
+            self.launch_all_closed();
         }
         if self.control.is_frozen() {
             self.freeze();
@@ -451,6 +480,7 @@ impl Crew {
             progress.fill_bytes.store(0, Relaxed);
             progress.phase.store(u64::from(phase), Relaxed);
         });
+        self.sample_anew();
         let universe = self.setup.universe.clone();
         for closed in self.robots.iter_mut().filter_map(|robot| robot.closed.as_mut()) {
             closed.stream.enter_phase(&universe, phase);

@@ -33,6 +33,7 @@ impl Crew {
         }
         self.notes.extend(xact.ended(opening.ending, self.setup.shares_from, &self.control.clock, now_ns));
         let outcome = opening.verdict.outcome;
+        self.sample(&xact, opening.ending, outcome, body_bytes, now_ns);
         if let Some(extras) = &xact.extras {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
         }
@@ -138,6 +139,7 @@ impl Crew {
         self.spare_children.push(page.children);
         if !page.incomplete {
             self.recorder(page.phase).counts.pages += 1;
+            self.sample_page(page.phase, page.due_ns);
         }
         Some(page.robot)
     }

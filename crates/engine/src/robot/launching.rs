@@ -28,7 +28,7 @@ impl Crew {
         let robot = self.place_of(launch.robot);
         self.enter_session(robot, launch.session);
         let best_effort = self.robots[robot as usize].closed.is_some();
-        let page = self.open_page(launch, robot, best_effort);
+        let page = self.open_page(launch, (robot, due_ns), best_effort);
         let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
         let place = self.insert(Xact {
             method: launch.method,
@@ -63,7 +63,7 @@ impl Crew {
     }
 
     /// Makes a page of a launch that brings embedded objects, and counts those as due.
-    fn open_page(&mut self, launch: &Launch, robot: u32, best_effort: bool) -> u32 {
+    fn open_page(&mut self, launch: &Launch, (robot, due_ns): (u32, u64), best_effort: bool) -> u32 {
         let setup = self.setup.clone();
         let universe = &setup.universe;
         let content = &universe.workload().contents[usize::from(launch.object.content)];
@@ -85,7 +85,7 @@ impl Crew {
                 self.count_fill(launch.phase, object.size_bytes);
             }
         }
-        let page = Page { robot, phase: launch.phase, children, seen: 0, open: 1, incomplete: false };
+        let page = Page { robot, phase: launch.phase, due_ns, children, seen: 0, open: 1, incomplete: false };
         self.pages.insert(page) as u32
     }
 
@@ -146,6 +146,20 @@ impl Crew {
         }
     }
 
+    /// Best-effort robots with a launch window begin somewhere within it.
+    pub fn launch_in_windows(&mut self) {
+        let setup = self.setup.clone();
+        for place in 0..self.robots.len() as u32 {
+            let robot = &mut self.robots[place as usize];
+            let begin_ns = setup.begin_ns(robot.index, robot.group);
+            if let (Some(closed), 1..) = (&mut robot.closed, begin_ns) {
+                closed.busy = true;
+                let at_ns = self.control.clock.start_ns.saturating_add(begin_ns);
+                self.timer.schedule(at_ns, Alarm::Robot(place));
+            }
+        }
+    }
+
     /// All best-effort robots that have nothing to do ask for something.
     pub fn launch_all_closed(&mut self) {
         for place in 0..self.robots.len() as u32 {
@@ -160,11 +174,12 @@ impl Crew {
     pub fn launch_closed(&mut self, place: u32) {
         let universe = self.setup.universe.clone();
         let population = universe.workload().schedule.phases[usize::from(self.phase())].population;
+        let alive = self.alive.unwrap_or((population.begin + population.end) / 2.0);
         // A cut that is a little late launches them in the phase that follows.
         let now_ns = monotonic_ns();
         let is_on = !self.is_draining() && now_ns < self.control.end_ns(self.phase());
         let index = self.robots[place as usize].index;
-        let is_alive = is_on && universe.is_alive(index, (population.begin + population.end) / 2.0);
+        let is_alive = is_on && universe.is_alive(index, alive);
         // An idle one is woken again, and counts as busy with that.
         let session = if is_alive { self.session_of_next(place, now_ns) } else { None };
         let Some(closed) = &mut self.robots[place as usize].closed else { return };

@@ -5,6 +5,7 @@
 //! stream ([`agenda`], [`launching`]), each goes to a connection of its robot or waits for one ([`connection`], [`pool`],
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`], [`judge`]), and however it ends it is counted
 //! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`health`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
+//! Where load adapts, workers tell the conductor what they measure ([`sampling`]), and it decides for all ([`steering`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
 //! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
@@ -32,9 +33,11 @@ mod payload;
 mod pipeline;
 mod pool;
 mod request;
+mod sampling;
 mod session;
 mod setup;
 mod special;
+mod steering;
 mod xact;
 
 use std::sync::Arc;
@@ -65,6 +68,9 @@ pub enum RobotsError {
     /// The runtime of the main thread, or of a worker, failed.
     #[error("the robots' runtime failed: {0}")]
     Runtime(std::io::Error),
+    /// Load cannot be adapted.
+    #[error("the load cannot be adapted: {0}")]
+    Adapting(assay_workload::ScheduleError),
     /// The parent cannot be understood or reached.
     #[error(transparent)]
     Stdio(#[from] StdioError),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,14 @@ use assay_workload::rng::{Purpose, Rng};
 use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId};
 use thiserror::Error;
 
+use super::steering;
 use crate::files::{FileError, read_files};
 use crate::spec::{RobotsSpec, SharesFrom, Target};
 
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
+/// Tells the draw of a robot's beginning from those of its connections.
+const LAUNCH_DRAW: u64 = 2;
 
 /// Why the robots' spec cannot be used. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
@@ -58,6 +62,16 @@ pub enum SetupError {
         /// Addresses in the spec.
         given: usize,
     },
+    /// A range of robots that the workload does not have.
+    #[error("there are no robots {first} to {last}: the workload has {count}, counted from 0")]
+    NoSuchRobots {
+        /// First of the range.
+        first: RobotIndex,
+        /// Last of the range.
+        last: RobotIndex,
+        /// Robots of the workload.
+        count: u32,
+    },
 }
 
 /// Everything about the robots that does not change.
@@ -67,6 +81,12 @@ pub struct Setup {
     pub universe: Arc<Universe>,
     /// The schedule in time.
     pub timeline: Arc<Timeline>,
+    /// How the universe is read.
+    pub options: UniverseOptions,
+    /// Some phase has load that adapts.
+    pub adapts: bool,
+    /// The robots that run here.
+    pub robots: Range<RobotIndex>,
     /// Rules of each group of the workload, in its order.
     pub groups: Vec<GroupRules>,
     /// Where requests for each origin go, and what they call it.
@@ -140,7 +160,8 @@ impl Setup {
         let (seed, world) = (spec.universe.seed, spec.universe.world);
         let universe = Universe::with_files(workload.clone(), seed, world, options, &files)
             .map_err(SetupError::Universe)?;
-        let timeline = Timeline::new(&workload).map_err(SetupError::Schedule)?;
+        let timeline = Timeline::with(&workload, options, &[]).map_err(SetupError::Schedule)?;
+        let robots = robots(spec, universe.robot_count())?;
         let (hosts, address_runs) =
             robot_addresses(workload.robots.iter().flat_map(|group| &group.addresses));
         let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
@@ -164,6 +185,9 @@ impl Setup {
                 .collect(),
             sources: (0..hosts).map(source).collect(),
             address_runs,
+            adapts: steering::adapts(&workload),
+            options,
+            robots,
             universe: Arc::new(universe),
             timeline: Arc::new(timeline),
         })
@@ -173,6 +197,14 @@ impl Setup {
     pub fn source_of(&self, robot: RobotIndex) -> Option<IpAddr> {
         let run = self.address_runs.partition_point(|&(first, _)| first <= robot).checked_sub(1)?;
         self.sources[self.address_runs[run].1]
+    }
+
+    /// When a best-effort robot makes its first request, in nanoseconds since the start.
+    pub fn begin_ns(&self, robot: RobotIndex, group: u16) -> u64 {
+        let window = self.universe.workload().robots[usize::from(group)].launch_window;
+        let words = [self.universe.seed(), u64::from(robot), 0, LAUNCH_DRAW];
+        let unit = Rng::of(Purpose::Other, &words).unit();
+        window.map_or(0, |window| u64::try_from(window.mul_f64(unit).as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// The version of HTTP that a robot speaks.
@@ -261,6 +293,15 @@ impl GroupRules {
             substitution: group.substitution,
         }
     }
+}
+
+/// The robots that the spec names, or all.
+fn robots(spec: &RobotsSpec, count: u32) -> Result<Range<RobotIndex>, SetupError> {
+    let Some((first, last)) = spec.robots else { return Ok(0..count) };
+    if first > last || last >= count {
+        return Err(SetupError::NoSuchRobots { first, last, count });
+    }
+    Ok(first..last + 1)
 }
 
 fn read_workload(path: &Path) -> Result<Workload, SetupError> {

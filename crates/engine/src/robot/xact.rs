@@ -154,6 +154,8 @@ pub struct Page {
     pub robot: u32,
     /// Phase it was due in.
     pub phase: u16,
+    /// When.
+    pub due_ns: u64,
     /// The embedded objects that the robot fetches, in page order.
     pub children: Vec<Child>,
     /// How many of them have been launched or given up.

@@ -188,6 +188,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
     let clock = start_soon();
     let server = Server::start(Arc::new(known.expect("is valid")), clock, Manner::Right);
     let spec = RobotsSpec {
+        robots: None,
         universe,
         threads: 1,
         cpus: Vec::new(),
@@ -207,6 +208,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
 fn origins_that_were_stopped_say_so_though_nobody_asked_them_for_anything() {
     let dir = tempfile::tempdir().expect("there is room");
     let spec = OriginsSpec {
+        first: 0,
         universe: write_universe(dir.path(), &simple()),
         threads: 1,
         cpus: Vec::new(),

@@ -85,6 +85,7 @@ fn cookies_are_sent_back_by_those_who_keep_them() {
     let mut workload = simple();
     workload.schedule.phases[0].goal.transactions = Some(200);
     workload.servers[0].cookies = Some(CookieSetting {
+        senders: 1.0,
         share: 0.5,
         count: Distribution::Constant(3.0),
         value_bytes: Distribution::Constant(20.0),

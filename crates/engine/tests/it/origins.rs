@@ -66,6 +66,7 @@ pub fn run(workload: &Workload) -> Both {
         threads: 1,
         cpus: Vec::new(),
         timing: Timing::default(),
+        first: 0,
         listen: vec![free; workload.origins.len()],
     };
     let (mut to_origins, commands) = UnixStream::pair().expect("there are descriptors");
@@ -98,6 +99,7 @@ pub fn run(workload: &Workload) -> Both {
 
 fn robots(path: PathBuf, origins: Vec<SocketAddr>, start: &str) -> Vec<Event> {
     let spec = RobotsSpec {
+        robots: None,
         universe: universe(path),
         threads: 2,
         cpus: Vec::new(),

@@ -188,6 +188,7 @@ pub fn run(workload: &Workload, options: Options) -> Run {
     let clock = RunClock { start_ns: monotonic_ns() + 100_000_000, start_unix_s: 1_700_000_000 };
     let server = Server::start(Arc::new(universe.expect("is valid")), clock, options.manner);
     let spec = RobotsSpec {
+        robots: None,
         universe: UniverseSpec { workload: path, seed: SEED, world: 1, private_as_public: false },
         threads: options.threads,
         cpus: Vec::new(),

@@ -198,7 +198,7 @@ impl Evidence {
             Entry::Network(interval) => self.network(interval),
             Entry::Processors(intervals) => intervals.iter().for_each(|interval| self.processor(interval)),
             Entry::Host(interval) => self.host(interval),
-            Entry::Proxy(_) | Entry::Example(_) => {}
+            Entry::Proxy(_) | Entry::Example(_) | Entry::Adapted(_) => {}
         }
     }
 

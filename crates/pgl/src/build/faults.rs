@@ -113,17 +113,7 @@ impl Builder<'_> {
     /// `cookie_set_prob` and what follows it.
     pub(super) fn cookie_setting(&mut self, record: &Record, span: Span) -> Option<CookieSetting> {
         let share = self.share(record, "cookie_set_prob").unwrap_or(0.0);
-        let sender = self.share(record, "cookie_sender");
-        if let Some(sender) = sender
-            && sender > 0.0
-            && sender < 1.0
-        {
-            self.not_acted_on(
-                "Server.cookie_sender between 0% and 100%",
-                self.place(record, "cookie_sender"),
-                "all servers of the kind set cookies",
-            );
-        }
+        let senders = self.share(record, "cookie_sender").unwrap_or(1.0);
         if share <= 0.0 {
             return None;
         }
@@ -137,9 +127,9 @@ impl Builder<'_> {
         );
         let count = self.distribution(record, "cookie_set_count");
         let value_bytes = self.distribution(record, "cookie_value_size");
-        if !counted || !sized || sender == Some(0.0) {
+        if !counted || !sized || senders <= 0.0 {
             return None;
         }
-        Some(CookieSetting { share, count: count?, value_bytes: value_bytes? })
+        Some(CookieSetting { senders, share, count: count?, value_bytes: value_bytes? })
     }
 }

@@ -43,6 +43,7 @@ impl Builder<'_> {
             origins,
             proxies: self.robot_proxies(record),
             pace: self.pace(record),
+            launch_window: self.duration(record, "launch_win", true),
             recurrence,
             embedded_recurrence: if embeds { embedded } else { 0.0 },
             popularity,

@@ -40,7 +40,11 @@ const ROBOT_ONLY: [Field; 44] = [
     left_out("passive_ftp", FLOAT, Topic::Ftp),
     full("req_rate", RATE),
     full("req_inter_arrival", TIMES),
-    none("launch_win", TIME, "robots with a rate begin at random moments, others at once"),
+    part(
+        "launch_win",
+        TIME,
+        "best-effort robots begin within it; those with a rate begin at random moments anyhow",
+    ),
     full("recurrence", FLOAT),
     full("embed_recur", FLOAT),
     full("interests", TEXTS),
@@ -91,7 +95,7 @@ const ROBOT_ICP: [Field; 3] = [
 const SERVER_ONLY: [Field; 12] = [
     none("xact_lifetime", TIMES, "servers answer every request, however long it takes"),
     full("xact_think", TIMES),
-    part("cookie_sender", FLOAT, "0% or 100%: all servers of a kind set cookies, or none of them"),
+    full("cookie_sender", FLOAT),
     full("contents", CONTENTS),
     full("direct_access", CONTENTS),
     full("rep_types", TEXTS),

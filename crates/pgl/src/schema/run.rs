@@ -5,8 +5,6 @@ use super::{
     full, none, object, part,
 };
 
-/// For all that changes the load while a phase runs.
-const NO_ADAPTING: &str = "understood, but the load follows the schedule alone";
 /// For samples of transactions.
 const NO_SAMPLES: &str = "no samples are taken; `--xact-log` records every transaction";
 /// For machines and their limits.
@@ -30,8 +28,8 @@ pub(super) const PHASE: RecordType = RecordType {
         full("primary", BOOL),
         full("wait_wss_freeze", BOOL),
         part("synchronize", BOOL, "all robots share one schedule, so phases are always synchronised"),
-        none("script", Ty::one(Base::Code), NO_ADAPTING),
-        none("rptmstat", object(RecordKind::Rptmstat), NO_ADAPTING),
+        full("script", Ty::one(Base::Code)),
+        full("rptmstat", object(RecordKind::Rptmstat)),
         part("stats_samples", object(RecordKind::StatsSample).array(), NO_SAMPLES),
     ]],
 };
@@ -49,12 +47,12 @@ pub(super) const GOAL: RecordType = RecordType {
 
 pub(super) const RPTMSTAT: RecordType = RecordType {
     name: "Rptmstat",
-    effect: Effect::None(NO_ADAPTING),
+    effect: Effect::Full,
     groups: &[&[
-        none("sample_dur", TIME, NO_ADAPTING),
-        none("load_delta", FLOAT, NO_ADAPTING),
-        none("rptm_min", TIME, NO_ADAPTING),
-        none("rptm_max", TIME, NO_ADAPTING),
+        full("sample_dur", TIME),
+        full("load_delta", FLOAT),
+        full("rptm_min", TIME),
+        full("rptm_max", TIME),
     ]],
 };
 

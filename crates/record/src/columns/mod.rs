@@ -2,6 +2,7 @@
 //!
 //! `docs/reference/run-directory.md` prints these tables; a test keeps it so.
 
+pub(crate) mod adapted;
 pub(crate) mod health;
 
 use crate::counts::{OriginCounts, RobotCounts};
@@ -342,7 +343,7 @@ pub(crate) const XACTS: TableSpec = TableSpec {
 };
 
 /// The tables that measurements become when a run ends.
-pub(crate) const SERIES: [&TableSpec; 13] = [
+pub(crate) const SERIES: [&TableSpec; 14] = [
     &ROBOTS,
     &ORIGINS,
     &CLASSES,
@@ -356,6 +357,7 @@ pub(crate) const SERIES: [&TableSpec; 13] = [
     &health::BASELINES,
     &health::NETWORK,
     &health::PROCESSORS,
+    &adapted::ADAPTED,
 ];
 
 /// The row of an interval in robots.parquet.

@@ -1,7 +1,7 @@
 //! How a journal becomes Parquet files.
 
 use super::{Entry, ProxySample, read_journal};
-use crate::columns::{self, TableSpec, health};
+use crate::columns::{self, TableSpec, adapted, health};
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
 use crate::health::{Baseline, ThreadInterval};
@@ -26,6 +26,7 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
         Entry::Thread(interval) => tables.thread(&interval),
         Entry::Stall(stall) => tables.stalls.push(&health::stall_row(&stall)),
         Entry::Baseline(baseline) => tables.baseline(&baseline),
+        Entry::Adapted(decision) => tables.adapted.push(&adapted::row(&decision)),
         Entry::Network(interval) => tables.network.push(&health::network_row(&interval)),
         Entry::Processors(intervals) => {
             intervals.iter().try_for_each(|interval| tables.processors.push(&health::processor_row(interval)))
@@ -53,6 +54,7 @@ struct Tables {
     baselines: TableWriter,
     network: TableWriter,
     processors: TableWriter,
+    adapted: TableWriter,
     robot_intervals: u64,
     origin_intervals: u64,
     thread_intervals: u64,
@@ -88,6 +90,7 @@ impl Tables {
             baselines: create(&health::BASELINES)?,
             network: create(&health::NETWORK)?,
             processors: create(&health::PROCESSORS)?,
+            adapted: create(&adapted::ADAPTED)?,
             robot_intervals: 0,
             origin_intervals: 0,
             thread_intervals: 0,
@@ -210,9 +213,10 @@ impl Tables {
 
     fn finish(self) -> Result<(), RunDirError> {
         let Self { robots, origins, classes, errors, times, histograms, host, proxy, .. } = self;
-        let Self { threads, stalls, baselines, network, processors, .. } = self;
+        let Self { threads, stalls, baselines, network, processors, adapted, .. } = self;
         let of_the_run = [robots, origins, classes, errors, times, histograms, host, proxy];
-        for table in of_the_run.into_iter().chain([threads, stalls, baselines, network, processors]) {
+        for table in of_the_run.into_iter().chain([threads, stalls, baselines, network, processors, adapted])
+        {
             table.finish()?;
         }
         Ok(())

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::adapted::Adapted;
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
 use crate::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
@@ -47,6 +48,8 @@ pub enum Entry<'a> {
     Network(Cow<'a, NetworkInterval>),
     /// What the processors of this machine did, one each.
     Processors(Cow<'a, [ProcessorInterval]>),
+    /// What was decided about load that adapts.
+    Adapted(Cow<'a, Adapted>),
 }
 
 /// One reading of the target's own counters.
@@ -81,6 +84,8 @@ pub struct Series {
     pub network: Vec<NetworkInterval>,
     /// What each processor of this machine did.
     pub processors: Vec<ProcessorInterval>,
+    /// What was decided about load that adapts.
+    pub adapted: Vec<Adapted>,
 }
 
 /// Keeps measurements as they come.
@@ -162,6 +167,11 @@ impl SeriesWriter {
         self.append(&Entry::Processors(Cow::Borrowed(intervals)))
     }
 
+    /// Keeps what was decided about load that adapts.
+    pub fn adapted(&mut self, adapted: &Adapted) -> Result<(), RunDirError> {
+        self.append(&Entry::Adapted(Cow::Borrowed(adapted)))
+    }
+
     fn append(&mut self, entry: &Entry<'_>) -> Result<(), RunDirError> {
         let mut line = serde_json::to_vec(entry).map_err(|e| RunDirError::write(&self.path, e.into()))?;
         line.push(b'\n');
@@ -214,6 +224,7 @@ impl Series {
             Entry::Baseline(baseline) => self.baselines.push(baseline.into_owned()),
             Entry::Network(interval) => self.network.push(interval.into_owned()),
             Entry::Processors(intervals) => self.processors.extend_from_slice(&intervals),
+            Entry::Adapted(adapted) => self.adapted.push(adapted.into_owned()),
         }
     }
 
@@ -235,6 +246,7 @@ impl Series {
         all(&self.threads, Entry::Thread, &mut each);
         all(&self.stalls, Entry::Stall, &mut each);
         all(&self.network, Entry::Network, &mut each);
+        all(&self.adapted, Entry::Adapted, &mut each);
         if !self.processors.is_empty() {
             each(Entry::Processors(Cow::Borrowed(&self.processors)));
         }

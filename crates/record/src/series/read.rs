@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{ProxySample, Series};
-use crate::columns::{self, TableSpec, health};
+use crate::columns::{self, TableSpec, adapted, health};
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
 use crate::histogram::SparseHistogram;
@@ -44,6 +44,9 @@ impl Series {
         }
         if let Some(table) = open_if_there(&health::PROCESSORS)? {
             series.processors = health::read_all(&table, health::read_processor)?;
+        }
+        if let Some(table) = open_if_there(&adapted::ADAPTED)? {
+            series.adapted = health::read_all(&table, adapted::read)?;
         }
         series.read_histograms(&open(&columns::TIMES)?, &dir.path().join(columns::HISTOGRAMS.file))?;
         series.read_host(&open(&columns::HOST)?)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_record::adapted::{Adapted, Decided};
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
@@ -114,6 +115,18 @@ pub fn processors(start_ms: u64) -> [ProcessorInterval; 2] {
 }
 
 /// Everything.
+fn adapted(what: Decided) -> Adapted {
+    Adapted {
+        at_ms: 1_200,
+        schedule_ns: 600_000_001,
+        phase: 1,
+        what,
+        value: if what == Decided::Load { 0.75 } else { 0.0 },
+        response_us: (what != Decided::Print).then_some(31_000),
+        text: if what == Decided::Print { "100 of 3sec".to_owned() } else { String::new() },
+    }
+}
+
 pub fn series() -> Series {
     Series {
         robots: vec![robots(0, 0), robots(1000, 0), robots(1000, 1)],
@@ -132,5 +145,6 @@ pub fn series() -> Series {
         baselines: vec![baseline(None), baseline(Some(0))],
         network: vec![numbered::<NetworkInterval>(10), numbered::<NetworkInterval>(11)],
         processors: [processors(0), processors(1000)].concat(),
+        adapted: Decided::ALL.map(adapted).to_vec(),
     }
 }

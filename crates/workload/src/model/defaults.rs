@@ -77,6 +77,7 @@ impl Default for RobotGroup {
             credentials: Credentials::default(),
             session: None,
             abort_share: 0.0,
+            launch_window: None,
             lifetime_s: None,
             substitution: 0.0,
             connection_use_limit: None,

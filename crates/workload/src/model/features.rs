@@ -170,12 +170,23 @@ pub enum Expectation {
 /// Cookies that a kind of server sets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CookieSetting {
+    /// Share of the servers that set any; sticky.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
+    pub senders: f64,
     /// Share of objects whose 200 replies set any.
     pub share: f64,
     /// How many.
     pub count: Distribution,
     /// Length of each value.
     pub value_bytes: Distribution,
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn is_all(share: &f64) -> bool {
+    *share == all()
 }
 
 /// What a robot does with cookies.

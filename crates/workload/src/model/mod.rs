@@ -212,6 +212,9 @@ pub struct RobotGroup {
     pub proxies: Vec<String>,
     /// When the next request is due.
     pub pace: Pace,
+    /// Best-effort robots begin at random moments within this time; none: all at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_window: Option<Duration>,
     /// Probability that a request revisits an object.
     pub recurrence: f64,
     /// Probability that an embedded object is fetched.

@@ -93,6 +93,7 @@ fn what_origins_do_on_purpose_is_explained() {
     let server = &mut workload.servers[0];
     server.redirect_share = 0.05;
     server.cookies = Some(CookieSetting {
+        senders: 1.0,
         share: 0.4,
         count: Distribution::Constant(2.0),
         value_bytes: Distribution::Constant(40.0),

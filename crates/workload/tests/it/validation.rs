@@ -55,7 +55,7 @@ fn numbers_must_make_sense() {
             said(|w| {
                 let law = Distribution::Constant(1.0);
                 w.servers[0].cookies =
-                    Some(CookieSetting { share: 9.0, count: law.clone(), value_bytes: law });
+                    Some(CookieSetting { senders: 1.0, share: 9.0, count: law.clone(), value_bytes: law });
             }),
             "cookie_set_prob",
             share,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_workload::model::{
     AuthDemand, AuthScheme, Coding, CookieSetting, Distribution, Expectation, Extent, HeaderRule, Method,
-    Pace, Phase, RandomExtent, RangeSpec, RequestType, Weighted, Workload,
+    Origin, Pace, Phase, RandomExtent, RangeSpec, RequestType, Weighted, Workload,
 };
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{
@@ -283,6 +283,7 @@ fn fields_are_added_each_with_its_probability() {
 fn a_share_of_objects_sets_cookies_that_are_always_the_same() {
     let mut workload = fixtures::small();
     workload.servers[0].cookies = Some(CookieSetting {
+        senders: 1.0,
         share: 0.3,
         count: Distribution::Uniform { low: 0.5, high: 3.0 },
         value_bytes: Distribution::Constant(20.0),
@@ -301,6 +302,31 @@ fn a_share_of_objects_sets_cookies_that_are_always_the_same() {
     let keepers = (0..20).filter(|robot| universe.keeps_cookies(*robot)).count();
     assert!((2..15).contains(&keepers), "{keepers}");
     assert_eq!(universe.cookie_limit(3), 4, "as many as nothing else was said");
+}
+
+#[test]
+fn a_share_of_origins_sets_cookies_at_all() {
+    let mut workload = fixtures::small();
+    let origin = workload.origins[0].clone();
+    workload.origins =
+        (0..60).map(|n| Origin { authority: format!("o{n}.test:80"), ..origin.clone() }).collect();
+    workload.servers[usize::from(origin.server)].cookies = Some(CookieSetting {
+        senders: 0.5,
+        share: 1.0,
+        count: Distribution::Constant(1.0),
+        value_bytes: Distribution::Constant(5.0),
+    });
+    let universe = universe(workload);
+    let sets = |origin: u16, serial: u64| {
+        let id = ObjectId { origin, ..public(&universe, serial).id };
+        universe.cookies(&universe.object(id)).count() == 1
+    };
+    let senders = (0..60).filter(|origin| sets(*origin, 0)).count();
+    assert!((15..46).contains(&senders), "{senders}");
+    assert!(
+        (0..60).all(|origin| (1..20).all(|serial| sets(origin, serial) == sets(origin, 0))),
+        "it is sticky"
+    );
 }
 
 #[test]
