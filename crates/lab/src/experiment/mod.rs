@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_link::LinkSettings;
 use assay_record::experiment::{ConditionInfo, SubjectInfo};
 
 pub use directory::ExperimentDir;
@@ -114,12 +113,8 @@ pub struct Condition {
     pub limits: Limits,
     /// Processors of the proxy; empty: chosen.
     pub proxy_cpus: Vec<u32>,
-    /// The link between robots and the proxy.
-    pub robots: Option<LinkSettings>,
-    /// The link between the proxy and origins.
-    pub origins: Option<LinkSettings>,
-    /// TCP congestion control of all roles.
-    pub congestion: Option<String>,
+    /// What the network between roles is like, as flags of `assay run` have it: name and value.
+    pub flags: BTreeMap<String, String>,
     /// All of this as written.
     pub written: BTreeMap<String, String>,
 }

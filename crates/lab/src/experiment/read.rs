@@ -38,7 +38,10 @@ const TOP: [&str; 14] = [
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
 const PROXY: [&str; 6] = ["name", "label", "mode", "memory", "disk", "set"];
-const CONDITION: [&str; 4] = ["label", "cpu-quota", "memory-limit", "proxy-cpus"];
+/// What a condition passes on as it is written.
+const NETWORK: [&str; 3] = ["robot-link", "origin-link", "congestion"];
+const CONDITION: [&str; 7] =
+    ["label", "cpu-quota", "memory-limit", "proxy-cpus", NETWORK[0], NETWORK[1], NETWORK[2]];
 
 /// Reads an experiment.
 pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, ExperimentError> {
@@ -176,7 +179,7 @@ fn conditions(fields: &Fields<'_>) -> Result<Vec<Condition>, ExperimentError> {
     let mut found = Vec::new();
     for table in tables(fields, "condition", "[[condition]]", &CONDITION)? {
         let named = table.get("label").map(|value| value.text()).transpose()?;
-        for combination in product(&table, &["cpu-quota", "memory-limit", "proxy-cpus"])? {
+        for combination in product(&table, &CONDITION[1..])? {
             let label = match named {
                 Some(named) => combination.label(named),
                 None => combination.all_in_words().unwrap_or_else(|| PLAIN.to_owned()),
@@ -197,7 +200,8 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
         match value.key.as_str() {
             "cpu-quota" => condition.limits.cpus = Some(value.number(0.0, 4096.0)?),
             "memory-limit" => condition.limits.memory_bytes = Some(value.read(units::memory_limit)?),
-            _ => condition.proxy_cpus = value.read(units::cpus)?.0,
+            "proxy-cpus" => condition.proxy_cpus = value.read(units::cpus)?.0,
+            network => drop(condition.flags.insert(network.to_owned(), value.text()?.to_owned())),
         }
     }
     Ok(condition)
@@ -319,6 +323,7 @@ memory-limit = "512MB"
 
 [[condition]]
 label = "free"
+robot-link = "delay=40ms,loss=0.05%"
 proxy-cpus = "0,2-3"
 "#;
 
@@ -360,6 +365,7 @@ proxy-cpus = "0,2-3"
         let condition = experiment.condition("cpu-quota 0.5, memory-limit 512MB").unwrap();
         assert_eq!(condition.limits, Limits { cpus: Some(0.5), memory_bytes: Some(512 << 20) });
         assert_eq!(experiment.condition("free").unwrap().proxy_cpus, [0, 2, 3]);
+        assert_eq!(experiment.condition("free").unwrap().flags["robot-link"], "delay=40ms,loss=0.05%");
         assert_eq!((experiment.repetitions, experiment.rehearse), (3, Some(Duration::from_secs(30))));
         assert!(experiment.drop_page_cache && experiment.retries == 1 && experiment.seed == 1);
     }

@@ -113,14 +113,19 @@ impl Plans {
         subject: &Subject,
         condition: &Condition,
     ) -> Result<RunArgs, Failure> {
-        let plain = RunArgs::plain(&cell.workload).map_err(Failure::usage)?;
+        let mut flags = Vec::new();
+        let mut flag = |name: &str, value: String| flags.extend([format!("--{name}"), value]);
+        subject.set.iter().for_each(|(name, value)| flag("set", format!("{name}={value}")));
+        condition.flags.iter().for_each(|(name, value)| flag(name, value.clone()));
+        let plain = RunArgs::parse(&flags, &cell.workload).map_err(|error| {
+            let words = error.to_string();
+            let first = words.lines().next().unwrap_or_default();
+            Failure::usage(anyhow!("{}", first.trim_start_matches("error: ").to_owned()))
+        })?;
         let proxy = match subject.proxy.as_str() {
             file if file.ends_with(".toml") => beside(&self.file, file).display().to_string(),
             name => name.to_owned(),
         };
-        if let Some(name) = subject.set.keys().next() {
-            return Err(Failure::usage(anyhow!("{} has no setting called {name}", subject.proxy)));
-        }
         Ok(RunArgs {
             proxy,
             forward: subject.mode == Some(Mode::Forward),
