@@ -150,6 +150,8 @@ pub struct RunPlan {
     pub start_at: Option<u64>,
     /// Record every xact in Parquet.
     pub xact_log: bool,
+    /// Trace requests to the disk that the proxy's files are on.
+    pub trace_disk: bool,
     /// Source addresses of robots, used in turn for the workload's robot addresses; empty: loopback addresses
     /// are chosen (the system chooses for a target that is not on loopback).
     pub robot_sources: Vec<IpAddr>,

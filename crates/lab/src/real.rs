@@ -161,6 +161,11 @@ impl RealProxy {
         std::iter::once(&self.process).chain(&self.companions).map(|process| process.pid).collect()
     }
 
+    /// Where it keeps its files.
+    pub fn store(&self) -> &Path {
+        self.work.path()
+    }
+
     /// Why it does not run any more; none while it does.
     pub fn died(&mut self) -> Option<String> {
         let status = self.process.ended()?;

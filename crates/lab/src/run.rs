@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_record::dir::RunDirError;
 use assay_record::doubt::{Doubt, Reason};
 use assay_record::role::{Command, Event};
 use assay_record::run::{PlacementInfo, RunInfo};
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use crate::counters::by_name;
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
-use crate::host::Meter;
+use crate::host::{Meter, Sample, Trace};
 use crate::inform;
 use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
@@ -189,7 +190,7 @@ impl Session {
                     Heard::Stop => break,
                 },
                 _ = ticker.tick() => match &mut meter {
-                    None => meter = Some(Meter::new(cast.accounts())),
+                    None => meter = Some(Meter::new(cast.accounts(), None, None)),
                     Some(meter) => self.keep_host(meter)?,
                 },
                 () = over => break,
@@ -214,6 +215,7 @@ impl Session {
         let begin = Instant::now() + Duration::from_millis(self.until_start_ms());
         let mut ticker = tokio::time::interval_at(begin, Duration::from_secs(1));
         let mut meter: Option<Meter> = None;
+        let mut trace = self.trace_disk(cast);
         let mut last_word = begin;
         while !self.done.contains(&RoleKind::Robots) {
             let silent = tokio::time::sleep_until(last_word + SILENCE);
@@ -232,7 +234,7 @@ impl Session {
                 },
                 Some((at_ms, counters)) = cast.counters() => self.take_counters(at_ms, counters)?,
                 _ = ticker.tick() => match &mut meter {
-                    None => meter = Some(Meter::new(cast.accounts())),
+                    None => meter = Some(Meter::new(cast.accounts(), cast.store(), trace.take())),
                     Some(meter) => {
                         self.keep_host(meter)?;
                         if let Some(words) = cast.proxy_died() {
@@ -378,15 +380,37 @@ impl Session {
     }
 
     fn keep_host(&mut self, meter: &mut Meter) -> Result<(), LabError> {
-        let sample = meter.sample(self.now_ms());
+        meter.measure(self.now_ms(), |sample| self.keep_sample(sample).map_err(cannot_write))
+    }
+
+    fn keep_sample(&mut self, sample: Sample) -> Result<(), RunDirError> {
         for interval in sample.host {
-            self.writer.host(&interval).map_err(cannot_write)?;
+            self.writer.host(&interval)?;
             self.tell(LabEvent::Host(Box::new(interval)));
         }
-        self.writer.processors(&sample.processors).map_err(cannot_write)?;
-        self.writer.network(&sample.network).map_err(cannot_write)?;
-        self.tell(LabEvent::Network(Box::new(sample.network)));
-        Ok(())
+        self.writer.processors(&sample.processors)?;
+        for interval in sample.network {
+            self.writer.network(&interval)?;
+            self.tell(LabEvent::Network(Box::new(interval)));
+        }
+        self.writer.machine(&sample.machine)?;
+        self.writer.disks(&sample.disks)?;
+        self.writer.interfaces(&sample.interfaces)?;
+        self.writer.blocks(&sample.blocks)
+    }
+
+    /// Begins to trace the disk of the proxy's store, if that is wanted. Where it cannot be, the run goes on without.
+    fn trace_disk(&mut self, cast: &Cast) -> Option<Trace> {
+        if !self.plan.trace_disk {
+            return None;
+        }
+        let started = match cast.store() {
+            Some(store) => Trace::start(store),
+            None => {
+                Err("only of a proxy that Assay starts itself is it known where its files are".to_owned())
+            }
+        };
+        started.map_err(|why| self.tally.warn(format!("the disk was not traced (--trace-disk): {why}"))).ok()
     }
 
     fn doubt(&mut self, doubt: Doubt) {
@@ -492,6 +516,6 @@ impl Session {
     }
 }
 
-fn cannot_write(error: assay_record::dir::RunDirError) -> LabError {
+fn cannot_write(error: RunDirError) -> LabError {
     LabError::run(error.to_string())
 }

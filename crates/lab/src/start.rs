@@ -162,6 +162,11 @@ impl Cast {
         named.into_iter().filter_map(|(name, pids)| Some((name.to_owned(), pids?))).collect()
     }
 
+    /// Where the real proxy keeps its files.
+    pub(crate) fn store(&self) -> Option<&Path> {
+        self.real.as_ref().map(RealProxy::store)
+    }
+
     /// Why the real proxy does not run any more; none while it does.
     pub(crate) fn proxy_died(&mut self) -> Option<String> {
         self.real.as_mut().and_then(RealProxy::died)

@@ -121,6 +121,7 @@ pub fn plan() -> RunPlan {
         part: Part::Whole,
         start_at: None,
         xact_log: false,
+        trace_disk: false,
         robot_sources: Vec::new(),
         origin_listen: None,
         pin: true,

@@ -231,11 +231,6 @@ impl Doubt {
             ..Self::default()
         }
     }
-
-    /// The whole of it as one line: what was seen, why it matters, what to do.
-    pub fn sentence(&self) -> String {
-        format!("{}: {}; {}", self.seen, self.why, self.advice)
-    }
 }
 
 #[cfg(test)]
@@ -253,8 +248,9 @@ mod tests {
     #[test]
     fn a_doubt_says_what_was_seen_why_it_matters_and_what_to_do() {
         for reason in Reason::ALL {
-            let sentence = Doubt::invalid(reason, "seen").sentence();
-            assert!(sentence.starts_with("seen: ") && sentence.contains("; "), "{sentence}");
+            let doubt = Doubt::invalid(reason, "seen");
+            assert_eq!((doubt.seen.as_str(), doubt.why.as_str()), ("seen", reason.why()));
+            assert!(!doubt.advice.is_empty());
             assert!(!reason.why().ends_with('.') && !reason.advice().ends_with('.'));
         }
     }

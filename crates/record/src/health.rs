@@ -72,7 +72,8 @@ pub struct Baseline {
     pub lag: SparseHistogram,
 }
 
-/// What the network stack of this machine (or namespace) counted in one interval; differences, but for levels.
+/// What the network stack of a namespace counted in one interval; differences, but for levels. Without namespaces of their
+/// own, all roles are in that of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetworkInterval {
@@ -80,6 +81,8 @@ pub struct NetworkInterval {
     pub start_ms: u64,
     /// How long it lasted.
     pub length_ms: u64,
+    /// Whose namespace it is: roles, joined by `+`.
+    pub role: String,
     /// TCP segments sent (`OutSegs`).
     pub segments_out: u64,
     /// Segments sent again (`RetransSegs`).
@@ -100,6 +103,22 @@ pub struct NetworkInterval {
     pub time_wait: u64,
     /// Level: memory of TCP buffers, in bytes.
     pub buffer_bytes: u64,
+    /// Level: connections in ESTABLISHED (with CLOSE_WAIT where that was not counted).
+    pub established: Option<u64>,
+    /// Level: connections in SYN_SENT.
+    pub syn_sent: Option<u64>,
+    /// Level: connections in SYN_RECV.
+    pub syn_received: Option<u64>,
+    /// Level: connections in FIN_WAIT1.
+    pub fin_wait1: Option<u64>,
+    /// Level: connections in FIN_WAIT2.
+    pub fin_wait2: Option<u64>,
+    /// Level: connections in CLOSE_WAIT.
+    pub close_wait: Option<u64>,
+    /// Level: connections in LAST_ACK or CLOSING.
+    pub last_ack: Option<u64>,
+    /// Level: listening sockets.
+    pub listening: Option<u64>,
 }
 
 /// What one processor of this machine did in one interval, for whomever.
@@ -116,6 +135,18 @@ pub struct ProcessorInterval {
     pub busy_us: u64,
     /// Time that the hypervisor took from it, in microseconds.
     pub steal_us: u64,
+    /// Of the time that it worked: programs.
+    pub user_us: u64,
+    /// Of the time that it worked: the kernel, at the wish of programs.
+    pub system_us: u64,
+    /// Of the time that it worked: interrupts.
+    pub irq_us: u64,
+    /// Of the time that it worked: what interrupts left to do, such as the network.
+    pub softirq_us: u64,
+    /// Time that it had nothing to do but somebody waited for a disk, in microseconds.
+    pub iowait_us: u64,
+    /// Time that it had nothing to do, in microseconds.
+    pub idle_us: u64,
 }
 
 /// What this machine could offer for a workload without a proxy, straight from robots to origins.

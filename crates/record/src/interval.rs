@@ -93,4 +93,30 @@ pub struct HostInterval {
     pub descriptors: u64,
     /// Time stolen by the hypervisor, all processors (role `host` only), in microseconds.
     pub steal_us: u64,
+    /// Of the CPU time, what was spent in the program itself, in microseconds.
+    pub user_us: u64,
+    /// Of the CPU time, what was spent in the kernel for it, in microseconds.
+    pub system_us: u64,
+    /// Times that its threads gave up the processor because they had to wait (not `host`).
+    pub voluntary_switches: u64,
+    /// Times that the processor was taken from its threads (not `host`).
+    pub involuntary_switches: u64,
+    /// Page faults served without a disk (not `host`).
+    pub minor_faults: u64,
+    /// Page faults that had to read from a disk (not `host`).
+    pub major_faults: u64,
+    /// Processes at the end (not `host`).
+    pub processes: u64,
+    /// Threads at the end (not `host`).
+    pub threads: u64,
+    /// Memory, pages that are shared counted in parts (PSS); read every 10 seconds at most.
+    pub pss_bytes: Option<u64>,
+    /// Bytes that were read from disks; none where the kernel does not tell.
+    pub disk_read_bytes: Option<u64>,
+    /// Bytes that were (or will be) written to disks; none where the kernel does not tell.
+    pub disk_written_bytes: Option<u64>,
+    /// Memory charged to the role's control group, where it has one of its own.
+    pub group_bytes: Option<u64>,
+    /// Page cache: of the role's control group, where it has one of its own; of the whole machine (`host`).
+    pub cache_bytes: Option<u64>,
 }

@@ -16,6 +16,7 @@ pub mod health;
 pub mod histogram;
 pub mod interval;
 pub mod layout;
+pub mod machine;
 pub mod outcome;
 pub mod role;
 pub mod run;

@@ -7,6 +7,7 @@ use assay_record::series::Series;
 use serde::Serialize;
 
 use crate::document::Summary;
+use crate::host;
 use crate::own;
 use crate::own::steps::own_steps;
 use crate::steps::{Merged, Step, steps};
@@ -132,6 +133,7 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
     // After the response times over time.
     let place = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
     charts.insert(place, distribution(series));
+    charts.extend(host::charts(series, step_ms, steps.len()));
     charts.extend(own::charts::charts(&steps, &own_steps(series, step_ms, steps.len()), series));
     Charts { phases, step_s: step_ms as f64 / 1000.0, time, charts }
 }
@@ -431,7 +433,7 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
         .collect();
     vec![
         time_chart(
-            "Resources",
+            host::RESOURCES,
             "cpu",
             "Processors used",
             "processors",
@@ -439,7 +441,7 @@ fn resources(steps: &[Step<'_>]) -> Vec<Chart> {
             cpu,
         ),
         time_chart(
-            "Resources",
+            host::RESOURCES,
             "memory",
             "Memory",
             "MB",
@@ -463,7 +465,7 @@ fn starved(steps: &[Step<'_>]) -> Option<Chart> {
         .collect();
     let about = "Threads that were ready to run and had no processor, on average.";
     let chart =
-        |lines| time_chart("Resources", "starved", "Waiting for a processor", "threads", about, lines);
+        |lines| time_chart(host::RESOURCES, "starved", "Waiting for a processor", "threads", about, lines);
     (!lines.is_empty()).then(|| chart(lines))
 }
 

@@ -235,6 +235,9 @@ pub struct Figures {
     pub cpu_us_per_request: BTreeMap<String, Option<f64>>,
     /// What processes used, by role (`host`: the whole machine).
     pub resources: BTreeMap<String, Resources>,
+    /// The disk that the proxy's files are on; null: it has none, or is not the lab's.
+    #[serde(default)]
+    pub disk: Option<Disk>,
     /// The origins' side.
     pub origins: OriginFigures,
     /// Completed xacts by method.
@@ -393,6 +396,66 @@ pub struct Resources {
     pub descriptors_peak: u64,
     /// Mean number of processors that the hypervisor took away (`host` only).
     pub stolen_cores: Option<f64>,
+    /// Of the processors used: in programs; null: it was not told apart.
+    #[serde(default)]
+    pub user_cores: Option<f64>,
+    /// Of the processors used: in the kernel, for them.
+    #[serde(default)]
+    pub system_cores: Option<f64>,
+    /// Largest memory with shared pages counted in parts (PSS), in bytes; null: it was not added up.
+    #[serde(default)]
+    pub pss_peak_bytes: Option<u64>,
+    /// Largest page cache, in bytes: of the role's control group where it has one, of the machine (`host`).
+    #[serde(default)]
+    pub cache_peak_bytes: Option<u64>,
+    /// Times per second that a thread gave up its processor because it had to wait; null: not counted.
+    #[serde(default)]
+    pub voluntary_switches_per_s: Option<f64>,
+    /// Times per second that a processor was taken from a thread; null: not counted.
+    #[serde(default)]
+    pub involuntary_switches_per_s: Option<f64>,
+    /// Bytes read from disks for it; null: the kernel does not tell.
+    #[serde(default)]
+    pub disk_read_bytes: Option<u64>,
+    /// Bytes of its that were or will be written to disks; null: the kernel does not tell.
+    #[serde(default)]
+    pub disk_written_bytes: Option<u64>,
+}
+
+/// The disk that the proxy's files are on: what it did, for whomever.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Disk {
+    /// The kernel's name of it.
+    pub device: String,
+    /// Megabytes (2²⁰) read per second.
+    pub read_mb_s: f64,
+    /// Megabytes written per second.
+    pub written_mb_s: f64,
+    /// Reads per second.
+    pub reads_per_s: f64,
+    /// Writes per second.
+    pub writes_per_s: f64,
+    /// Part of the time in which it had something to do.
+    pub busy_share: f64,
+    /// Mean number of requests in it.
+    pub queue: f64,
+    /// What was asked of it, one by one; null: it was not traced.
+    pub seeks: Option<Seeks>,
+}
+
+/// Where requests to a disk went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Seeks {
+    /// Requests.
+    pub requests: u64,
+    /// Part of them that began where the one before had ended.
+    pub sequential_share: f64,
+    /// Half of the distances are no longer, in megabytes (to a factor of two).
+    pub p50_mb: Option<f64>,
+    /// Nine in ten are no longer.
+    pub p90_mb: Option<f64>,
+    /// Requests that could not be traced.
+    pub lost: u64,
 }
 
 /// The origins' side.

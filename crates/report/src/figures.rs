@@ -3,11 +3,12 @@
 use assay_record::histogram::Histogram;
 
 use crate::document::{
-    Bandwidth, ByClass, Connections, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures, Outcomes,
-    Percentiles, Rate, Resources, ResponseTimes,
+    Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures,
+    Outcomes, Percentiles, Rate, Resources, ResponseTimes, Seeks,
 };
+use crate::host::seek_mb;
 use crate::special::special;
-use crate::tally::Tally;
+use crate::tally::{DiskUse, Tally, Use};
 
 /// Rounds for people; every digit that is left is measured.
 pub(crate) fn round(value: f64, digits: i32) -> f64 {
@@ -176,27 +177,65 @@ pub(crate) fn figures(tally: &Tally) -> Figures {
         ..Figures::default()
     };
     add_resources(&mut figures, tally);
+    figures.disk = tally.disk.as_ref().map(disk);
     figures
 }
 
 fn add_resources(figures: &mut Figures, tally: &Tally) {
     for (role, used) in &tally.resources {
-        let mean = |us: f64| (used.watched_ms > 0.0).then(|| round(us / 1000.0 / used.watched_ms, 4));
-        figures.resources.insert(
-            role.clone(),
-            Resources {
-                cpu_cores: mean(used.cpu_us),
-                rss_peak_bytes: used.rss_peak_bytes,
-                starved_threads: mean(used.run_delay_us),
-                descriptors_peak: used.descriptors_peak,
-                stolen_cores: (role == "host").then(|| mean(used.steal_us)).flatten(),
-            },
-        );
+        figures.resources.insert(role.clone(), resources(role, used));
         if role != "host" {
             let per_request =
                 (tally.robots.sent > 0).then(|| round(used.cpu_us / tally.robots.sent as f64, 3));
             figures.cpu_us_per_request.insert(role.clone(), per_request);
         }
+    }
+}
+
+fn resources(role: &str, used: &Use) -> Resources {
+    let mean = |us: f64| (used.watched_ms > 0.0).then(|| round(us / 1000.0 / used.watched_ms, 4));
+    let told_apart = |us: f64| (used.user_us + used.system_us > 0.0).then(|| mean(us)).flatten();
+    let per_second = |count: f64| {
+        (used.has_threads && used.watched_ms > 0.0).then(|| round(count * 1000.0 / used.watched_ms, 1))
+    };
+    Resources {
+        cpu_cores: mean(used.cpu_us),
+        rss_peak_bytes: used.rss_peak_bytes,
+        starved_threads: mean(used.run_delay_us),
+        descriptors_peak: used.descriptors_peak,
+        stolen_cores: (role == "host").then(|| mean(used.steal_us)).flatten(),
+        user_cores: told_apart(used.user_us),
+        system_cores: told_apart(used.system_us),
+        pss_peak_bytes: used.pss_peak_bytes,
+        cache_peak_bytes: used.cache_peak_bytes,
+        voluntary_switches_per_s: per_second(used.switches[0]),
+        involuntary_switches_per_s: per_second(used.switches[1]),
+        disk_read_bytes: used.disk_read_bytes.map(|bytes| bytes.round() as u64),
+        disk_written_bytes: used.disk_written_bytes.map(|bytes| bytes.round() as u64),
+    }
+}
+
+fn disk(used: &DiskUse) -> Disk {
+    const MB: f64 = (1 << 20) as f64;
+    let [reads, read_bytes, writes, written_bytes, busy_ms, queue_ms] = used.sums;
+    let seconds = used.watched_ms / 1000.0;
+    let per = |value: f64, digits| if seconds > 0.0 { round(value / seconds, digits) } else { 0.0 };
+    let seeks = used.traced.as_ref().map(|traced| Seeks {
+        requests: traced.requests,
+        sequential_share: ratio(traced.sequential, traced.requests).unwrap_or(0.0),
+        p50_mb: seek_mb(&traced.distances, 0.5).map(|mb| round(mb, 4)),
+        p90_mb: seek_mb(&traced.distances, 0.9).map(|mb| round(mb, 4)),
+        lost: traced.lost,
+    });
+    Disk {
+        device: used.device.clone(),
+        read_mb_s: per(read_bytes / MB, 3),
+        written_mb_s: per(written_bytes / MB, 3),
+        reads_per_s: per(reads, 2),
+        writes_per_s: per(writes, 2),
+        busy_share: per(busy_ms / 1000.0, 4),
+        queue: per(queue_ms / 1000.0, 3),
+        seeks,
     }
 }
 

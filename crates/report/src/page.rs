@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::document::{Figures, Percentiles, Summary};
 use crate::format::{bytes, capacity, count, date, duration_s, number, opt_number, percent};
+use crate::resources::{host, resources};
 use crate::{repeat, special, words};
 
 /// A table: groups of columns, and rows that begin with a name.
@@ -65,9 +66,9 @@ pub(crate) fn fact(name: &str, text: impl Into<String>) -> Fact {
 }
 
 /// What a column shows of a phase.
-type Cell = fn(&Figures) -> String;
+pub(crate) type Cell = fn(&Figures) -> String;
 
-fn phase_table(
+pub(crate) fn phase_table(
     summary: &Summary,
     id: &'static str,
     title: &'static str,
@@ -100,7 +101,7 @@ fn phase_table(
 /// The tables per phase.
 pub(crate) fn phase_tables(summary: &Summary) -> Vec<TableView> {
     let tables = [load(summary), savings(summary), times(summary), resources(summary)];
-    tables.into_iter().chain(special(summary)).collect()
+    tables.into_iter().chain(host(summary)).chain(special(summary)).collect()
 }
 
 fn load(summary: &Summary) -> TableView {
@@ -241,56 +242,6 @@ fn special(summary: &Summary) -> Option<TableView> {
         heads: columns.iter().map(|(head, _)| *head).collect(),
         rows: rows.collect(),
     })
-}
-
-fn cpu(figures: &Figures, role: &str) -> String {
-    opt_number(figures.cpu_us_per_request.get(role).copied().flatten())
-}
-
-fn cores(figures: &Figures, role: &str) -> String {
-    opt_number(figures.resources.get(role).and_then(|used| used.cpu_cores))
-}
-
-fn resources(summary: &Summary) -> TableView {
-    phase_table(
-        summary,
-        "resources-table",
-        "Resources",
-        "Processor time per request, processors used on average, and the highest levels at any second's end.",
-        &[
-            (
-                "CPU per request, µs",
-                &[
-                    ("proxy", |f| cpu(f, "proxy")),
-                    ("robots", |f| cpu(f, "robots")),
-                    ("origins", |f| cpu(f, "origins")),
-                ],
-            ),
-            (
-                "processors",
-                &[
-                    ("proxy", |f| cores(f, "proxy")),
-                    ("robots", |f| cores(f, "robots")),
-                    ("origins", |f| cores(f, "origins")),
-                ],
-            ),
-            (
-                "proxy memory",
-                &[("peak", |f| {
-                    f.resources.get("proxy").map_or_else(|| "–".into(), |r| bytes(r.rss_peak_bytes))
-                })],
-            ),
-            (
-                "peaks",
-                &[
-                    ("connections", |f| count(f.connections.client_peak)),
-                    ("under way", |f| count(f.in_flight_peak)),
-                    ("waiting", |f| count(f.waiting_peak)),
-                ],
-            ),
-            ("lateness, µs", &[("p99", |f| f.lateness_us.p99.map_or_else(|| "–".to_owned(), count))]),
-        ],
-    )
 }
 
 /// The distribution of all times of the whole run.

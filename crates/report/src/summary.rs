@@ -44,7 +44,7 @@ impl Summary {
     pub(crate) fn from_parts(dir: &RunDir, info: &RunInfo, series: &Series, unfinished: bool) -> Self {
         let spans = tally::spans(info, series);
         let parts = Tally::of_phases(series, &spans);
-        let total = Tally::of_run(&parts, tally::whole(&spans), &series.host);
+        let total = Tally::of_run(&parts, tally::whole(&spans), series);
         let mut doubts = info.verdict.doubts.clone();
         if unfinished {
             let known = |found: &Doubt| info.verdict.doubts.iter().any(|doubt| doubt.reason == found.reason);

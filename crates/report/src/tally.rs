@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::histogram::Histogram;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_record::machine::{BlockInterval, DiskInterval};
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
@@ -91,6 +92,60 @@ pub(crate) struct Use {
     pub descriptors_peak: u64,
     /// Time that was watched, in milliseconds.
     pub watched_ms: f64,
+    pub user_us: f64,
+    pub system_us: f64,
+    /// Voluntary and involuntary.
+    pub switches: [f64; 2],
+    /// Threads were seen, so what is theirs was counted.
+    pub has_threads: bool,
+    pub pss_peak_bytes: Option<u64>,
+    pub cache_peak_bytes: Option<u64>,
+    pub disk_read_bytes: Option<f64>,
+    pub disk_written_bytes: Option<f64>,
+}
+
+/// What the disk of the proxy's store did.
+#[derive(Default, Clone)]
+pub(crate) struct DiskUse {
+    pub device: String,
+    pub watched_ms: f64,
+    /// Reads, bytes read, writes, bytes written, ms busy, ms of all requests.
+    pub sums: [f64; 6],
+    pub traced: Option<Traced>,
+}
+
+/// Requests that were traced.
+#[derive(Default, Clone)]
+pub(crate) struct Traced {
+    pub requests: u64,
+    pub sequential: u64,
+    pub lost: u64,
+    pub distances: BTreeMap<u64, u64>,
+}
+
+impl Use {
+    fn watch(&mut self, interval: &HostInterval, share: f64) {
+        let part = |value: u64| value as f64 * share;
+        self.cpu_us += part(interval.cpu_us);
+        self.run_delay_us += part(interval.run_delay_us);
+        self.steal_us += part(interval.steal_us);
+        self.watched_ms += part(interval.length_ms);
+        self.user_us += part(interval.user_us);
+        self.system_us += part(interval.system_us);
+        self.switches[0] += part(interval.voluntary_switches);
+        self.switches[1] += part(interval.involuntary_switches);
+        self.has_threads |= interval.threads > 0;
+        self.rss_peak_bytes = self.rss_peak_bytes.max(interval.rss_bytes);
+        self.descriptors_peak = self.descriptors_peak.max(interval.descriptors);
+        self.pss_peak_bytes = self.pss_peak_bytes.max(interval.pss_bytes);
+        self.cache_peak_bytes = self.cache_peak_bytes.max(interval.cache_bytes);
+        for (sum, bytes) in [
+            (&mut self.disk_read_bytes, interval.disk_read_bytes),
+            (&mut self.disk_written_bytes, interval.disk_written_bytes),
+        ] {
+            bytes.into_iter().for_each(|bytes| *sum.get_or_insert_default() += part(bytes));
+        }
+    }
 }
 
 impl Use {
@@ -99,8 +154,62 @@ impl Use {
         self.run_delay_us += other.run_delay_us;
         self.steal_us += other.steal_us;
         self.watched_ms += other.watched_ms;
+        self.user_us += other.user_us;
+        self.system_us += other.system_us;
+        for (sum, more) in self.switches.iter_mut().zip(other.switches) {
+            *sum += more;
+        }
+        self.has_threads |= other.has_threads;
         self.rss_peak_bytes = self.rss_peak_bytes.max(other.rss_peak_bytes);
         self.descriptors_peak = self.descriptors_peak.max(other.descriptors_peak);
+        self.pss_peak_bytes = self.pss_peak_bytes.max(other.pss_peak_bytes);
+        self.cache_peak_bytes = self.cache_peak_bytes.max(other.cache_peak_bytes);
+        for (sum, bytes) in [
+            (&mut self.disk_read_bytes, other.disk_read_bytes),
+            (&mut self.disk_written_bytes, other.disk_written_bytes),
+        ] {
+            bytes.into_iter().for_each(|bytes| *sum.get_or_insert_default() += bytes);
+        }
+    }
+}
+
+impl DiskUse {
+    fn add(&mut self, other: &DiskUse) {
+        self.device.clone_from(&other.device);
+        self.watched_ms += other.watched_ms;
+        for (sum, more) in self.sums.iter_mut().zip(other.sums) {
+            *sum += more;
+        }
+        if let Some(more) = &other.traced {
+            let traced = self.traced.get_or_insert_default();
+            traced.requests += more.requests;
+            traced.sequential += more.sequential;
+            traced.lost += more.lost;
+            for (low, count) in &more.distances {
+                *traced.distances.entry(*low).or_default() += count;
+            }
+        }
+    }
+
+    fn watch(&mut self, disk: &DiskInterval, share: f64) {
+        self.device.clone_from(&disk.device);
+        self.watched_ms += disk.length_ms as f64 * share;
+        let counts =
+            [disk.reads, disk.read_bytes, disk.writes, disk.written_bytes, disk.busy_ms, disk.queue_ms];
+        for (sum, count) in self.sums.iter_mut().zip(counts) {
+            *sum += count as f64 * share;
+        }
+    }
+}
+
+impl Traced {
+    fn add(&mut self, block: &BlockInterval) {
+        self.requests += block.requests;
+        self.sequential += block.sequential;
+        self.lost += block.lost;
+        for (low, count) in &block.distances {
+            *self.distances.entry(*low).or_default() += count;
+        }
     }
 }
 
@@ -119,6 +228,7 @@ pub(crate) struct Tally {
     pub peaks: RobotLevels,
     pub origin_connections_peak: u64,
     pub resources: BTreeMap<String, Use>,
+    pub disk: Option<DiskUse>,
 }
 
 impl Tally {
@@ -135,18 +245,18 @@ impl Tally {
             tallies[usize::from(interval.phase).min(last)].add_origins(interval);
         }
         for tally in &mut tallies {
-            tally.add_host(&series.host);
+            tally.add_host(series);
         }
         tallies
     }
 
     /// The whole run from its parts.
-    pub(crate) fn of_run(parts: &[Tally], span: Option<Span>, host: &[HostInterval]) -> Tally {
+    pub(crate) fn of_run(parts: &[Tally], span: Option<Span>, series: &Series) -> Tally {
         let mut total = Tally { span, ..Tally::default() };
         for part in parts {
             total.merge(part);
         }
-        total.add_host(host);
+        total.add_host(series);
         total
     }
 
@@ -161,6 +271,9 @@ impl Tally {
             }
             for (role, used) in &part.resources {
                 total.resources.entry(role.clone()).or_default().add(used);
+            }
+            if let Some(disk) = &part.disk {
+                total.disk.get_or_insert_default().add(disk);
             }
         }
         total.span = length_ms.map(|end_ms| Span { start_ms: 0, end_ms });
@@ -204,20 +317,26 @@ impl Tally {
     }
 
     /// Seconds that reach over the ends of the stretch count with the share that lies in it.
-    fn add_host(&mut self, host: &[HostInterval]) {
+    fn add_host(&mut self, series: &Series) {
         let Some(span) = self.span else { return };
-        for interval in host {
+        for interval in &series.host {
             let share = span.share(interval.start_ms, interval.length_ms);
-            if share <= 0.0 {
-                continue;
+            if share > 0.0 {
+                self.resources.entry(interval.role.clone()).or_default().watch(interval, share);
             }
-            let total = self.resources.entry(interval.role.clone()).or_default();
-            total.cpu_us += interval.cpu_us as f64 * share;
-            total.run_delay_us += interval.run_delay_us as f64 * share;
-            total.steal_us += interval.steal_us as f64 * share;
-            total.watched_ms += interval.length_ms as f64 * share;
-            total.rss_peak_bytes = total.rss_peak_bytes.max(interval.rss_bytes);
-            total.descriptors_peak = total.descriptors_peak.max(interval.descriptors);
+        }
+        for disk in series.disks.iter().filter(|disk| disk.holds == "store") {
+            let share = span.share(disk.start_ms, disk.length_ms);
+            if share > 0.0 {
+                self.disk.get_or_insert_default().watch(disk, share);
+            }
+        }
+        // A request belongs to the stretch that its second began in.
+        let within = |block: &&BlockInterval| (span.start_ms..span.end_ms).contains(&block.start_ms);
+        for block in series.blocks.iter().filter(within) {
+            if let Some(disk) = &mut self.disk {
+                disk.traced.get_or_insert_default().add(block);
+            }
         }
     }
 
@@ -270,7 +389,7 @@ mod tests {
         let parts = Tally::of_phases(&series, &[span(0, 250), span(250, 1000)]);
         assert_eq!(parts[0].resources["proxy"].cpu_us, 100_000.0);
         assert_eq!(parts[1].resources["proxy"].cpu_us, 300_000.0);
-        let total = Tally::of_run(&parts, span(0, 1000), &series.host);
+        let total = Tally::of_run(&parts, span(0, 1000), &series);
         assert_eq!(total.resources["proxy"].cpu_us, 400_000.0);
     }
 

@@ -243,6 +243,9 @@ impl Page {
         if !cpu.is_empty() {
             self.fact("CPU/request", &cpu.join(", "));
         }
+        for (name, text) in words::used(total) {
+            self.fact(name, &text);
+        }
         self.fact("stream", &format!("seed {}, digest {}", summary.seed, summary.stream_digest));
         self.line("");
     }

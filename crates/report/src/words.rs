@@ -3,7 +3,7 @@
 use assay_record::run::RunInfo;
 
 use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
-use crate::format::{self, count, duration_s, percent, share, time_ms};
+use crate::format::{self, bytes, count, duration_s, number, opt_number, percent, share, time_ms};
 use crate::own;
 
 /// Share of requests unsent up to which a target is said to have kept up: when a phase ends, a few always wait.
@@ -376,6 +376,46 @@ pub(crate) fn notes(info: &RunInfo) -> Vec<String> {
     }
     notes.extend(info.target.notes.iter().cloned());
     notes
+}
+
+/// What the proxy used beside processors: memory, disk, context switches.
+pub(crate) fn used(figures: &Figures) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if let Some(proxy) = figures.resources.get("proxy") {
+        if let (Some(user), Some(system)) = (proxy.user_cores, proxy.system_cores) {
+            let switches = match (proxy.voluntary_switches_per_s, proxy.involuntary_switches_per_s) {
+                (Some(waited), Some(taken)) => {
+                    format!("; {} waits/s, taken off {} times/s", number(waited), number(taken))
+                }
+                _ => String::new(),
+            };
+            let text = format!("{} cores user, {} cores system{switches}", number(user), number(system));
+            lines.push(("proxy CPU", text));
+        }
+        let mut memory = vec![format!("{} resident at most", bytes(proxy.rss_peak_bytes))];
+        memory.extend(proxy.pss_peak_bytes.map(|pss| format!("{} with shared pages in parts", bytes(pss))));
+        memory.extend(proxy.cache_peak_bytes.map(|cache| format!("{} page cache of its own", bytes(cache))));
+        lines.push(("proxy memory", memory.join(", ")));
+    }
+    if let Some(disk) = &figures.disk {
+        let mut text = format!(
+            "{}: {} MB/s read, {} MB/s written, {} requests in it on average",
+            disk.device,
+            number(disk.read_mb_s),
+            number(disk.written_mb_s),
+            number(disk.queue)
+        );
+        if let Some(seeks) = &disk.seeks {
+            text.push_str(&format!(
+                "; {} % of {} requests in sequence, half of the seeks and stays up to {} MB",
+                percent(Some(seeks.sequential_share)),
+                count(seeks.requests),
+                opt_number(seeks.p50_mb)
+            ));
+        }
+        lines.push(("disk", text));
+    }
+    lines
 }
 
 #[cfg(test)]

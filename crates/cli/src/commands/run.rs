@@ -192,6 +192,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         part: Part::Whole,
         start_at: None,
         xact_log: args.xact_log,
+        trace_disk: args.trace_disk,
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
         pin: !args.no_pin,

@@ -81,6 +81,9 @@ pub struct RunArgs {
     /// Record every single request (Parquet)
     #[arg(long, help_heading = RECORD)]
     pub xact_log: bool,
+    /// Trace requests to the disk that the proxy's files are on: how many, how far apart (needs root)
+    #[arg(long, help_heading = RECORD)]
+    pub trace_disk: bool,
     /// The result as one JSON document
     #[arg(long, help_heading = RECORD)]
     pub json: bool,
@@ -126,7 +129,7 @@ pub struct RunArgs {
     pub realtime: bool,
     /// Find what this machine can offer for the workload without a proxy, in about a minute (or what `--rehearse`
     /// says), and keep it for later runs
-    #[arg(long, conflicts_with_all = ["xact_log", "no_report", "scale_capacity"], help_heading = MACHINE)]
+    #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity"], help_heading = MACHINE)]
     pub calibrate: bool,
 }
 

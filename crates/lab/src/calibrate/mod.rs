@@ -245,6 +245,7 @@ impl Bench {
             proxy_cpus: Vec::new(),
             timeout: self.plan.timeout.min(self.patience),
             xact_log: false,
+            trace_disk: false,
             calibration: None,
             warnings: Vec::new(),
             ..self.plan.clone()

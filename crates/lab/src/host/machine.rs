@@ -1,73 +1,182 @@
-//! How busy are the processors of this machine, and how much of them did the hypervisor take?
+//! What do the processors and the memory of this machine do, for whomever, and how much did the hypervisor take?
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use assay_record::health::ProcessorInterval;
+use assay_record::machine::MachineInterval;
 
+use super::kept::{Kept, Room, read};
 use super::processes::ticks_us;
 
-/// The machine's own account since it was started.
+/// The machine's own account since it was started, and its levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     /// All processors together.
     pub all: Work,
     /// Each of them, by its number.
     pub each: BTreeMap<u32, Work>,
+    /// Memory.
+    pub memory: Memory,
+    context_switches: u64,
+    interrupts: u64,
+    forks: u64,
+    running: u64,
+    blocked: u64,
 }
 
-/// What a processor did.
+/// What a processor did, in ticks of the kernel's: user, nice, system, idle, iowait, irq, softirq, steal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
-    /// User, system and interrupts.
-    pub busy_us: u64,
-    /// Taken by the hypervisor.
-    pub steal_us: u64,
-}
+pub struct Work([u64; 8]);
 
 impl Work {
     /// The difference to an earlier account.
     pub fn since(self, before: Work) -> Work {
-        Work {
-            busy_us: self.busy_us.saturating_sub(before.busy_us),
-            steal_us: self.steal_us.saturating_sub(before.steal_us),
-        }
+        Work(std::array::from_fn(|at| self.0[at].saturating_sub(before.0[at])))
+    }
+
+    fn us<const N: usize>(self, parts: [usize; N]) -> u64 {
+        ticks_us(parts.iter().map(|at| self.0[*at]).sum())
+    }
+
+    /// User, system and interrupts.
+    pub fn busy_us(self) -> u64 {
+        self.us([0, 1, 2, 5, 6])
+    }
+
+    /// Programs.
+    pub fn user_us(self) -> u64 {
+        self.us([0, 1])
+    }
+
+    /// The kernel, with interrupts.
+    pub fn kernel_us(self) -> u64 {
+        self.us([2, 5, 6])
+    }
+
+    /// Taken by the hypervisor.
+    pub fn steal_us(self) -> u64 {
+        self.us([7])
+    }
+}
+
+/// Memory of the machine, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// What is not to be had.
+    pub used: u64,
+    /// Page cache and buffers.
+    pub cached: u64,
+    dirty: u64,
+    writeback: u64,
+    swapped: u64,
+}
+
+/// Where the kernel keeps these accounts.
+#[derive(Debug)]
+pub struct Files {
+    stat: Option<Kept>,
+    memory: Option<Kept>,
+}
+
+impl Files {
+    /// Opens them.
+    pub fn open() -> Self {
+        Self { stat: Kept::open("/proc/stat"), memory: Kept::open("/proc/meminfo") }
+    }
+
+    /// Reads them; what is not there counts as 0.
+    pub fn now(&self, room: &mut Room) -> Machine {
+        let mut machine = read(self.stat.as_ref(), room).map_or_else(Machine::default, |text| parse(&text));
+        machine.memory =
+            read(self.memory.as_ref(), room).map_or_else(Memory::default, |text| parse_memory(&text));
+        machine
     }
 }
 
 impl Machine {
-    /// Reads `/proc/stat`.
-    pub fn now() -> Self {
-        parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
-    }
-
     /// What each processor did since an earlier account.
-    pub fn intervals_since(&self, before: &Machine, start_ms: u64, length_ms: u64) -> Vec<ProcessorInterval> {
+    pub fn processors_since(
+        &self,
+        before: &Machine,
+        start_ms: u64,
+        length_ms: u64,
+    ) -> Vec<ProcessorInterval> {
         let interval = |(&cpu, work): (&u32, &Work)| {
-            let Work { busy_us, steal_us } = work.since(before.each.get(&cpu).copied().unwrap_or(*work));
-            ProcessorInterval { start_ms, length_ms, cpu, busy_us, steal_us }
+            let work = work.since(before.each.get(&cpu).copied().unwrap_or(*work));
+            ProcessorInterval {
+                start_ms,
+                length_ms,
+                cpu,
+                busy_us: work.busy_us(),
+                steal_us: work.steal_us(),
+                user_us: work.user_us(),
+                system_us: work.us([2]),
+                irq_us: work.us([5]),
+                softirq_us: work.us([6]),
+                iowait_us: work.us([4]),
+                idle_us: work.us([3]),
+            }
         };
         self.each.iter().map(interval).collect()
+    }
+
+    /// What the machine as a whole did since an earlier account.
+    pub fn interval_since(&self, before: &Machine, start_ms: u64, length_ms: u64) -> MachineInterval {
+        MachineInterval {
+            start_ms,
+            length_ms,
+            context_switches: self.context_switches.saturating_sub(before.context_switches),
+            interrupts: self.interrupts.saturating_sub(before.interrupts),
+            forks: self.forks.saturating_sub(before.forks),
+            running: self.running,
+            blocked: self.blocked,
+            used_bytes: self.memory.used,
+            cached_bytes: self.memory.cached,
+            dirty_bytes: self.memory.dirty,
+            writeback_bytes: self.memory.writeback,
+            swapped_bytes: self.memory.swapped,
+            // What measuring it cost is not its own affair.
+            metering_us: 0,
+        }
     }
 }
 
 fn parse(stat: &str) -> Machine {
     let mut machine = Machine::default();
     for line in stat.lines() {
-        let Some((name, ticks)) = line.strip_prefix("cpu").and_then(|rest| rest.split_once(' ')) else {
-            break;
-        };
-        let ticks: Vec<u64> = ticks.split_whitespace().filter_map(|tick| tick.parse().ok()).collect();
-        let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
-        // user nice system idle iowait irq softirq steal
-        let busy = at(0) + at(1) + at(2) + at(5) + at(6);
-        let work = Work { busy_us: ticks_us(busy), steal_us: ticks_us(at(7)) };
-        match name.parse() {
-            Ok(cpu) => drop(machine.each.insert(cpu, work)),
-            Err(_) => machine.all = work,
+        let Some((name, rest)) = line.split_once(' ') else { continue };
+        let mut numbers = rest.split_whitespace().map_while(|number| number.parse().ok());
+        if let Some(cpu) = name.strip_prefix("cpu") {
+            let work = Work(std::array::from_fn(|_| numbers.next().unwrap_or(0)));
+            match cpu.parse() {
+                Ok(cpu) => drop(machine.each.insert(cpu, work)),
+                Err(_) => machine.all = work,
+            }
+            continue;
         }
+        let place = match name {
+            "ctxt" => &mut machine.context_switches,
+            // The first is the sum of all that follow.
+            "intr" => &mut machine.interrupts,
+            "processes" => &mut machine.forks,
+            "procs_running" => &mut machine.running,
+            "procs_blocked" => &mut machine.blocked,
+            _ => continue,
+        };
+        *place = numbers.next().unwrap_or(0);
     }
     machine
+}
+
+fn parse_memory(text: &str) -> Memory {
+    let bytes = |name| super::meminfo(text, name).unwrap_or(0);
+    Memory {
+        used: bytes("MemTotal").saturating_sub(bytes("MemAvailable")),
+        cached: bytes("Cached") + bytes("Buffers"),
+        dirty: bytes("Dirty"),
+        writeback: bytes("Writeback"),
+        swapped: bytes("SwapTotal").saturating_sub(bytes("SwapFree")),
+    }
 }
 
 #[cfg(test)]
@@ -76,21 +185,34 @@ mod tests {
 
     #[test]
     fn processors_are_read_one_by_one_and_together() {
-        let machine =
-            parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 1 1\ncpu11 0 0 0 0 0 0 1 2 0 0\nintr 7 8\ncpu7 9 9 9");
-        assert_eq!(machine.all, Work { busy_us: ticks_us(19), steal_us: ticks_us(8) });
+        let machine = parse(
+            "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 1 1\ncpu11 0 0 0 0 0 0 1 2 0 0\nintr 7 8\nctxt 99\nprocesses 5\n",
+        );
+        assert_eq!((machine.all.busy_us(), machine.all.steal_us()), (ticks_us(19), ticks_us(8)));
+        assert_eq!(machine.all.user_us() + machine.all.kernel_us(), machine.all.busy_us());
         assert_eq!(machine.each.keys().copied().collect::<Vec<u32>>(), [0, 11]);
-        assert_eq!(machine.each[&11], Work { busy_us: ticks_us(1), steal_us: ticks_us(2) });
+        assert_eq!((machine.each[&11].busy_us(), machine.each[&11].steal_us()), (ticks_us(1), ticks_us(2)));
+        assert_eq!((machine.interrupts, machine.context_switches, machine.forks), (7, 99, 5));
         assert_eq!(parse(""), Machine::default());
     }
 
     #[test]
     fn a_processor_that_has_just_come_did_nothing_before() {
         let before = parse("cpu 1\ncpu0 10");
-        let now = parse("cpu 1\ncpu0 30\ncpu1 500");
-        let seen = now.intervals_since(&before, 1000, 500);
+        let now = parse("cpu 1\ncpu0 30 0 0 7 5\ncpu1 500");
+        let seen = now.processors_since(&before, 1000, 500);
         let busy: Vec<(u32, u64)> = seen.iter().map(|each| (each.cpu, each.busy_us)).collect();
         assert_eq!(busy, [(0, ticks_us(20)), (1, 0)]);
         assert_eq!((seen[0].start_ms, seen[0].length_ms), (1000, 500));
+        assert_eq!((seen[0].idle_us, seen[0].iowait_us), (ticks_us(7), ticks_us(5)));
+    }
+
+    #[test]
+    fn page_cache_is_more_than_one_line() {
+        let text = "MemTotal: 100 kB\nMemAvailable: 30 kB\nBuffers: 2 kB\nCached: 5 kB\nSwapCached: 9 kB\n\
+                    SwapTotal: 10 kB\nSwapFree: 4 kB\nDirty: 1 kB\nWriteback: 3 kB\n";
+        let memory = parse_memory(text);
+        assert_eq!((memory.used, memory.cached, memory.swapped), (70 << 10, 7 << 10, 6 << 10));
+        assert_eq!((memory.dirty, memory.writeback), (1 << 10, 3 << 10));
     }
 }

@@ -1,18 +1,38 @@
-//! What the machine is, and what processes, processors and the network stack did in each interval.
+//! What the machine is, and what the roles' processes, the processors, disks and network did in each interval.
+//!
+//! All of it is read once a second by the lab itself, from files of the kernel's that are kept open. What costs more than a
+//! little (connections by state, proportional memory) is read less often where it would take more than a small part of a
+//! processor: see [`pace`].
 
+mod disks;
+mod group;
+mod instance;
+mod kept;
 mod machine;
 mod network;
+mod pace;
 mod processes;
+mod states;
+mod trace;
 
 use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use assay_record::health::{NetworkInterval, ProcessorInterval};
 use assay_record::interval::HostInterval;
+use assay_record::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_record::run::HostInfo;
 
-use machine::Machine;
-use network::Network;
-use processes::{Accounts, Usage};
+use disks::Disks;
+use group::{Charged, Group};
+use kept::Room;
+use machine::{Files, Machine};
+use network::Namespace;
+use pace::own_time;
+use processes::Tree;
+
+pub use trace::Trace;
 
 /// Facts that can change numbers: name in `run.json`, and where the kernel keeps it.
 const SETTINGS: [(&str, &str); 9] = [
@@ -73,69 +93,156 @@ pub struct Sample {
     pub host: Vec<HostInterval>,
     /// What each processor did.
     pub processors: Vec<ProcessorInterval>,
-    /// What the network stack counted.
-    pub network: NetworkInterval,
+    /// What the network stack counted, for each namespace that roles are in.
+    pub network: Vec<NetworkInterval>,
+    /// What the machine as a whole did.
+    pub machine: MachineInterval,
+    /// What each disk did.
+    pub disks: Vec<DiskInterval>,
+    /// What went through each network interface.
+    pub interfaces: Vec<InterfaceInterval>,
+    /// What was asked of the traced disk.
+    pub blocks: Vec<BlockInterval>,
 }
 
 /// Measures roles and the machine once an interval.
 #[derive(Debug)]
 pub struct Meter {
-    accounts: Accounts,
-    roles: Vec<(String, Vec<u32>, Usage)>,
+    roles: Vec<Role>,
+    files: Files,
     machine: Machine,
-    network: Network,
+    disks: Disks,
+    networks: Vec<Namespace>,
+    trace: Option<Trace>,
+    room: Room,
     last_ms: u64,
+    /// What the last sample cost, keeping it included.
+    cost: Duration,
+}
+
+/// A role that is measured.
+#[derive(Debug)]
+struct Role {
+    name: String,
+    tree: Tree,
+    group: Group,
+    charged: Charged,
+}
+
+impl Role {
+    fn new(name: String, pids: Vec<u32>, room: &mut Room) -> Self {
+        let group = pids.first().map_or_else(Group::default, |pid| Group::of(*pid));
+        let charged = group.now(room);
+        Self { name, tree: Tree::new(pids, room), group, charged }
+    }
+
+    fn interval(&mut self, start_ms: u64, length_ms: u64, now: Instant, room: &mut Room) -> HostInterval {
+        let used = self.tree.usage(now, room);
+        let charged = self.group.now(room);
+        let by_group = charged.cpu.zip(self.charged.cpu).map(|(now, before)| now.since(before));
+        self.charged = charged;
+        let by_process = group::Time {
+            all_us: used.user_us + used.system_us,
+            user_us: used.user_us,
+            system_us: used.system_us,
+        };
+        let time = by_group.unwrap_or(by_process);
+        HostInterval {
+            start_ms,
+            length_ms,
+            role: self.name.clone(),
+            cpu_us: time.all_us,
+            rss_bytes: used.rss_bytes,
+            run_delay_us: used.run_delay_us,
+            descriptors: used.descriptors,
+            steal_us: 0,
+            user_us: time.user_us,
+            system_us: time.system_us,
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            minor_faults: used.minor_faults,
+            major_faults: used.major_faults,
+            processes: used.processes,
+            threads: used.threads,
+            pss_bytes: used.pss_bytes,
+            disk_read_bytes: used.disk_read_bytes,
+            disk_written_bytes: used.disk_written_bytes,
+            group_bytes: charged.bytes,
+            cache_bytes: charged.cache_bytes,
+        }
+    }
 }
 
 impl Meter {
-    /// Begins to measure: each role with the first processes of its trees.
-    pub fn new(roles: Vec<(String, Vec<u32>)>) -> Self {
-        let accounts = Accounts::default();
-        let roles = roles.into_iter().map(|(name, pids)| {
-            let usage = accounts.usage(&pids);
-            (name, pids, usage)
-        });
+    /// Begins to measure: each role with the first processes of its trees. `store` is where the proxy keeps its files; `trace` is that of its disk, if there is to be one.
+    pub fn new(roles: Vec<(String, Vec<u32>)>, store: Option<&Path>, trace: Option<Trace>) -> Self {
+        let mut room = Room::default();
+        let first: Vec<_> = roles.iter().map(|(name, pids)| (name.clone(), pids.first().copied())).collect();
+        let files = Files::open();
+        let store = store.and_then(disks::device_of).map(|device| device.name);
+        // What was asked of it before the run is not the run's.
+        trace.iter().for_each(|trace| drop(trace.intervals(0, 0)));
         Self {
-            roles: roles.collect(),
-            accounts,
-            machine: Machine::now(),
-            network: Network::now(),
+            machine: files.now(&mut room),
+            disks: Disks::open(store, &mut room),
+            networks: network::namespaces(&first, &mut room),
+            roles: roles.into_iter().map(|(name, pids)| Role::new(name, pids, &mut room)).collect(),
+            files,
+            trace,
+            room,
             last_ms: 0,
+            cost: Duration::ZERO,
         }
     }
 
+    /// Measures, has it kept, and notes what both cost for the next sample.
+    pub fn measure<E>(&mut self, now_ms: u64, keep: impl FnOnce(Sample) -> Result<(), E>) -> Result<(), E> {
+        let before = own_time();
+        let sample = self.sample(now_ms);
+        let kept = keep(sample);
+        self.cost = own_time().saturating_sub(before);
+        kept
+    }
+
     /// What each role and the machine did since the last time (or since the start of the run).
-    pub fn sample(&mut self, now_ms: u64) -> Sample {
+    fn sample(&mut self, now_ms: u64) -> Sample {
         let (start_ms, length_ms) = (self.last_ms, now_ms.saturating_sub(self.last_ms));
-        let interval = HostInterval { start_ms, length_ms, ..HostInterval::default() };
-        let mut host = Vec::with_capacity(self.roles.len() + 1);
-        for (name, pids, before) in &mut self.roles {
-            let now = self.accounts.usage(pids);
-            host.push(HostInterval {
-                role: name.clone(),
-                cpu_us: now.cpu_us.saturating_sub(before.cpu_us),
-                run_delay_us: now.run_delay_us.saturating_sub(before.run_delay_us),
-                rss_bytes: now.rss_bytes,
-                descriptors: now.descriptors,
-                ..interval.clone()
-            });
-            *before = now;
-        }
-        let machine = Machine::now();
-        let used = memory("MemTotal").unwrap_or(0).saturating_sub(memory("MemAvailable").unwrap_or(0));
+        let (now, room) = (Instant::now(), &mut self.room);
+        let mut host: Vec<HostInterval> =
+            self.roles.iter_mut().map(|role| role.interval(start_ms, length_ms, now, room)).collect();
+        let machine = self.files.now(room);
         let all = machine.all.since(self.machine.all);
         host.push(HostInterval {
+            start_ms,
+            length_ms,
             role: "host".into(),
-            cpu_us: all.busy_us,
-            steal_us: all.steal_us,
-            rss_bytes: used,
-            ..interval
+            cpu_us: all.busy_us(),
+            user_us: all.user_us(),
+            system_us: all.kernel_us(),
+            steal_us: all.steal_us(),
+            rss_bytes: machine.memory.used,
+            cache_bytes: Some(machine.memory.cached),
+            ..HostInterval::default()
         });
-        let processors = machine.intervals_since(&self.machine, start_ms, length_ms);
-        let network = Network::now();
-        let counted = network.interval_since(&self.network, start_ms, length_ms);
-        (self.machine, self.network, self.last_ms) = (machine, network, now_ms);
-        Sample { host, processors, network: counted }
+        let networks = &mut self.networks;
+        let cost = self.cost + self.trace.as_ref().map_or(Duration::ZERO, Trace::cost);
+        let sample = Sample {
+            host,
+            processors: machine.processors_since(&self.machine, start_ms, length_ms),
+            network: networks.iter_mut().map(|each| each.interval(start_ms, length_ms, now, room)).collect(),
+            machine: MachineInterval {
+                metering_us: u64::try_from(cost.as_micros()).unwrap_or(u64::MAX),
+                ..machine.interval_since(&self.machine, start_ms, length_ms)
+            },
+            disks: self.disks.intervals(start_ms, length_ms, room),
+            interfaces: networks
+                .iter_mut()
+                .flat_map(|each| each.traffic(start_ms, length_ms, room))
+                .collect(),
+            blocks: self.trace.as_ref().map_or_else(Vec::new, |trace| trace.intervals(start_ms, length_ms)),
+        };
+        (self.machine, self.last_ms) = (machine, now_ms);
+        sample
     }
 }
 
@@ -151,20 +258,23 @@ mod tests {
 
     #[test]
     fn this_process_uses_memory_and_descriptors() {
-        let mut meter = Meter::new(vec![("robots".into(), vec![std::process::id()])]);
+        let mut meter =
+            Meter::new(vec![("robots".into(), vec![std::process::id()])], Some(Path::new("/")), None);
         let sample = meter.sample(1000);
         let [robots, host] = sample.host.as_slice() else { panic!("{sample:?}") };
         assert_eq!((robots.role.as_str(), host.role.as_str()), ("robots", "host"));
         assert!(robots.rss_bytes > 0 && robots.descriptors > 0);
         assert_eq!((robots.start_ms, robots.length_ms), (0, 1000));
-        assert!(!sample.processors.is_empty() && sample.network.length_ms == 1000);
+        assert!(!sample.processors.is_empty() && sample.network[0].length_ms == 1000);
+        assert!(sample.machine.used_bytes > 0 && host.cache_bytes.is_some_and(|bytes| bytes > 0));
+        assert!(robots.threads > 0 && robots.cpu_us == robots.user_us + robots.system_us);
         let later = meter.sample(2500);
         assert_eq!((later.host[0].start_ms, later.processors[0].length_ms), (1000, 1500));
     }
 
     #[test]
     fn a_process_that_is_gone_counts_as_nothing() {
-        let mut meter = Meter::new(vec![("proxy".into(), vec![u32::MAX])]);
+        let mut meter = Meter::new(vec![("proxy".into(), vec![u32::MAX])], None, None);
         assert_eq!(meter.sample(1000).host[0].rss_bytes, 0);
     }
 

@@ -1,15 +1,155 @@
-//! What did the network stack drop, send again or run out of?
+//! What did the network stack of a namespace drop, send again or run out of, what went through its interfaces, and how
+//! many connections are in which state?
 //!
-//! Three small files that the kernel keeps for each network namespace; none of them grows with the number of
-//! connections.
+//! Small files that the kernel keeps for each namespace, read through a process that is in it; none of them grows with the
+//! number of connections. What it does not count itself is in [`super::states`].
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::time::Instant;
 
 use assay_record::health::NetworkInterval;
+use assay_record::machine::InterfaceInterval;
+
+use super::kept::{Kept, Room, read};
+use super::states::{Sockets, States};
+
+/// A network namespace in which roles are.
+#[derive(Debug)]
+pub struct Namespace {
+    /// The roles, joined by `+`.
+    role: String,
+    snmp: Option<Kept>,
+    netstat: Option<Kept>,
+    sockstat: Option<Kept>,
+    dev: Option<Kept>,
+    sockets: Option<Sockets>,
+    last: Network,
+    interfaces: BTreeMap<String, Traffic>,
+}
+
+/// The namespaces of roles, by a process of each; roles that share one come together.
+pub fn namespaces(roles: &[(String, Option<u32>)], room: &mut Room) -> Vec<Namespace> {
+    let mut found: Vec<(u64, u32, Vec<&str>)> = Vec::new();
+    for (role, pid) in roles {
+        let Some(pid) = *pid else { continue };
+        let Some(number) = number_of(&pid.to_string()) else { continue };
+        match found.iter_mut().find(|(known, ..)| *known == number) {
+            Some((.., names)) => names.push(role),
+            None => found.push((number, pid, vec![role])),
+        }
+    }
+    if found.is_empty() {
+        // Nobody is there to look through: this process sees at least its own.
+        found.extend(number_of("self").map(|number| (number, std::process::id(), vec!["host"])));
+    }
+    found.into_iter().map(|(_, pid, names)| Namespace::open(names.join("+"), pid, room)).collect()
+}
+
+/// What tells namespaces apart.
+pub fn number_of(process: &str) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|meta| meta.ino())
+}
+
+impl Namespace {
+    fn open(role: String, pid: u32, room: &mut Room) -> Self {
+        let open = |name: &str| Kept::open(format!("/proc/{pid}/net/{name}"));
+        let mut namespace = Self {
+            role,
+            snmp: open("snmp"),
+            netstat: open("netstat"),
+            sockstat: open("sockstat"),
+            dev: open("dev"),
+            sockets: Sockets::open(pid),
+            last: Network::default(),
+            interfaces: BTreeMap::new(),
+        };
+        namespace.last = namespace.now(room);
+        namespace.traffic(0, 0, room);
+        namespace
+    }
+
+    fn now(&self, room: &mut Room) -> Network {
+        let page_bytes = rustix::param::page_size() as u64;
+        let mut text = |file: &Option<Kept>| {
+            read(file.as_ref(), room).map(std::borrow::Cow::into_owned).unwrap_or_default()
+        };
+        Network::parse(&text(&self.snmp), &text(&self.netstat), &text(&self.sockstat), page_bytes)
+    }
+
+    /// What the stack counted since the last time, and its levels.
+    pub fn interval(
+        &mut self,
+        start_ms: u64,
+        length_ms: u64,
+        now: Instant,
+        room: &mut Room,
+    ) -> NetworkInterval {
+        let counted = self.now(room);
+        let states = self.sockets.as_mut().and_then(|sockets| sockets.count(now, room));
+        let interval = counted.interval_since(&self.last, states, start_ms, length_ms);
+        self.last = counted;
+        NetworkInterval { role: self.role.clone(), ..interval }
+    }
+
+    /// What went through its interfaces since the last time; those that nothing ever went through are left out.
+    pub fn traffic(&mut self, start_ms: u64, length_ms: u64, room: &mut Room) -> Vec<InterfaceInterval> {
+        let Some(text) = read(self.dev.as_ref(), room) else { return Vec::new() };
+        let mut intervals = Vec::new();
+        for (name, traffic) in text.lines().filter_map(parse_traffic) {
+            let before = self.interfaces.get(name).copied().unwrap_or_default();
+            if traffic.0.iter().any(|count| *count > 0) {
+                intervals.push(traffic.interval_since(&before, &self.role, name, start_ms, length_ms));
+            }
+            if before != traffic {
+                self.interfaces.insert(name.to_owned(), traffic);
+            }
+        }
+        intervals
+    }
+}
+
+/// Bytes, packets and drops: received, sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Traffic([u64; 6]);
+
+impl Traffic {
+    fn interval_since(
+        self,
+        before: &Traffic,
+        role: &str,
+        name: &str,
+        start_ms: u64,
+        length_ms: u64,
+    ) -> InterfaceInterval {
+        let since = |at: usize| self.0[at].saturating_sub(before.0[at]);
+        InterfaceInterval {
+            start_ms,
+            length_ms,
+            role: role.to_owned(),
+            interface: name.to_owned(),
+            received_bytes: since(0),
+            received_packets: since(1),
+            receive_drops: since(2),
+            sent_bytes: since(3),
+            sent_packets: since(4),
+            send_drops: since(5),
+        }
+    }
+}
+
+/// A line of `/proc/net/dev`: name, then 8 numbers for what came in and 8 for what went out.
+fn parse_traffic(line: &str) -> Option<(&str, Traffic)> {
+    let (name, numbers) = line.split_once(':')?;
+    let numbers: Vec<u64> = numbers.split_whitespace().map_while(|number| number.parse().ok()).collect();
+    let at = |index: usize| numbers.get(index).copied();
+    Some((name.trim(), Traffic([at(0)?, at(1)?, at(3)?, at(8)?, at(9)?, at(11)?])))
+}
 
 /// What the stack has counted since it was started, and its levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Network {
+struct Network {
     segments_out: u64,
     retransmitted: u64,
     listen_overflows: u64,
@@ -19,20 +159,16 @@ pub struct Network {
     memory_pressures: u64,
     sockets: u64,
     time_wait: u64,
+    /// In ESTABLISHED or CLOSE_WAIT.
+    established: Option<u64>,
     buffer_bytes: u64,
 }
 
 impl Network {
-    /// Reads the files; what is not there counts as 0.
-    pub fn now() -> Self {
-        let read = |name: &str| fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
-        let page_bytes = rustix::param::page_size() as u64;
-        Self::parse(&read("snmp"), &read("netstat"), &read("sockstat"), page_bytes)
-    }
-
     fn parse(snmp: &str, netstat: &str, sockstat: &str, page_bytes: u64) -> Self {
-        let tcp = |name| named(snmp, "Tcp:", name);
-        let extended = |name| named(netstat, "TcpExt:", name);
+        let tcp = |name| named(snmp, "Tcp:", name).unwrap_or(0);
+        let netstat = Named::of(netstat, "TcpExt:");
+        let extended = |name| netstat.value(name).unwrap_or(0);
         let level = |name| after(sockstat, "TCP:", name);
         Self {
             segments_out: tcp("OutSegs"),
@@ -44,15 +180,24 @@ impl Network {
             memory_pressures: extended("TCPMemoryPressures"),
             sockets: level("inuse"),
             time_wait: level("tw"),
+            established: named(snmp, "Tcp:", "CurrEstab"),
             buffer_bytes: level("mem") * page_bytes,
         }
     }
 
     /// Differences of counters to an earlier reading; levels as they are.
-    pub fn interval_since(&self, before: &Network, start_ms: u64, length_ms: u64) -> NetworkInterval {
+    fn interval_since(
+        &self,
+        before: &Network,
+        states: Option<States>,
+        start_ms: u64,
+        length_ms: u64,
+    ) -> NetworkInterval {
+        let close_wait = states.map(|states| states.close_wait);
         NetworkInterval {
             start_ms,
             length_ms,
+            role: String::new(),
             segments_out: self.segments_out.saturating_sub(before.segments_out),
             retransmitted: self.retransmitted.saturating_sub(before.retransmitted),
             listen_overflows: self.listen_overflows.saturating_sub(before.listen_overflows),
@@ -63,17 +208,40 @@ impl Network {
             sockets: self.sockets,
             time_wait: self.time_wait,
             buffer_bytes: self.buffer_bytes,
+            // The kernel counts both together; the one is counted by itself.
+            established: self.established.map(|both| both.saturating_sub(close_wait.unwrap_or(0))),
+            syn_sent: states.map(|states| states.syn_sent),
+            syn_received: states.map(|states| states.syn_received),
+            fin_wait1: states.map(|states| states.fin_wait1),
+            fin_wait2: states.map(|states| states.fin_wait2),
+            close_wait,
+            last_ack: states.map(|states| states.last_ack),
+            listening: states.map(|states| states.listening),
         }
     }
 }
 
-/// A value of a file in which a line of names is followed by a line of values, both with the same first word.
-fn named(text: &str, group: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter(|line| line.starts_with(group));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    let mut both = names.split_whitespace().zip(values.split_whitespace());
-    // Some values are negative (-1: no limit); none of those that are asked for.
-    both.find_map(|(key, value)| (key == name).then(|| value.parse().ok())?).unwrap_or(0)
+/// A group of a file in which a line of names is followed by a line of values, both with the same first word.
+struct Named<'a> {
+    names: &'a str,
+    values: &'a str,
+}
+
+impl<'a> Named<'a> {
+    fn of(text: &'a str, group: &str) -> Self {
+        let mut lines = text.lines().filter(|line| line.starts_with(group));
+        Self { names: lines.next().unwrap_or(""), values: lines.next().unwrap_or("") }
+    }
+
+    fn value(&self, name: &str) -> Option<u64> {
+        let mut both = self.names.split_whitespace().zip(self.values.split_whitespace());
+        // Some values are negative (-1: no limit); none of those that are asked for.
+        both.find_map(|(key, value)| (key == name).then(|| value.parse().ok())?)
+    }
+}
+
+fn named(text: &str, group: &str, name: &str) -> Option<u64> {
+    Named::of(text, group).value(name)
 }
 
 /// A value of a file whose lines are `GROUP: name value name value …`.
@@ -89,7 +257,7 @@ mod tests {
     use super::*;
 
     const SNMP: &str = "Ip: Forwarding OutSegs\nIp: 1 99\n\
-                        Tcp: RtoAlgorithm MaxConn OutSegs RetransSegs InErrs\nTcp: 1 -1 5000 7 0\n";
+                        Tcp: RtoAlgorithm MaxConn OutSegs RetransSegs CurrEstab\nTcp: 1 -1 5000 7 11\n";
     const NETSTAT: &str = "TcpExt: ListenOverflows ListenDrops RcvPruned TCPBacklogDrop TCPRcvQDrop TCPMemoryPressures\n\
                            TcpExt: 1 2 3 4 5 6\nIpExt: InNoRoutes\nIpExt: 0\n";
     const SOCKSTAT: &str =
@@ -110,23 +278,51 @@ mod tests {
                 memory_pressures: 6,
                 sockets: 12,
                 time_wait: 30,
+                established: Some(11),
                 buffer_bytes: 8192,
             }
         );
     }
 
     #[test]
-    fn a_kernel_that_does_not_count_something_counted_nothing() {
+    fn what_an_older_kernel_does_not_count_is_zero() {
         assert_eq!(Network::parse("", "TcpExt: ListenDrops\n", "TCP: inuse\n", 4096), Network::default());
-        assert_eq!(named("Tcp: MaxConn\nTcp: -1\n", "Tcp:", "MaxConn"), 0);
+        assert_eq!(named("Tcp: MaxConn\nTcp: -1\n", "Tcp:", "MaxConn"), None);
     }
 
     #[test]
     fn counters_become_differences_and_levels_stay() {
         let before = Network::parse(SNMP, NETSTAT, SOCKSTAT, 1);
         let now = Network { segments_out: 5100, retransmitted: 9, sockets: 40, ..before };
-        let interval = now.interval_since(&before, 1000, 500);
+        let states = Some(States { close_wait: 3, ..States::default() });
+        let interval = now.interval_since(&before, states, 1000, 500);
         assert_eq!((interval.segments_out, interval.retransmitted, interval.listen_drops), (100, 2, 0));
         assert_eq!((interval.sockets, interval.start_ms, interval.length_ms), (40, 1000, 500));
+        assert_eq!(
+            (interval.established, interval.close_wait, interval.syn_sent),
+            (Some(8), Some(3), Some(0))
+        );
+        assert_eq!(now.interval_since(&before, None, 0, 1).established, Some(11));
+    }
+
+    #[test]
+    fn interfaces_are_read_past_the_two_lines_of_headings() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop\n  \
+                    lo: 10 2 0 1 0 0 0 0 30 4 0 5 0 0 0 0\nveth-a:1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n";
+        let found: Vec<_> = text.lines().filter_map(parse_traffic).collect();
+        assert_eq!(found, [("lo", Traffic([10, 2, 1, 30, 4, 5])), ("veth-a", Traffic([1; 6]))]);
+    }
+
+    #[test]
+    fn roles_that_share_a_namespace_come_together() {
+        let pid = std::process::id();
+        let roles =
+            [("robots".to_owned(), Some(pid)), ("proxy".to_owned(), None), ("origins".to_owned(), Some(pid))];
+        let mut room = Room::default();
+        let mut found = namespaces(&roles, &mut room);
+        assert_eq!(found.len(), 1);
+        let interval = found[0].interval(0, 1000, Instant::now(), &mut room);
+        assert_eq!((interval.role.as_str(), interval.length_ms), ("robots+origins", 1000));
+        assert_eq!(namespaces(&[], &mut room)[0].role, "host");
     }
 }

@@ -1,31 +1,53 @@
 //! What do processes and all their descendants use?
+//!
+//! Each process and thread is followed by itself, and what it used since it was last looked at is added up, so that nothing
+//! is counted twice and little is lost when some of them end. A process that was once found below a role's own stays the
+//! role's, also when its parent is gone.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-/// What a tree of processes has used since it began, and holds now.
+use super::kept::{Kept, Room, read};
+use super::pace::Pace;
+
+/// How often proportional memory is added up: the kernel walks all pages for it.
+const PSS_EVERY: Duration = Duration::from_secs(10);
+/// A tree that grows faster than it is walked is not one of ours.
+const MOST_PROCESSES: usize = 4096;
+
+/// What a tree of processes did since the last time, and holds now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// User and system time.
-    pub cpu_us: u64,
+    /// Time in programs.
+    pub user_us: u64,
+    /// Time in the kernel.
+    pub system_us: u64,
+    /// Page faults without a disk.
+    pub minor_faults: u64,
+    /// Page faults with one.
+    pub major_faults: u64,
     /// Time that threads were ready to run and waited for a processor.
     pub run_delay_us: u64,
-    /// Resident memory.
+    /// Times that threads gave up the processor.
+    pub voluntary_switches: u64,
+    /// Times that it was taken from them.
+    pub involuntary_switches: u64,
+    /// Bytes read from disks.
+    pub disk_read_bytes: Option<u64>,
+    /// Bytes to be written to disks.
+    pub disk_written_bytes: Option<u64>,
+    /// Level: resident memory.
     pub rss_bytes: u64,
-    /// Open file descriptors.
+    /// Level: proportional memory, where it was added up this time.
+    pub pss_bytes: Option<u64>,
+    /// Level: open file descriptors.
     pub descriptors: u64,
-}
-
-/// Reads the accounts that the kernel keeps of processes.
-#[derive(Debug)]
-pub struct Accounts {
-    page_bytes: u64,
-}
-
-impl Default for Accounts {
-    fn default() -> Self {
-        Self { page_bytes: rustix::param::page_size() as u64 }
-    }
+    /// Level: processes.
+    pub processes: u64,
+    /// Level: threads.
+    pub threads: u64,
 }
 
 /// Clock ticks of the kernel's accounts, in microseconds.
@@ -33,50 +55,204 @@ pub fn ticks_us(ticks: u64) -> u64 {
     ticks * 1_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
-impl Accounts {
-    /// The sum over the processes and all their descendants.
-    pub fn usage(&self, roots: &[u32]) -> Usage {
-        let mut sum = Usage::default();
-        let mut open: Vec<u32> = roots.to_vec();
-        // Bounded: a tree that grows faster than it is walked is not one of ours.
-        let mut left = 4096;
-        while let Some(pid) = open.pop() {
-            left -= 1;
-            if left == 0 {
-                break;
-            }
-            self.add_process(pid, &mut sum, &mut open);
-        }
-        sum
+/// The processes of a role.
+#[derive(Debug)]
+pub struct Tree {
+    roots: Vec<u32>,
+    processes: BTreeMap<u32, Process>,
+    disk: Disk,
+    descriptors: u64,
+    counting: Pace,
+    pss: Pace,
+    page_bytes: u64,
+}
+
+impl Tree {
+    /// Begins to follow processes and all their descendants.
+    pub fn new(roots: Vec<u32>, room: &mut Room) -> Self {
+        let mut tree = Self {
+            roots,
+            processes: BTreeMap::new(),
+            disk: Disk::default(),
+            descriptors: 0,
+            counting: Pace::new(Duration::from_secs(1)),
+            pss: Pace::new(PSS_EVERY),
+            page_bytes: rustix::param::page_size() as u64,
+        };
+        tree.follow(room);
+        tree
     }
 
-    fn add_process(&self, pid: u32, sum: &mut Usage, open: &mut Vec<u32>) {
-        let proc = format!("/proc/{pid}");
-        let Some(stat) = fs::read_to_string(format!("{proc}/stat")).ok().and_then(|text| parse_stat(&text))
-        else {
-            return;
-        };
-        sum.cpu_us += ticks_us(stat.ticks);
-        sum.rss_bytes += stat.rss_pages * self.page_bytes;
-        sum.descriptors += count_descriptors(Path::new(&format!("{proc}/fd")));
-        let Ok(threads) = fs::read_dir(format!("{proc}/task")) else { return };
-        for thread in threads.flatten() {
-            let path = thread.path();
-            if let Ok(text) = fs::read_to_string(path.join("schedstat")) {
-                sum.run_delay_us += parse_run_delay_ns(&text) / 1000;
+    /// What they did since the last time.
+    pub fn usage(&mut self, now: Instant, room: &mut Room) -> Usage {
+        let mut usage = self.follow(room);
+        let processes = &self.processes;
+        let counted =
+            self.counting.when_due(now, || processes.keys().map(|pid| count_descriptors(*pid)).sum());
+        self.descriptors = counted.unwrap_or(self.descriptors);
+        usage.descriptors = self.descriptors;
+        let pss = self
+            .pss
+            .when_due(now, || processes.keys().filter_map(|pid| pss_bytes(*pid)).reduce(u64::wrapping_add));
+        usage.pss_bytes = pss.flatten();
+        usage
+    }
+
+    fn follow(&mut self, room: &mut Room) -> Usage {
+        let mut usage = Usage::default();
+        let (mut own, mut ended, mut gone) = (Counts::default(), Counts::default(), Counts::default());
+        let mut disk = None;
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<u32> = self.roots.iter().chain(self.processes.keys()).copied().collect();
+        while let Some(pid) = open.pop() {
+            if !seen.insert(pid) || seen.len() > MOST_PROCESSES {
+                continue;
             }
-            if let Ok(text) = fs::read_to_string(path.join("children")) {
-                open.extend(text.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+            if !self.processes.contains_key(&pid) {
+                let Some(process) = Process::open(pid) else { continue };
+                self.processes.insert(pid, process);
+            }
+            let Some(process) = self.processes.get_mut(&pid) else { continue };
+            let Some(stat) = process.stat(room) else {
+                gone = gone.plus(process.last.own).plus(process.last.ended);
+                self.processes.remove(&pid);
+                continue;
+            };
+            own = own.plus(stat.own.since(process.last.own));
+            ended = ended.plus(stat.ended.since(process.last.ended));
+            process.last = stat;
+            usage.rss_bytes += stat.rss_pages * self.page_bytes;
+            if let Some(now) = read(process.io.as_ref(), room).map(|text| parse_io(&text)) {
+                let sum: &mut Disk = disk.get_or_insert_default();
+                sum.read += now.read;
+                sum.written += now.written;
+            }
+            usage.processes += 1;
+            process.threads(pid, &mut usage, &mut open, room);
+        }
+        // Whoever waits for a child's end takes over its account: what is new of that is what the child was not asked for.
+        let Counts([user, system, minor, major]) = own.plus(ended.since(gone));
+        (usage.user_us, usage.system_us) = (ticks_us(user), ticks_us(system));
+        (usage.minor_faults, usage.major_faults) = (minor, major);
+        if let Some(disk) = disk {
+            usage.disk_read_bytes = Some(disk.read.saturating_sub(self.disk.read));
+            usage.disk_written_bytes = Some(disk.written.saturating_sub(self.disk.written));
+            self.disk = disk;
+        }
+        usage
+    }
+}
+
+/// Ticks in programs, ticks in the kernel, faults without a disk, faults with one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts([u64; 4]);
+
+impl Counts {
+    fn plus(self, other: Counts) -> Counts {
+        Counts(std::array::from_fn(|at| self.0[at].saturating_add(other.0[at])))
+    }
+
+    fn since(self, before: Counts) -> Counts {
+        Counts(std::array::from_fn(|at| self.0[at].saturating_sub(before.0[at])))
+    }
+}
+
+/// Bytes read from and written to disks, ended children that were waited for included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Disk {
+    read: u64,
+    written: u64,
+}
+
+#[derive(Debug)]
+struct Process {
+    stat: Kept,
+    /// Another user's is not ours to read.
+    io: Option<Kept>,
+    last: Stat,
+    threads: BTreeMap<u32, Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    schedstat: Option<Kept>,
+    status: Option<Kept>,
+    children: Option<Kept>,
+    run_delay_ns: u64,
+    switches: [u64; 2],
+}
+
+impl Process {
+    fn open(pid: u32) -> Option<Self> {
+        Some(Self {
+            stat: Kept::open(format!("/proc/{pid}/stat"))?,
+            io: Kept::open(format!("/proc/{pid}/io")),
+            last: Stat::default(),
+            threads: BTreeMap::new(),
+        })
+    }
+
+    fn stat(&self, room: &mut Room) -> Option<Stat> {
+        parse_stat(&self.stat.read(room)?)
+    }
+
+    /// Adds what its threads did, and finds its children.
+    fn threads(&mut self, pid: u32, usage: &mut Usage, open: &mut Vec<u32>, room: &mut Room) {
+        let listed = fs::read_dir(format!("/proc/{pid}/task"));
+        let ids: BTreeSet<u32> = listed
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect();
+        self.threads.retain(|id, _| ids.contains(id));
+        usage.threads += ids.len() as u64;
+        for id in ids {
+            let thread = self.threads.entry(id).or_insert_with(|| Thread::open(pid, id));
+            if !thread.add(usage, open, room) {
+                // Gone; another may have its number, and be read next time.
+                self.threads.remove(&id);
             }
         }
     }
 }
 
+impl Thread {
+    fn open(pid: u32, id: u32) -> Self {
+        let open = |name: &str| Kept::open(format!("/proc/{pid}/task/{id}/{name}"));
+        Self {
+            schedstat: open("schedstat"),
+            status: open("status"),
+            children: open("children"),
+            run_delay_ns: 0,
+            switches: [0; 2],
+        }
+    }
+
+    /// True as long as it runs.
+    fn add(&mut self, usage: &mut Usage, open: &mut Vec<u32>, room: &mut Room) -> bool {
+        let Some(switches) = read(self.status.as_ref(), room).map(|text| parse_switches(&text)) else {
+            return false;
+        };
+        usage.voluntary_switches += switches[0].saturating_sub(self.switches[0]);
+        usage.involuntary_switches += switches[1].saturating_sub(self.switches[1]);
+        self.switches = switches;
+        if let Some(delay_ns) = read(self.schedstat.as_ref(), room).map(|text| parse_run_delay_ns(&text)) {
+            usage.run_delay_us += delay_ns.saturating_sub(self.run_delay_ns) / 1000;
+            self.run_delay_ns = delay_ns;
+        }
+        if let Some(children) = read(self.children.as_ref(), room) {
+            open.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        true
+    }
+}
+
 /// What is read of `/proc/PID/stat`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Stat {
-    /// User and system time, with that of children that ended and were waited for.
-    ticks: u64,
+    own: Counts,
+    /// Of children that ended and were waited for.
+    ended: Counts,
     rss_pages: u64,
 }
 
@@ -85,20 +261,47 @@ fn parse_stat(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    Some(Stat { ticks: number(14)? + number(15)? + number(16)? + number(17)?, rss_pages: number(24)? })
+    Some(Stat {
+        own: Counts([number(14)?, number(15)?, number(10)?, number(12)?]),
+        ended: Counts([number(16)?, number(17)?, number(11)?, number(13)?]),
+        rss_pages: number(24)?,
+    })
 }
 
 fn parse_run_delay_ns(schedstat: &str) -> u64 {
     schedstat.split_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or(0)
 }
 
-fn count_descriptors(dir: &Path) -> u64 {
+/// Voluntary and involuntary switches: the last lines of `status`.
+fn parse_switches(status: &str) -> [u64; 2] {
+    ["\nvoluntary_ctxt_switches:", "\nnonvoluntary_ctxt_switches:"]
+        .map(|name| status.rfind(name).map_or(0, |at| first_number(&status[at + name.len()..])))
+}
+
+fn parse_io(io: &str) -> Disk {
+    let value = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)).map_or(0, first_number);
+    let cancelled = value("cancelled_write_bytes:");
+    Disk { read: value("read_bytes:"), written: value("write_bytes:").saturating_sub(cancelled) }
+}
+
+fn first_number(text: &str) -> u64 {
+    text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn count_descriptors(pid: u32) -> u64 {
+    let dir = format!("/proc/{pid}/fd");
     // Since Linux 6.2 the size of the directory is the number of descriptors; before, it is 0.
-    match dir.metadata().map(|meta| meta.len()) {
+    match Path::new(&dir).metadata().map(|meta| meta.len()) {
         Ok(0) => fs::read_dir(dir).map_or(0, |entries| entries.count() as u64),
         Ok(count) => count,
         Err(_) => 0,
     }
+}
+
+fn pss_bytes(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    Some(first_number(line) * 1024)
 }
 
 #[cfg(test)]
@@ -108,7 +311,8 @@ mod tests {
     #[test]
     fn a_process_name_with_parentheses_confuses_nobody() {
         let text = "7 (a) b (c)) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5 1000 77 0 0";
-        assert_eq!(parse_stat(text), Some(Stat { ticks: 100, rss_pages: 77 }));
+        let (own, ended) = (Counts([10, 20, 1, 3]), Counts([30, 40, 2, 4]));
+        assert_eq!(parse_stat(text), Some(Stat { own, ended, rss_pages: 77 }));
         assert_eq!(parse_stat("7 (gone"), None);
     }
 
@@ -116,5 +320,51 @@ mod tests {
     fn the_time_that_a_thread_waited_is_the_second_number() {
         assert_eq!(parse_run_delay_ns("5000 7000 3\n"), 7000);
         assert_eq!(parse_run_delay_ns(""), 0);
+    }
+
+    #[test]
+    fn switches_of_both_kinds_and_bytes_of_disks_are_read_by_name() {
+        let status = "Name:\tvoluntary_ctxt_switches: 9\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(parse_switches(status), [12, 3]);
+        assert_eq!(parse_switches("Name: x\n"), [0, 0]);
+        let io = "rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 10000\ncancelled_write_bytes: 4000\n";
+        assert_eq!(parse_io(io), Disk { read: 4096, written: 6000 });
+    }
+
+    #[test]
+    fn what_children_used_that_came_and_went_is_counted_once() {
+        use std::io::{BufRead, BufReader, Write};
+        use std::process::{Command, Stdio};
+
+        let script = "echo up; read a; (i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; echo below; read b); \
+                      $(i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done); echo end; read c";
+        let mut shell = Command::new("/bin/sh");
+        let mut shell =
+            shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut words = BufReader::new(shell.stdout.take().unwrap()).lines();
+        let mut input = shell.stdin.take().unwrap();
+        let mut room = Room::default();
+
+        assert_eq!(words.next().unwrap().unwrap(), "up");
+        let mut tree = Tree::new(vec![shell.id()], &mut room);
+        let account =
+            |tree: &Tree| tree.processes[&shell.id()].last.own.plus(tree.processes[&shell.id()].last.ended);
+        let begin = account(&tree);
+        writeln!(input, "go").unwrap();
+        assert_eq!(words.next().unwrap().unwrap(), "below");
+        let first = tree.usage(Instant::now(), &mut room);
+        assert_eq!((first.processes, first.threads), (2, 2));
+        assert!(first.descriptors > 0 && first.pss_bytes.is_some() && first.rss_bytes > 0, "{first:?}");
+        writeln!(input, "go").unwrap();
+        assert_eq!(words.next().unwrap().unwrap(), "end");
+        let second = tree.usage(Instant::now(), &mut room);
+        assert_eq!((second.processes, second.pss_bytes), (1, None));
+
+        let faults = account(&tree).since(begin).0[2];
+        assert!(faults > 0);
+        assert_eq!(first.minor_faults + second.minor_faults, faults);
+        drop(input);
+        shell.wait().unwrap();
+        assert_eq!(tree.usage(Instant::now(), &mut room).processes, 0);
     }
 }

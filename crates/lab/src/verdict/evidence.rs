@@ -198,6 +198,8 @@ impl Evidence {
             Entry::Network(interval) => self.network(interval),
             Entry::Processors(intervals) => intervals.iter().for_each(|interval| self.processor(interval)),
             Entry::Host(interval) => self.host(interval),
+            // What the machine under it did speaks for or against nobody.
+            Entry::Machine(_) | Entry::Disks(_) | Entry::Interfaces(_) | Entry::Blocks(_) => {}
             Entry::Proxy(_) | Entry::Example(_) | Entry::Adapted(_) => {}
         }
     }

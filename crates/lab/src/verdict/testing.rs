@@ -117,7 +117,8 @@ impl Run {
     /// How busy a processor was in each second of the first phase.
     pub fn processor(&mut self, cpu: u32, busy_us: u64) {
         let busy_us = busy_us * PHASE_MS / 1000;
-        let interval = ProcessorInterval { start_ms: 0, length_ms: PHASE_MS, cpu, busy_us, steal_us: 0 };
+        let interval =
+            ProcessorInterval { length_ms: PHASE_MS, cpu, busy_us, ..ProcessorInterval::default() };
         self.evidence.take(&Entry::Processors(Cow::Owned(vec![interval])));
     }
 

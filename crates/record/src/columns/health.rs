@@ -2,7 +2,7 @@
 
 use super::{INTERVAL, LENGTH, START, TableSpec};
 use crate::dir::RunDirError;
-use crate::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
+use crate::health::{Baseline, ProcessorInterval, Stall, ThreadInterval};
 use crate::table::{Cell, Column, Kind, Table};
 
 const ROLE: Column = Column::new("role", Kind::Text, "`robots` or `origins`");
@@ -83,45 +83,21 @@ pub(crate) const BASELINES: TableSpec = TableSpec {
     },
 };
 
-/// What the network stack counted.
-pub(crate) const NETWORK: TableSpec = TableSpec {
-    file: "network.parquet",
-    about: "What the network stack of this machine (or namespace) counted, a row per interval: for everybody on it.",
-    columns: || {
-        let count = |name, about| Column::new(name, Kind::Uint, about);
-        vec![
-            START,
-            LENGTH,
-            count("segments_out", "TCP segments sent (`OutSegs`)"),
-            count("retransmitted", "segments sent again (`RetransSegs`)"),
-            count("listen_overflows", "connections that found a full accept queue (`ListenOverflows`)"),
-            count("listen_drops", "connection attempts dropped by listeners for any reason (`ListenDrops`)"),
-            count("backlog_drops", "segments dropped because a socket's backlog was full (`TCPBacklogDrop`)"),
-            count(
-                "receive_drops",
-                "times received data was thrown away for lack of memory (`RcvPruned`, `TCPRcvQDrop`)",
-            ),
-            count("memory_pressures", "times TCP came under memory pressure (`TCPMemoryPressures`)"),
-            count("sockets", "at the end: TCP sockets in use"),
-            count("time_wait", "at the end: connections in TIME_WAIT"),
-            count("buffer_bytes", "at the end: memory of TCP buffers, in bytes"),
-        ]
-    },
-};
-
 /// What each processor did.
 pub(crate) const PROCESSORS: TableSpec = TableSpec {
     file: "processors.parquet",
     about: "What each processor of this machine did, for whomever, a row per processor and interval. The kernel \
             counts it in steps of 10 ms.",
     columns: || {
-        vec![
+        let mut columns = vec![
             START,
             LENGTH,
             Column::new("cpu", Kind::Uint, "its number"),
             Column::new("busy_us", Kind::Uint, "time that it worked, in microseconds"),
             Column::new("steal_us", Kind::Uint, "time that the hypervisor took from it, in microseconds"),
-        ]
+        ];
+        columns.extend(TIMES.map(|(name, about)| Column::new(name, Kind::Uint, about)));
+        columns
     },
 };
 
@@ -222,57 +198,48 @@ pub(crate) fn read_baseline(table: &Table, row: usize) -> Result<Baseline, RunDi
     })
 }
 
-/// The row of an interval in network.parquet.
-pub(crate) fn network_row(interval: &NetworkInterval) -> [Cell<'static>; 12] {
-    [
-        interval.start_ms,
-        interval.length_ms,
-        interval.segments_out,
-        interval.retransmitted,
-        interval.listen_overflows,
-        interval.listen_drops,
-        interval.backlog_drops,
-        interval.receive_drops,
-        interval.memory_pressures,
-        interval.sockets,
-        interval.time_wait,
-        interval.buffer_bytes,
-    ]
-    .map(Cell::Uint)
-}
-
-/// Reads a row of network.parquet.
-pub(crate) fn read_network(table: &Table, row: usize) -> Result<NetworkInterval, RunDirError> {
-    let uint = |name: &str| table.uint(name, row);
-    Ok(NetworkInterval {
-        start_ms: uint("start_ms")?,
-        length_ms: uint("length_ms")?,
-        segments_out: uint("segments_out")?,
-        retransmitted: uint("retransmitted")?,
-        listen_overflows: uint("listen_overflows")?,
-        listen_drops: uint("listen_drops")?,
-        backlog_drops: uint("backlog_drops")?,
-        receive_drops: uint("receive_drops")?,
-        memory_pressures: uint("memory_pressures")?,
-        sockets: uint("sockets")?,
-        time_wait: uint("time_wait")?,
-        buffer_bytes: uint("buffer_bytes")?,
-    })
-}
+/// What a processor did with its time beside `busy_us` and `steal_us`, as columns.
+const TIMES: [(&str, &str); 6] = [
+    ("user_us", "of `busy_us`: programs"),
+    ("system_us", "of `busy_us`: the kernel, at the wish of programs"),
+    ("irq_us", "of `busy_us`: interrupts"),
+    ("softirq_us", "of `busy_us`: what interrupts left to do, such as the network"),
+    ("iowait_us", "time that it had nothing to do but somebody waited for a disk, in microseconds"),
+    ("idle_us", "time that it had nothing to do, in microseconds"),
+];
 
 /// The row of an interval in processors.parquet.
-pub(crate) fn processor_row(interval: &ProcessorInterval) -> [Cell<'static>; 5] {
-    [interval.start_ms, interval.length_ms, u64::from(interval.cpu), interval.busy_us, interval.steal_us]
-        .map(Cell::Uint)
+pub(crate) fn processor_row(interval: &ProcessorInterval) -> [Cell<'static>; 11] {
+    let ProcessorInterval { start_ms, length_ms, cpu, busy_us, steal_us, .. } = *interval;
+    let ProcessorInterval { user_us, system_us, irq_us, softirq_us, iowait_us, idle_us, .. } = *interval;
+    let of_it = [user_us, system_us, irq_us, softirq_us, iowait_us, idle_us];
+    let mut row = [Cell::Null; 11];
+    row[..5].copy_from_slice(&[start_ms, length_ms, u64::from(cpu), busy_us, steal_us].map(Cell::Uint));
+    row[5..].copy_from_slice(&of_it.map(Cell::Uint));
+    row
 }
 
 /// Reads a row of processors.parquet.
 pub(crate) fn read_processor(table: &Table, row: usize) -> Result<ProcessorInterval, RunDirError> {
+    let mut times = [0; TIMES.len()];
+    for (time, (name, _)) in times.iter_mut().zip(TIMES) {
+        // An earlier version did not tell these apart.
+        if table.has(name) {
+            *time = table.uint(name, row)?;
+        }
+    }
+    let [user_us, system_us, irq_us, softirq_us, iowait_us, idle_us] = times;
     Ok(ProcessorInterval {
         start_ms: table.uint("start_ms", row)?,
         length_ms: table.uint("length_ms", row)?,
         cpu: table.narrow("cpu", table.uint("cpu", row)?)?,
         busy_us: table.uint("busy_us", row)?,
         steal_us: table.uint("steal_us", row)?,
+        user_us,
+        system_us,
+        irq_us,
+        softirq_us,
+        iowait_us,
+        idle_us,
     })
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod adapted;
 pub(crate) mod health;
+pub(crate) mod host;
 
 use crate::counts::{OriginCounts, RobotCounts};
 use crate::dir::RunDirError;
@@ -263,32 +264,6 @@ fn histogram_columns() -> Vec<Column> {
     ]
 }
 
-/// What processes used.
-pub(crate) const HOST: TableSpec = TableSpec {
-    file: "host.parquet",
-    about: "What each role's processes used, a row per role and interval.",
-    columns: || {
-        vec![
-            START,
-            LENGTH,
-            Column::new("role", Kind::Text, "`robots`, `origins`, `proxy`, or `host` for the whole machine"),
-            Column::new("cpu_us", Kind::Uint, "processor time used, user and system, in microseconds"),
-            Column::new("rss_bytes", Kind::Uint, "resident memory at the end, in bytes"),
-            Column::new(
-                "run_delay_us",
-                Kind::Uint,
-                "time that runnable threads waited for a processor, in microseconds",
-            ),
-            Column::new("descriptors", Kind::Uint, "open file descriptors at the end"),
-            Column::new(
-                "steal_us",
-                Kind::Uint,
-                "time stolen by the hypervisor (`host` only), in microseconds",
-            ),
-        ]
-    },
-};
-
 /// What the proxy counted itself.
 pub(crate) const PROXY: TableSpec = TableSpec {
     file: "proxy.parquet",
@@ -343,20 +318,25 @@ pub(crate) const XACTS: TableSpec = TableSpec {
 };
 
 /// The tables that measurements become when a run ends.
-pub(crate) const SERIES: [&TableSpec; 14] = [
+pub(crate) const SERIES: [&TableSpec; 19] = [
     &ROBOTS,
     &ORIGINS,
     &CLASSES,
     &ERRORS,
     &TIMES,
     &HISTOGRAMS,
-    &HOST,
+    &host::HOST,
     &PROXY,
     &health::THREADS,
     &health::STALLS,
     &health::BASELINES,
-    &health::NETWORK,
+    &host::NETWORK,
     &health::PROCESSORS,
+    &host::MACHINE,
+    &host::DISKS,
+    &host::INTERFACES,
+    &host::BLOCKS,
+    &host::SEEKS,
     &adapted::ADAPTED,
 ];
 

@@ -1,12 +1,13 @@
 //! How a journal becomes Parquet files.
 
 use super::{Entry, ProxySample, read_journal};
-use crate::columns::{self, TableSpec, adapted, health};
+use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
 use crate::health::{Baseline, ThreadInterval};
 use crate::histogram::{Histogram, SparseHistogram};
-use crate::interval::{HostInterval, OriginInterval, RobotInterval};
+use crate::interval::{OriginInterval, RobotInterval};
+use crate::machine::BlockInterval;
 use crate::table::{Cell, TableWriter};
 
 /// Turns a journal into Parquet, and removes it when everything else is in its place.
@@ -17,7 +18,7 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
     read_journal(&journal, |entry| match entry {
         Entry::Robots(interval) => tables.robots(&interval),
         Entry::Origins(interval) => tables.origins(&interval),
-        Entry::Host(interval) => tables.host(&interval),
+        Entry::Host(interval) => tables.host.push(&host::host_row(&interval)),
         Entry::Proxy(sample) => tables.proxy(&sample),
         Entry::Example(example) => {
             examples.push(example.into_owned());
@@ -27,10 +28,18 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
         Entry::Stall(stall) => tables.stalls.push(&health::stall_row(&stall)),
         Entry::Baseline(baseline) => tables.baseline(&baseline),
         Entry::Adapted(decision) => tables.adapted.push(&adapted::row(&decision)),
-        Entry::Network(interval) => tables.network.push(&health::network_row(&interval)),
+        Entry::Network(interval) => tables.network.push(&host::network_row(&interval)),
         Entry::Processors(intervals) => {
             intervals.iter().try_for_each(|interval| tables.processors.push(&health::processor_row(interval)))
         }
+        Entry::Machine(interval) => tables.machine.push(&host::machine_row(&interval)),
+        Entry::Disks(intervals) => {
+            intervals.iter().try_for_each(|interval| tables.disks.push(&host::disk_row(interval)))
+        }
+        Entry::Interfaces(intervals) => {
+            intervals.iter().try_for_each(|interval| tables.interfaces.push(&host::interface_row(interval)))
+        }
+        Entry::Blocks(intervals) => intervals.iter().try_for_each(|interval| tables.block(interval)),
     })?;
     tables.finish()?;
     let path = dir.examples_path();
@@ -55,6 +64,12 @@ struct Tables {
     network: TableWriter,
     processors: TableWriter,
     adapted: TableWriter,
+    machine: TableWriter,
+    disks: TableWriter,
+    interfaces: TableWriter,
+    blocks: TableWriter,
+    seeks: TableWriter,
+    block_intervals: u64,
     robot_intervals: u64,
     origin_intervals: u64,
     thread_intervals: u64,
@@ -83,14 +98,20 @@ impl Tables {
             errors: create(&columns::ERRORS)?,
             times: create(&columns::TIMES)?,
             histograms: create(&columns::HISTOGRAMS)?,
-            host: create(&columns::HOST)?,
+            host: create(&host::HOST)?,
             proxy: create(&columns::PROXY)?,
             threads: create(&health::THREADS)?,
             stalls: create(&health::STALLS)?,
             baselines: create(&health::BASELINES)?,
-            network: create(&health::NETWORK)?,
+            network: create(&host::NETWORK)?,
             processors: create(&health::PROCESSORS)?,
             adapted: create(&adapted::ADAPTED)?,
+            machine: create(&host::MACHINE)?,
+            disks: create(&host::DISKS)?,
+            interfaces: create(&host::INTERFACES)?,
+            blocks: create(&host::BLOCKS)?,
+            seeks: create(&host::SEEKS)?,
+            block_intervals: 0,
             robot_intervals: 0,
             origin_intervals: 0,
             thread_intervals: 0,
@@ -191,17 +212,11 @@ impl Tables {
         Ok(())
     }
 
-    fn host(&mut self, interval: &HostInterval) -> Result<(), RunDirError> {
-        self.host.push(&[
-            Cell::Uint(interval.start_ms),
-            Cell::Uint(interval.length_ms),
-            Cell::Text(&interval.role),
-            Cell::Uint(interval.cpu_us),
-            Cell::Uint(interval.rss_bytes),
-            Cell::Uint(interval.run_delay_us),
-            Cell::Uint(interval.descriptors),
-            Cell::Uint(interval.steal_us),
-        ])
+    fn block(&mut self, interval: &BlockInterval) -> Result<(), RunDirError> {
+        let number = self.block_intervals;
+        self.block_intervals += 1;
+        self.blocks.push(&host::block_row(interval))?;
+        host::seek_rows(number, interval).try_for_each(|row| self.seeks.push(&row))
     }
 
     fn proxy(&mut self, sample: &ProxySample) -> Result<(), RunDirError> {
@@ -214,9 +229,11 @@ impl Tables {
     fn finish(self) -> Result<(), RunDirError> {
         let Self { robots, origins, classes, errors, times, histograms, host, proxy, .. } = self;
         let Self { threads, stalls, baselines, network, processors, adapted, .. } = self;
+        let Self { machine, disks, interfaces, blocks, seeks, .. } = self;
         let of_the_run = [robots, origins, classes, errors, times, histograms, host, proxy];
-        for table in of_the_run.into_iter().chain([threads, stalls, baselines, network, processors, adapted])
-        {
+        let of_itself = [threads, stalls, baselines, network, processors, adapted];
+        let below = [machine, disks, interfaces, blocks, seeks];
+        for table in of_the_run.into_iter().chain(of_itself).chain(below) {
             table.finish()?;
         }
         Ok(())

@@ -22,6 +22,7 @@ use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
 use crate::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use crate::interval::{HostInterval, OriginInterval, RobotInterval};
+use crate::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 
 /// One thing that was measured: a line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +51,14 @@ pub enum Entry<'a> {
     Processors(Cow<'a, [ProcessorInterval]>),
     /// What was decided about load that adapts.
     Adapted(Cow<'a, Adapted>),
+    /// What the machine as a whole did.
+    Machine(Cow<'a, MachineInterval>),
+    /// What its disks did, one each.
+    Disks(Cow<'a, [DiskInterval]>),
+    /// What went through its network interfaces, one each.
+    Interfaces(Cow<'a, [InterfaceInterval]>),
+    /// Requests that went to the traced disk, one for each kind.
+    Blocks(Cow<'a, [BlockInterval]>),
 }
 
 /// One reading of the target's own counters.
@@ -86,6 +95,14 @@ pub struct Series {
     pub processors: Vec<ProcessorInterval>,
     /// What was decided about load that adapts.
     pub adapted: Vec<Adapted>,
+    /// What the machine as a whole did.
+    pub machine: Vec<MachineInterval>,
+    /// What each of its disks did.
+    pub disks: Vec<DiskInterval>,
+    /// What went through each of its network interfaces.
+    pub interfaces: Vec<InterfaceInterval>,
+    /// Requests that went to the traced disk.
+    pub blocks: Vec<BlockInterval>,
 }
 
 /// Keeps measurements as they come.
@@ -172,6 +189,26 @@ impl SeriesWriter {
         self.append(&Entry::Adapted(Cow::Borrowed(adapted)))
     }
 
+    /// Keeps what the machine as a whole did in an interval.
+    pub fn machine(&mut self, interval: &MachineInterval) -> Result<(), RunDirError> {
+        self.append(&Entry::Machine(Cow::Borrowed(interval)))
+    }
+
+    /// Keeps what the disks did in an interval; nothing is kept of nothing.
+    pub fn disks(&mut self, intervals: &[DiskInterval]) -> Result<(), RunDirError> {
+        if intervals.is_empty() { Ok(()) } else { self.append(&Entry::Disks(Cow::Borrowed(intervals))) }
+    }
+
+    /// Keeps what went through the network interfaces in an interval; nothing is kept of nothing.
+    pub fn interfaces(&mut self, intervals: &[InterfaceInterval]) -> Result<(), RunDirError> {
+        if intervals.is_empty() { Ok(()) } else { self.append(&Entry::Interfaces(Cow::Borrowed(intervals))) }
+    }
+
+    /// Keeps what was asked of the traced disk in an interval; nothing is kept of nothing.
+    pub fn blocks(&mut self, intervals: &[BlockInterval]) -> Result<(), RunDirError> {
+        if intervals.is_empty() { Ok(()) } else { self.append(&Entry::Blocks(Cow::Borrowed(intervals))) }
+    }
+
     fn append(&mut self, entry: &Entry<'_>) -> Result<(), RunDirError> {
         let mut line = serde_json::to_vec(entry).map_err(|e| RunDirError::write(&self.path, e.into()))?;
         line.push(b'\n');
@@ -225,6 +262,10 @@ impl Series {
             Entry::Network(interval) => self.network.push(interval.into_owned()),
             Entry::Processors(intervals) => self.processors.extend_from_slice(&intervals),
             Entry::Adapted(adapted) => self.adapted.push(adapted.into_owned()),
+            Entry::Machine(interval) => self.machine.push(interval.into_owned()),
+            Entry::Disks(intervals) => self.disks.extend_from_slice(&intervals),
+            Entry::Interfaces(intervals) => self.interfaces.extend_from_slice(&intervals),
+            Entry::Blocks(intervals) => self.blocks.extend_from_slice(&intervals),
         }
     }
 
@@ -247,8 +288,18 @@ impl Series {
         all(&self.stalls, Entry::Stall, &mut each);
         all(&self.network, Entry::Network, &mut each);
         all(&self.adapted, Entry::Adapted, &mut each);
+        all(&self.machine, Entry::Machine, &mut each);
         if !self.processors.is_empty() {
             each(Entry::Processors(Cow::Borrowed(&self.processors)));
+        }
+        if !self.disks.is_empty() {
+            each(Entry::Disks(Cow::Borrowed(&self.disks)));
+        }
+        if !self.interfaces.is_empty() {
+            each(Entry::Interfaces(Cow::Borrowed(&self.interfaces)));
+        }
+        if !self.blocks.is_empty() {
+            each(Entry::Blocks(Cow::Borrowed(&self.blocks)));
         }
     }
 }

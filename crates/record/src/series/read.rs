@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{ProxySample, Series};
-use crate::columns::{self, TableSpec, adapted, health};
+use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
 use crate::histogram::SparseHistogram;
-use crate::interval::{HostInterval, RobotInterval};
+use crate::interval::RobotInterval;
 use crate::table::Table;
 
 impl Series {
@@ -39,8 +39,8 @@ impl Series {
         if let Some(table) = open_if_there(&health::STALLS)? {
             series.stalls = health::read_all(&table, health::read_stall)?;
         }
-        if let Some(table) = open_if_there(&health::NETWORK)? {
-            series.network = health::read_all(&table, health::read_network)?;
+        if let Some(table) = open_if_there(&host::NETWORK)? {
+            series.network = health::read_all(&table, host::read_network)?;
         }
         if let Some(table) = open_if_there(&health::PROCESSORS)? {
             series.processors = health::read_all(&table, health::read_processor)?;
@@ -48,8 +48,21 @@ impl Series {
         if let Some(table) = open_if_there(&adapted::ADAPTED)? {
             series.adapted = health::read_all(&table, adapted::read)?;
         }
+        if let Some(table) = open_if_there(&host::MACHINE)? {
+            series.machine = health::read_all(&table, host::read_machine)?;
+        }
+        if let Some(table) = open_if_there(&host::DISKS)? {
+            series.disks = health::read_all(&table, host::read_disk)?;
+        }
+        if let Some(table) = open_if_there(&host::INTERFACES)? {
+            series.interfaces = health::read_all(&table, host::read_interface)?;
+        }
+        if let Some(table) = open_if_there(&host::BLOCKS)? {
+            series.blocks = health::read_all(&table, host::read_block)?;
+            host::read_seeks(&open(&host::SEEKS)?, &mut series.blocks)?;
+        }
         series.read_histograms(&open(&columns::TIMES)?, &dir.path().join(columns::HISTOGRAMS.file))?;
-        series.read_host(&open(&columns::HOST)?)?;
+        series.host = health::read_all(&open(&host::HOST)?, host::read_host)?;
         series.read_proxy(&open(&columns::PROXY)?)?;
         series.examples = read_examples(&dir.examples_path())?;
         Ok(series)
@@ -138,22 +151,6 @@ impl Series {
             other => return Err(table.unknown("side", other)),
         };
         place.ok_or_else(|| table.unknown("metric", metric))
-    }
-
-    fn read_host(&mut self, table: &Table) -> Result<(), RunDirError> {
-        for row in 0..table.rows() {
-            self.host.push(HostInterval {
-                start_ms: table.uint("start_ms", row)?,
-                length_ms: table.uint("length_ms", row)?,
-                role: table.text("role", row)?.to_owned(),
-                cpu_us: table.uint("cpu_us", row)?,
-                rss_bytes: table.uint("rss_bytes", row)?,
-                run_delay_us: table.uint("run_delay_us", row)?,
-                descriptors: table.uint("descriptors", row)?,
-                steal_us: table.uint("steal_us", row)?,
-            });
-        }
-        Ok(())
     }
 
     fn read_proxy(&mut self, table: &Table) -> Result<(), RunDirError> {

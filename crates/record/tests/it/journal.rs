@@ -28,6 +28,11 @@ fn write(dir: &RunDir, series: &Series) -> SeriesWriter {
     series.baselines.iter().for_each(|baseline| writer.baseline(baseline).unwrap());
     series.network.iter().for_each(|interval| writer.network(interval).unwrap());
     series.processors.chunks(2).for_each(|both| writer.processors(both).unwrap());
+    series.machine.iter().for_each(|interval| writer.machine(interval).unwrap());
+    series.adapted.iter().for_each(|adapted| writer.adapted(adapted).unwrap());
+    writer.disks(&series.disks).unwrap();
+    writer.interfaces(&series.interfaces).unwrap();
+    writer.blocks(&series.blocks).unwrap();
     writer
 }
 
@@ -62,7 +67,8 @@ fn a_run_that_did_not_watch_itself_can_still_be_read() {
     let Series { robots, origins, host, proxy, examples, .. } = watched;
     let series = Series { robots, origins, host, proxy, examples, ..Series::default() };
     write(&dir, &series).finish().unwrap();
-    for table in ["threads", "stalls", "baselines", "network", "processors"] {
+    let own = ["threads", "stalls", "baselines", "network", "processors"];
+    for table in own.into_iter().chain(["machine", "disks", "interfaces", "blocks", "seeks", "adapted"]) {
         std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
     }
     assert_eq!(Series::read(&dir).unwrap(), series);

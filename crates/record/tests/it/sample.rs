@@ -8,6 +8,7 @@ use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_record::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_record::series::{ProxySample, Series};
 
 /// A histogram of a few values that differ with `salt`.
@@ -27,7 +28,7 @@ fn times(salt: u64) -> Times {
 fn numbered<T: serde::Serialize + serde::de::DeserializeOwned + Default>(salt: u64) -> T {
     let mut value = serde_json::to_value(T::default()).unwrap();
     for (index, (_, field)) in value.as_object_mut().unwrap().iter_mut().enumerate() {
-        if field.is_u64() {
+        if field.is_u64() || field.is_null() {
             *field = (salt * 1000 + index as u64).into();
         }
     }
@@ -67,16 +68,7 @@ pub fn origins(start_ms: u64, phase: u16) -> OriginInterval {
 }
 
 pub fn host(start_ms: u64, role: &str) -> HostInterval {
-    HostInterval {
-        start_ms,
-        length_ms: 1000,
-        role: role.to_owned(),
-        cpu_us: 10,
-        rss_bytes: 20,
-        run_delay_us: 30,
-        descriptors: 40,
-        steal_us: 50,
-    }
+    HostInterval { start_ms, role: role.to_owned(), ..numbered(3) }
 }
 
 pub fn example(at_ms: u64) -> ErrorExample {
@@ -114,6 +106,14 @@ pub fn processors(start_ms: u64) -> [ProcessorInterval; 2] {
     [0, 1].map(|cpu| ProcessorInterval { start_ms, cpu, ..numbered(9) })
 }
 
+fn network(salt: u64) -> NetworkInterval {
+    NetworkInterval { role: "robots+origins".into(), ..numbered(salt) }
+}
+
+fn block(operation: &str, distances: Vec<(u64, u64)>) -> BlockInterval {
+    BlockInterval { device: "loop0".into(), operation: operation.to_owned(), distances, ..numbered(14) }
+}
+
 /// Everything.
 fn adapted(what: Decided) -> Adapted {
     Adapted {
@@ -143,8 +143,16 @@ pub fn series() -> Series {
         threads: vec![thread("robots", Some(1)), thread("origins", None)],
         stalls: vec![stall()],
         baselines: vec![baseline(None), baseline(Some(0))],
-        network: vec![numbered::<NetworkInterval>(10), numbered::<NetworkInterval>(11)],
+        network: vec![network(10), network(11)],
         processors: [processors(0), processors(1000)].concat(),
         adapted: Decided::ALL.map(adapted).to_vec(),
+        machine: vec![numbered::<MachineInterval>(12)],
+        disks: vec![DiskInterval { device: "vda".into(), holds: "store".into(), ..numbered(13) }],
+        interfaces: vec![InterfaceInterval { role: "proxy".into(), interface: "lo".into(), ..numbered(15) }],
+        blocks: vec![
+            block("read", vec![(0, 3), (1024, 1)]),
+            block("other", vec![]),
+            block("write", vec![(4, 2)]),
+        ],
     }
 }

@@ -208,8 +208,8 @@ fn network(own: &[OwnStep<'_>]) -> Vec<Chart> {
             "sockets",
             "TCP sockets in use, and closed connections whose ports are not free yet, at the end of each second.",
             vec![
-                level("in use", "all", |network| network.sockets),
-                level("TIME_WAIT", "offered", |network| network.time_wait),
+                level("in use", "all", super::steps::Network::sockets),
+                level("TIME_WAIT", "offered", super::steps::Network::time_wait),
             ],
         ),
     ]

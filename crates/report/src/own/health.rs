@@ -19,6 +19,9 @@ pub struct Health {
     pub processor_share: Option<f64>,
     /// Share of all processors' time that the hypervisor took away, 0 to 1.
     pub stolen_share: Option<f64>,
+    /// What measuring the roles and the machine took, out of one processor; null: it was not measured.
+    #[serde(default)]
+    pub metering_share: Option<f64>,
     /// The network stack of this machine.
     pub network: Option<NetworkHealth>,
 }

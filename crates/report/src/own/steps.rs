@@ -47,18 +47,29 @@ impl Watched {
 /// What the network stack counted, and its highest levels.
 #[derive(Default)]
 pub(crate) struct Network {
-    length_ms: u64,
+    /// Length of what was measured, by the start of the interval: namespaces are measured side by side.
+    lengths: BTreeMap<u64, u64>,
+    levels: BTreeMap<u64, (u64, u64)>,
     pub retransmitted: u64,
     pub listen_drops: u64,
     pub backlog_drops: u64,
     pub receive_drops: u64,
-    pub sockets: u64,
-    pub time_wait: u64,
 }
 
 impl Network {
     pub(crate) fn per_second(&self, count: u64) -> Option<f64> {
-        (self.length_ms > 0).then(|| count as f64 * 1000.0 / self.length_ms as f64)
+        let length_ms: u64 = self.lengths.values().sum();
+        (length_ms > 0).then(|| count as f64 * 1000.0 / length_ms as f64)
+    }
+
+    /// Most sockets in use in all namespaces together.
+    pub(crate) fn sockets(&self) -> u64 {
+        self.levels.values().map(|level| level.0).max().unwrap_or(0)
+    }
+
+    /// Most connections in TIME_WAIT in all namespaces together.
+    pub(crate) fn time_wait(&self) -> u64 {
+        self.levels.values().map(|level| level.1).max().unwrap_or(0)
     }
 }
 
@@ -75,14 +86,15 @@ impl<'a> OwnStep<'a> {
 
     fn network(&mut self, interval: &NetworkInterval) {
         let sum = self.network.get_or_insert_default();
-        sum.length_ms += interval.length_ms;
+        let length_ms = sum.lengths.entry(interval.start_ms).or_default();
+        *length_ms = (*length_ms).max(interval.length_ms);
+        let level = sum.levels.entry(interval.start_ms).or_default();
+        *level = (level.0 + interval.sockets, level.1 + interval.time_wait);
         sum.retransmitted += interval.retransmitted;
         // A full queue is one of the reasons to drop, and counted among them.
         sum.listen_drops += interval.listen_drops.max(interval.listen_overflows);
         sum.backlog_drops += interval.backlog_drops;
         sum.receive_drops += interval.receive_drops;
-        sum.sockets = sum.sockets.max(interval.sockets);
-        sum.time_wait = sum.time_wait.max(interval.time_wait);
     }
 
     fn processor(&mut self, interval: &ProcessorInterval) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_record::health::{NetworkInterval, Stall, ThreadInterval};
 use assay_record::histogram::Histogram;
+use assay_record::machine::MachineInterval;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
@@ -48,6 +49,7 @@ pub(crate) fn health(info: &RunInfo, series: &Series, total: &Tally, phases: &[P
             .map(|stall| stall_health(stall, phases)),
         processor_share: processor_share(info, total),
         stolen_share: stolen_share(info, total),
+        metering_share: metering_share(&series.machine),
         network: network(&series.network),
     }
 }
@@ -203,8 +205,16 @@ fn stolen_share(info: &RunInfo, total: &Tally) -> Option<f64> {
         .then(|| round(host.steal_us / 1000.0 / host.watched_ms / f64::from(info.host.cpus), 4))
 }
 
+fn metering_share(intervals: &[MachineInterval]) -> Option<f64> {
+    let length_ms: u64 = intervals.iter().map(|interval| interval.length_ms).sum();
+    let took_us: u64 = intervals.iter().map(|interval| interval.metering_us).sum();
+    (length_ms > 0).then(|| round(took_us as f64 / 1000.0 / length_ms as f64, 5))
+}
+
 fn network(intervals: &[NetworkInterval]) -> Option<NetworkHealth> {
     let mut sum = NetworkHealth::default();
+    // Namespaces are measured side by side: what there was at the same time is added up.
+    let mut levels: BTreeMap<u64, [u64; 3]> = BTreeMap::new();
     for interval in intervals {
         sum.segments_out += interval.segments_out;
         sum.retransmitted += interval.retransmitted;
@@ -213,9 +223,17 @@ fn network(intervals: &[NetworkInterval]) -> Option<NetworkHealth> {
         sum.backlog_drops += interval.backlog_drops;
         sum.receive_drops += interval.receive_drops;
         sum.memory_pressures += interval.memory_pressures;
-        sum.sockets_peak = sum.sockets_peak.max(interval.sockets);
-        sum.time_wait_peak = sum.time_wait_peak.max(interval.time_wait);
-        sum.buffer_bytes_peak = sum.buffer_bytes_peak.max(interval.buffer_bytes);
+        let level = levels.entry(interval.start_ms).or_default();
+        for (level, new) in
+            level.iter_mut().zip([interval.sockets, interval.time_wait, interval.buffer_bytes])
+        {
+            *level += new;
+        }
+    }
+    for [sockets, time_wait, buffer_bytes] in levels.into_values() {
+        sum.sockets_peak = sum.sockets_peak.max(sockets);
+        sum.time_wait_peak = sum.time_wait_peak.max(time_wait);
+        sum.buffer_bytes_peak = sum.buffer_bytes_peak.max(buffer_bytes);
     }
     (!intervals.is_empty()).then_some(sum)
 }

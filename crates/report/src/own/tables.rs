@@ -150,6 +150,9 @@ pub(crate) fn facts(summary: &Summary) -> Vec<Fact> {
     if let Some(share) = share(health.processor_share) {
         facts.push(fact("Used by robots and origins", format!("{share} of their processors")));
     }
+    if let Some(share) = health.metering_share {
+        facts.push(fact("Measuring roles and machine", format!("{:.2} % of a processor", share * 100.0)));
+    }
     if let Some(share) = share(health.stolen_share) {
         facts.push(fact("Taken by the hypervisor", format!("{share} of all processors' time")));
     }

@@ -83,6 +83,8 @@ fn network(story: Story, start_ms: u64) -> NetworkInterval {
         sockets: 480 + second % 7 * 10,
         time_wait: 40 * second.min(30),
         buffer_bytes: 2_000_000,
+        established: Some(400 + second % 7 * 10),
+        close_wait: Some(second % 3),
         ..NetworkInterval::default()
     }
 }
@@ -91,7 +93,14 @@ fn processors(dice: &mut Dice, story: Story, start_ms: u64) -> Vec<ProcessorInte
     let busy = |dice: &mut Dice, us: f64| (us * (0.9 + 0.2 * dice.unit())) as u64;
     let own = if starved(story, start_ms) { 890_000.0 } else { 120_000.0 };
     [(0, busy(dice, own)), (1, busy(dice, 240_000.0))]
-        .map(|(cpu, busy_us)| ProcessorInterval { start_ms, length_ms: 1000, cpu, busy_us, steal_us: 1000 })
+        .map(|(cpu, busy_us)| ProcessorInterval {
+            start_ms,
+            length_ms: 1000,
+            cpu,
+            busy_us,
+            steal_us: 1000,
+            ..ProcessorInterval::default()
+        })
         .into()
 }
 

@@ -6,6 +6,7 @@ use assay_record::dir::RunDir;
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_record::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_record::run::{
     HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
 };
@@ -214,6 +215,7 @@ fn second(
         writer.host(&host(role, start_ms, length_ms, cpu_us, u64::from(phase))).unwrap();
     }
     writer.host(&host("host", start_ms, length_ms, length_ms * 900, 0)).unwrap();
+    below(writer, story, start_ms, length_ms, sent);
     let counters = BTreeMap::from([
         ("MAIN.cache_hit".to_owned(), (robots.counts.hits + start_ms) as f64),
         ("MAIN.n_object".to_owned(), start_ms as f64 * 0.8),
@@ -330,6 +332,69 @@ fn host(role: &str, start_ms: u64, length_ms: u64, cpu_us: u64, salt: u64) -> Ho
         run_delay_us: cpu_us / 50,
         descriptors: 200,
         steal_us: if role == "host" { 2000 } else { 0 },
+        user_us: cpu_us / 5 * 2,
+        system_us: cpu_us - cpu_us / 5 * 2,
+        voluntary_switches: if role == "host" { 0 } else { 900 + salt },
+        involuntary_switches: salt % 7,
+        threads: if role == "host" { 0 } else { 4 },
+        pss_bytes: (role != "host" && start_ms % 10_000 == 0).then_some(50_000_000 + start_ms * 1_500),
+        cache_bytes: (role == "host").then_some(900_000_000 + start_ms * 5_000),
+        disk_written_bytes: (role == "proxy").then_some(1_000_000),
+        ..HostInterval::default()
+    }
+}
+
+/// The machine, its disk and its loopback; the disk of the good run is traced.
+fn below(writer: &mut SeriesWriter, story: Story, start_ms: u64, length_ms: u64, sent: u64) {
+    let machine = MachineInterval {
+        start_ms,
+        length_ms,
+        context_switches: sent * 7,
+        used_bytes: 2_000_000_000,
+        cached_bytes: 900_000_000 + start_ms * 5_000,
+        dirty_bytes: 30_000_000,
+        metering_us: 2_100,
+        ..MachineInterval::default()
+    };
+    writer.machine(&machine).unwrap();
+    let disk = DiskInterval {
+        start_ms,
+        length_ms,
+        device: "vda".into(),
+        holds: if story == Story::Direct { "".into() } else { "store".into() },
+        reads: sent / 90,
+        read_bytes: sent * 400,
+        writes: sent / 50,
+        written_bytes: sent * 9_000,
+        busy_ms: length_ms / 5,
+        queue_ms: length_ms * 2 / 5,
+        ..DiskInterval::default()
+    };
+    writer.disks(&[disk]).unwrap();
+    let loopback = InterfaceInterval {
+        start_ms,
+        length_ms,
+        role: "robots+origins".into(),
+        interface: "lo".into(),
+        received_bytes: sent * 12_000,
+        sent_bytes: sent * 12_000,
+        ..InterfaceInterval::default()
+    };
+    writer.interfaces(&[loopback]).unwrap();
+    if story == Story::Good {
+        let block = |operation: &str, requests: u64, distances| BlockInterval {
+            start_ms,
+            length_ms,
+            device: "vda".into(),
+            operation: operation.into(),
+            requests,
+            bytes: requests * 40_000,
+            sequential: requests / 3,
+            distances,
+            ..BlockInterval::default()
+        };
+        let read = block("read", 12, vec![(0, 4), (1024, 3), (65_536, 5)]);
+        writer.blocks(&[read, block("write", 20, vec![(0, 7), (2048, 12), (1 << 20, 1)])]).unwrap();
     }
 }
 
