@@ -16,7 +16,9 @@ pub type Values = BTreeMap<String, i64>;
 pub fn parse(format: CounterFormat, text: &str) -> Result<Values, String> {
     match format {
         CounterFormat::VarnishstatJson => parse_varnishstat(text),
+        CounterFormat::Json => parse_json(text),
         CounterFormat::Lines => Ok(parse_lines(text)),
+        CounterFormat::HaproxyCsv => parse_haproxy(text),
         CounterFormat::LogWords => Err("a log is followed, not parsed as a whole".into()),
     }
 }
@@ -35,6 +37,53 @@ fn parse_varnishstat(text: &str) -> Result<Values, String> {
     Ok(document.counters.into_iter().map(|(name, value)| (name, value.value)).collect())
 }
 
+/// Every number of a JSON document, and every text that is one, under the keys that lead to it.
+fn parse_json(text: &str) -> Result<Values, String> {
+    fn walk(value: &serde_json::Value, name: &str, into: &mut Values) {
+        let number = match value {
+            serde_json::Value::Number(number) => number.as_f64(),
+            // Some proxies write numbers as texts.
+            serde_json::Value::String(text) => text.parse().ok(),
+            serde_json::Value::Object(fields) => {
+                for (key, value) in fields {
+                    let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                    walk(value, &name, into);
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some(number) = number.filter(|number| number.is_finite()) {
+            into.insert(name.to_owned(), number as i64);
+        }
+    }
+    let document: serde_json::Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
+    let mut values = Values::new();
+    walk(&document, "", &mut values);
+    Ok(values)
+}
+
+/// HAProxy's table: names of columns behind `# `, then a line for each proxy and server, which the first two columns name.
+fn parse_haproxy(text: &str) -> Result<Values, String> {
+    let mut lines = text.lines();
+    let head = lines
+        .find_map(|line| line.strip_prefix("# "))
+        .ok_or("not HAProxy's table: no line begins with `# `")?;
+    let columns: Vec<&str> = head.split(',').collect();
+    let mut values = Values::new();
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [proxy, server, ..] = fields[..] else { continue };
+        for (column, field) in columns.iter().zip(&fields) {
+            if let Ok(number) = field.parse::<i64>() {
+                values.insert(format!("{proxy}/{server}.{column}"), number);
+                *values.entry(format!("*/{server}.{column}")).or_default() += number;
+            }
+        }
+    }
+    Ok(values)
+}
+
 /// Lines `name = 12.5 unit` or `name: 12`; the number's fraction is dropped; other lines are passed over.
 fn parse_lines(text: &str) -> Values {
     let number = |value: &str| {
@@ -50,7 +99,7 @@ fn parse_lines(text: &str) -> Values {
         .collect()
 }
 
-/// Follows a log and counts the lines in which a word begins with one of some words.
+/// Follows a log and counts the lines in which one of some words stands at the beginning of a word.
 #[derive(Debug, Default)]
 pub struct LogFollower {
     words: BTreeSet<String>,
@@ -87,7 +136,8 @@ impl LogFollower {
         let whole: Vec<u8> = self.rest.drain(..=end).collect();
         for line in String::from_utf8_lossy(&whole).lines() {
             for word in &self.words {
-                if line.split(' ').any(|part| part.starts_with(word.as_str())) {
+                let begins = |at: usize| at == 0 || line.as_bytes()[at - 1] == b' ';
+                if line.match_indices(word.as_str()).any(|(at, _)| begins(at)) {
                     *self.counts.entry(word.clone()).or_default() += 1;
                 }
             }
@@ -159,6 +209,32 @@ mod tests {
         let values = parse(CounterFormat::Lines, text).unwrap();
         assert_eq!((values["a.b"], values["Storage Swap size"], values["ratio"]), (3, 12, 2));
         assert_eq!(values.len(), 3);
+    }
+
+    #[test]
+    fn numbers_in_json_are_named_by_the_keys_that_lead_to_them() {
+        let text = r#"{"global": {"a.b": "12", "c": 3.9, "d": "text", "e": {"f": -1}}, "n": null, "l": [1]}"#;
+        let values = parse(CounterFormat::Json, text).unwrap();
+        let expected = [("global.a.b", 12), ("global.c", 3), ("global.e.f", -1)];
+        assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value)).into());
+        assert!(parse(CounterFormat::Json, "{").is_err());
+    }
+
+    #[test]
+    fn haproxys_table_is_read_by_row_and_summed_over_proxies() {
+        let text = "# pxname,svname,stot,rate,\nin,FRONTEND,7,1,\no0,s,3,,\no1,s,4,2,\n\n";
+        let values = parse(CounterFormat::HaproxyCsv, text).unwrap();
+        assert_eq!((values["in/FRONTEND.stot"], values["o1/s.stot"], values["*/s.stot"]), (7, 4, 7));
+        assert_eq!(values["*/s.rate"], 2);
+        assert!(parse(CounterFormat::HaproxyCsv, "Unknown command.\n").is_err());
+    }
+
+    #[test]
+    fn a_word_that_is_counted_may_have_blanks_in_it() {
+        let source = source("format = \"log-words\"\nlog = \"a\"\n[names]\nhits = ['\"cache hit']");
+        let mut follower = LogFollower::new(&source);
+        follower.take(b"1 \"cache hit\"/200\n2 \"cache miss: x\"/200 \n3 \"conditional cache hit\"\n");
+        assert_eq!(follower.counts["\"cache hit"], 1);
     }
 
     #[test]

@@ -67,6 +67,7 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
             info.memory_bytes = has(Store::Memory).then_some(plan.memory_bytes);
             info.disk_bytes = has(Store::Disk).then_some(plan.disk_bytes);
             info.notes.extend(description.notes.iter().cloned());
+            info.settings = description.settings_as_typed();
         }
         TargetChoice::Direct | TargetChoice::Running { .. } => {}
     }

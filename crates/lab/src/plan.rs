@@ -1,5 +1,6 @@
 //! What a run is to be: everything the command line resolved, before the machine is asked whether it can.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Limits;
 use crate::description::Description;
+use crate::error::LabError;
 
 /// The longest that threads may poll before a deadline.
 pub const MOST_SPIN: Duration = Duration::from_millis(1);
@@ -140,6 +142,8 @@ pub struct RunPlan {
     pub disk_bytes: u64,
     /// What the processes of a proxy that the lab starts may use together.
     pub limits: Limits,
+    /// What is chosen of a described proxy's own settings, by name; those that are not named keep their defaults.
+    pub settings: BTreeMap<String, String>,
     /// Worker threads of robots; 0: one for each processor they may use.
     pub threads: u32,
     /// An xact without a complete answer after this long is an error.
@@ -181,6 +185,22 @@ impl RunPlan {
     /// How its universe is read.
     pub fn options(&self) -> UniverseOptions {
         UniverseOptions { private_as_public: self.private_as_public }
+    }
+
+    /// Gives the target its settings; what is wrong with them, where it has none of that name or value. Whoever makes a
+    /// plan does this, so that everything that is asked of the plan later knows them; a run does it once more.
+    pub fn apply_settings(&mut self) -> Result<(), LabError> {
+        if self.settings.is_empty() {
+            return Ok(());
+        }
+        match &mut self.target {
+            TargetChoice::Described(description, _) => Ok(description.set(&self.settings)?),
+            target => Err(LabError::plan(format!(
+                "settings were given ({}), and only a proxy with a description has any; the target is {}",
+                self.settings.keys().cloned().collect::<Vec<_>>().join(", "),
+                target.name()
+            ))),
+        }
     }
 }
 

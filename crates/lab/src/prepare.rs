@@ -11,7 +11,7 @@ use crate::address::{self, LoopbackNet};
 use crate::arithmetic;
 use crate::cgroup::Group;
 use crate::checks;
-use crate::description::{Description, check_capacity};
+use crate::description::Description;
 use crate::error::LabError;
 use crate::placement::{self, Between, Named, Placement};
 use crate::plan::{MOST_SPIN, Mode, Part, RunPlan, TargetChoice};
@@ -166,7 +166,7 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
         TargetChoice::Builtin(_) => Ok(()),
         TargetChoice::Described(description, mode) => {
             check_described(description, *mode)?;
-            check_capacity(description, plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
+            description.check_capacity(plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
         }
         TargetChoice::Running { address, mode } => check_running(plan, *address, *mode),
     }
@@ -183,6 +183,7 @@ fn check_described(description: &Description, mode: Mode) -> Result<(), LabError
         .into_iter()
         .chain(description.prepare.iter().map(|program| &program.command))
         .chain(description.companions.iter().map(|program| &program.command))
+        .chain(description.empty.iter().map(|program| &program.command))
         .chain(
             description.counters.iter().map(|source| &source.command).filter(|command| !command.is_empty()),
         )

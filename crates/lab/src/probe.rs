@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 /// Longest answer that is read.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
@@ -35,6 +36,20 @@ pub async fn get(
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?;
     parse(&answer?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+}
+
+/// Says a line to a program that listens on a Unix socket, and returns all that it answers.
+pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<String> {
+    let exchange = async {
+        let mut stream = UnixStream::connect(socket).await?;
+        stream.write_all(format!("{words}\n").as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(MAX_ANSWER_BYTES as u64).read_to_end(&mut answer).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    tokio::time::timeout(patience, exchange)
+        .await
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?
 }
 
 /// True when the answer says how long it is, and is.

@@ -122,6 +122,35 @@ impl RealProxy {
 
     /// Waits until a request through it to every origin is answered with 200; starts what runs beside it.
     pub async fn wait_ready(&mut self) -> Result<(), LabError> {
+        self.wait_answers().await?;
+        for companion in &self.choice.description.companions {
+            let group = Some(self.process.pid);
+            self.companions.push(launch(&self.choice, &self.settings, &self.work, companion, group)?);
+        }
+        Ok(())
+    }
+
+    /// Empties its cache while it runs, and waits until it is ready again. False: its description knows no way, and only
+    /// a restart does it. Its counters may begin anew.
+    pub async fn empty(&mut self) -> Result<bool, LabError> {
+        let description = &self.choice.description;
+        for program in &description.empty {
+            run_program(&self.choice, &self.settings, program).await.map_err(|why| {
+                LabError::run(format!("the cache of {} could not be emptied: {why}", description.title))
+            })?;
+        }
+        if self.choice.description.empty.is_empty() {
+            return Ok(false);
+        }
+        self.wait_answers().await.map(|()| true)
+    }
+
+    /// Leaves it alone for as long as it keeps things back: log lines, counters.
+    pub async fn settle(&self) {
+        tokio::time::sleep(self.choice.description.settling()).await;
+    }
+
+    async fn wait_answers(&mut self) -> Result<(), LabError> {
         let patience = self.choice.description.ready_patience();
         let deadline = Instant::now() + patience;
         let path = self.choice.description.ready.path.clone();
@@ -148,10 +177,6 @@ impl RealProxy {
                 }
                 tokio::time::sleep(PAUSE).await;
             }
-        }
-        for companion in &self.choice.description.companions {
-            let group = Some(self.process.pid);
-            self.companions.push(launch(&self.choice, &self.settings, &self.work, companion, group)?);
         }
         Ok(())
     }
@@ -221,7 +246,7 @@ impl RealProxy {
     }
 
     fn words(&self) -> String {
-        let logs = self.choice.description.logs.iter().filter(|log| !log.contains("access"));
+        let logs = self.choice.description.logs.iter();
         let mut files: Vec<PathBuf> = logs.map(|log| self.work.path().join(log)).collect();
         files.push(self.work.path().join(OUTPUT));
         process::last_words(&files.iter().map(PathBuf::as_path).collect::<Vec<_>>())
@@ -288,6 +313,7 @@ fn settings(choice: &Choice, work: &WorkDir) -> Settings {
         descriptors: choice.descriptors,
         connections: choice.connections,
         instance: instance(work.path()),
+        chosen: choice.description.chosen.clone(),
     }
 }
 
@@ -316,23 +342,28 @@ async fn set_up(choice: &Choice, settings: &Settings, work: &WorkDir) -> Result<
         work.write(&file.path, &text).map_err(|e| cannot(&format!("write {}", file.path), &e))?;
     }
     for program in &description.prepare {
-        let command = settings.fill_command(&program.command).map_err(|e| cannot("fill in a command", &e))?;
-        let spelt = command.join(" ");
-        let patience = description.ready_patience();
-        let output = process::run_to_end(&command, work.path(), &choice.helper_cpus, patience)
+        run_program(choice, settings, program)
             .await
-            .map_err(|e| cannot(&format!("run `{spelt}`"), &e))?;
-        if !output.status.success() {
-            let words = [output.stdout, output.stderr].concat();
-            let words = String::from_utf8_lossy(&words);
-            return Err(LabError::run(format!(
-                "{title} did not start: `{spelt}` ended with {}; it said:\n{}",
-                output.status,
-                words.trim_end()
-            )));
-        }
+            .map_err(|why| LabError::run(format!("{title} did not start: {why}")))?;
     }
     Ok(())
+}
+
+/// Runs a program to its end, which must be a good one; else what it did instead.
+async fn run_program(choice: &Choice, settings: &Settings, program: &Program) -> Result<(), String> {
+    let command =
+        settings.fill_command(&program.command).map_err(|e| format!("cannot fill in a command: {e}"))?;
+    let spelt = command.join(" ");
+    let patience = choice.description.ready_patience();
+    let output = process::run_to_end(&command, &settings.work, &choice.helper_cpus, patience)
+        .await
+        .map_err(|e| format!("cannot run `{spelt}`: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = [output.stdout, output.stderr].concat();
+    let words = String::from_utf8_lossy(&words);
+    Err(format!("`{spelt}` ended with {}; it said:\n{}", output.status, words.trim_end()))
 }
 
 fn launch(
@@ -377,7 +408,7 @@ fn signal_name(signal: StopSignal) -> &'static str {
 fn keep(choice: &Choice, work: &WorkDir) {
     let description = &choice.description;
     let files = description.files.iter().map(|file| file.path.clone());
-    let all: Vec<String> = files.chain(description.logs.iter().cloned()).chain([OUTPUT.to_owned()]).collect();
+    let all: Vec<String> = files.chain(description.all_logs().cloned()).chain([OUTPUT.to_owned()]).collect();
     let mut notes = work.keep(&all, &choice.keep);
     let source = work::keep_text(&choice.keep, "description.toml", &description.source);
     notes.extend(source.err().map(|e| format!("the description could not be kept: {e}")));
@@ -437,7 +468,11 @@ impl CounterReader {
             let text = fetch(source, &self.settings, &self.cpus).await?;
             let values = counters::parse(source.format, &text)?;
             counters::translate(source, &values, &mut sum);
-            let extension = if source.format == CounterFormat::VarnishstatJson { "json" } else { "txt" };
+            let extension = match source.format {
+                CounterFormat::VarnishstatJson | CounterFormat::Json => "json",
+                CounterFormat::HaproxyCsv => "csv",
+                CounterFormat::Lines | CounterFormat::LogWords => "txt",
+            };
             self.raw.push((format!("counters-{}.{extension}", index + 1), text));
         }
         Ok(sum)
@@ -472,6 +507,10 @@ async fn fetch(source: &CounterSource, settings: &Settings, cpus: &[u32]) -> Res
             Ok((status, _)) => Err(format!("{path} was answered with status {status}")),
             Err(e) => Err(format!("{path}: {e}")),
         };
+    }
+    if let (Some(socket), Some(say)) = (&source.socket, &source.say) {
+        let path = settings.work.join(socket);
+        return probe::say(&path, say, QUICK).await.map_err(|e| format!("{socket}: {e}"));
     }
     let command = settings.fill_command(&source.command).map_err(|e| e.to_string())?;
     let output = process::run_to_end(&command, &settings.work, cpus, QUICK).await;

@@ -32,10 +32,11 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// Runs a plan. `stop` turning true drains the run and ends it early, marked partial; dropping the future
 /// kills everything that was started. Call it on a runtime whose threads outlive the run.
 pub async fn run(
-    plan: RunPlan,
+    mut plan: RunPlan,
     events: mpsc::UnboundedSender<LabEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<RunOutcome, LabError> {
+    plan.apply_settings()?;
     let prepared = prepare(&plan)?;
     let mut session = Session::new(plan, prepared, events, stop)?;
     session.tell(LabEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));

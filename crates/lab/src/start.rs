@@ -189,6 +189,7 @@ impl Cast {
             None => None,
         };
         if let Some(real) = self.real.take() {
+            real.settle().await;
             if let Some(reader) = &mut reader {
                 farewell.counters = reader.read().await.ok();
                 for (name, text) in reader.raw() {

@@ -116,6 +116,7 @@ pub fn plan() -> RunPlan {
         memory_bytes: 64 << 20,
         disk_bytes: 64 << 20,
         limits: Default::default(),
+        settings: std::collections::BTreeMap::new(),
         threads: 0,
         timeout: Duration::from_secs(10),
         part: Part::Whole,

@@ -91,6 +91,8 @@ pub struct TargetInfo {
     pub memory_bytes: Option<u64>,
     /// Disk it was given for its cache, in bytes.
     pub disk_bytes: Option<u64>,
+    /// Its own settings, by name: those that were chosen, and the defaults of all others.
+    pub settings: BTreeMap<String, String>,
     /// Declared behaviour that explains hit ratios, a sentence each.
     pub notes: Vec<String>,
 }

@@ -1,10 +1,10 @@
-//! `assay proxies`: which proxies can be named, and is the program there?
+//! `assay proxies`: which proxies can be named, is the program there, and what can be chosen about them?
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 use assay_lab::Description;
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -14,6 +14,8 @@ const EXAMPLES: &str = "\
 Examples:
   assay proxies
   assay proxies --proxy-dir mine                 with descriptions of yours
+  assay proxies show nginx                       what can be chosen about it, and how it is driven
+  assay proxies show nginx >mine.toml            the beginning of a description of your own
 
 A proxy that runs already needs no description: assay run demo --proxy HOST:PORT";
 
@@ -30,6 +32,22 @@ pub struct ProxiesArgs {
     /// The list as one JSON document
     #[arg(long)]
     pub json: bool,
+    /// What to do instead
+    #[command(subcommand)]
+    pub what: Option<What>,
+}
+
+/// What else can be done.
+#[derive(Debug, Subcommand)]
+pub enum What {
+    /// Print a description: to see what can be chosen, or to start one of your own from
+    Show {
+        /// Its name, or the path of a description FILE.toml
+        name: String,
+        /// Look for descriptions in DIR too
+        #[arg(long, value_name = "DIR")]
+        proxy_dir: Vec<PathBuf>,
+    },
 }
 
 /// The list as JSON.
@@ -45,22 +63,47 @@ struct Entry {
     name: String,
     title: String,
     modes: Vec<&'static str>,
+    /// Where it keeps objects.
+    stores: Vec<&'static str>,
+    /// What can be chosen beside memory, disk and processors.
+    settings: Vec<Choosable>,
     /// None: it is not there.
     version: Option<String>,
     /// What stands in the way of using it.
     missing: Option<String>,
 }
 
-/// Lists proxies.
+/// One of a proxy's own settings.
+#[derive(Debug, Serialize)]
+struct Choosable {
+    name: String,
+    about: String,
+    allowed: String,
+    default: String,
+}
+
+/// Lists proxies, or prints the description of one.
 pub fn proxies(args: &ProxiesArgs) -> Result<Exit, Failure> {
+    match &args.what {
+        Some(What::Show { name, proxy_dir }) => {
+            let dirs: Vec<PathBuf> = args.proxy_dir.iter().chain(proxy_dir).cloned().collect();
+            let description = assay_lab::find(name, &dirs).map_err(Failure::usage)?;
+            output::stdout(&description.source)?;
+            Ok(Exit::Fine)
+        }
+        None => list(args),
+    }
+}
+
+fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot ask proxies for their versions")
         .map_err(Failure::failed)?;
     let mut proxies = vec![
-        own("builtin", "the caching proxy that Assay brings", "reverse, forward"),
-        own("direct", "no proxy: robots speak to the origins", "direct"),
+        own("builtin", "the caching proxy that Assay brings", &["reverse", "forward"], &["memory"]),
+        own("direct", "no proxy: robots speak to the origins", &["direct"], &[]),
     ];
     let mut wrong = Vec::new();
     for description in assay_lab::described(&args.proxy_dir) {
@@ -82,9 +125,16 @@ pub fn proxies(args: &ProxiesArgs) -> Result<Exit, Failure> {
 }
 
 /// A target that is always there.
-fn own(name: &str, title: &str, mode: &'static str) -> Entry {
-    let version = Some(env!("CARGO_PKG_VERSION").to_owned());
-    Entry { name: name.into(), title: title.into(), modes: vec![mode], version, missing: None }
+fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str]) -> Entry {
+    Entry {
+        name: name.into(),
+        title: title.into(),
+        modes: modes.to_vec(),
+        stores: stores.to_vec(),
+        settings: Vec::new(),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        missing: None,
+    }
 }
 
 /// A described proxy, and whether its program is there.
@@ -98,14 +148,29 @@ async fn entry(description: &Description) -> Entry {
         name: description.name.clone(),
         title: description.title.clone(),
         modes: description.modes.iter().map(|mode| mode.name()).collect(),
+        stores: description.capacity.stores.iter().map(|store| store.name()).collect(),
+        settings: choosable(description),
         version,
         missing,
     }
 }
 
-/// A line: name, version, modes, and what it is or what stands in the way.
+fn choosable(description: &Description) -> Vec<Choosable> {
+    let settings = description.settings.iter();
+    let choosable = settings.map(|(name, setting)| Choosable {
+        name: name.clone(),
+        about: setting.about.clone(),
+        allowed: setting.allowed(),
+        default: setting.default.clone(),
+    });
+    choosable.collect()
+}
+
+/// A line: name, version, modes, stores, and what it is or what stands in the way.
 fn words(entry: &Entry) -> String {
-    let version = entry.version.as_deref().unwrap_or("–");
+    // Debian's revision says nothing about behaviour, and is long.
+    let version = entry.version.as_deref().unwrap_or("–").split(['-', '+']).next().unwrap_or("–");
     let about = entry.missing.as_ref().unwrap_or(&entry.title);
-    format!("{:<12}{version:<12}{:<18}{about}\n", entry.name, entry.modes.join(", "))
+    let (modes, stores) = (entry.modes.join(", "), entry.stores.join(", "));
+    format!("{:<15}{version:<9}{modes:<18}{stores:<14}{about}\n", entry.name)
 }

@@ -168,7 +168,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         Some(path) => path.clone(),
         None => run_name::fresh(&prepared.workload.name, &target.name()),
     };
-    Ok(RunPlan {
+    let mut plan = RunPlan {
         exe,
         assay_version: env!("CARGO_PKG_VERSION").into(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -187,6 +187,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         memory_bytes: scaled(args.memory),
         disk_bytes: scaled(args.disk),
         limits: Limits { cpus: args.cpu_quota, memory_bytes: args.memory_limit },
+        settings: args.settings.iter().cloned().collect(),
         threads: args.threads.unwrap_or(0),
         timeout: args.timeout,
         part: Part::Whole,
@@ -204,7 +205,9 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         calibration: None,
         temp_dir: None,
         warnings: prepared.warnings.clone(),
-    })
+    };
+    plan.apply_settings().map_err(Failure::usage)?;
+    Ok(plan)
 }
 
 /// Processors that were named; none: empty.

@@ -18,6 +18,7 @@ Examples:
   assay run demo
   assay run image.pg --proxy varnish --memory 256MB
   assay run image.pg --proxy nginx --rehearse 60s --json -o nginx.json
+  assay run image.pg --proxy squid --set replacement=heap-lfuda
   assay run image.pg --proxy 10.1.2.3:8080 --forward --origin-listen 10.1.2.4:9000
   assay run image.pg --calibrate                 what can this machine offer for it at all?
 
@@ -49,6 +50,9 @@ pub struct RunArgs {
     /// Disk for the proxy's cache
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = units::size, help_heading = TARGET)]
     pub disk: u64,
+    /// Choose one of the proxy's own settings (`assay proxies show NAME` lists them); may be given more than once
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting, help_heading = TARGET)]
+    pub settings: Vec<(String, String)>,
     /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
     #[arg(long, value_name = "DIR", help_heading = TARGET)]
     pub proxy_dir: Vec<PathBuf>,
@@ -131,6 +135,14 @@ pub struct RunArgs {
     /// says), and keep it for later runs
     #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity"], help_heading = MACHINE)]
     pub calibrate: bool,
+}
+
+/// Reads `NAME=VALUE`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is not NAME=VALUE")),
+    }
 }
 
 impl RunArgs {

@@ -1,10 +1,14 @@
 //! How a real proxy is driven: its configuration, its commands, its counters, what it is known to do.
 //!
-//! A description is a TOML file; `docs/reference/proxies.md` says how one is written. Those of Varnish, nginx
-//! and Squid are compiled in; a user's own of the same name wins over them.
+//! A description is a TOML file; `docs/reference/proxies.md` says how one is written. Those in the folder `proxies/`
+//! are compiled in; a user's own of the same name wins over them.
 
+mod access_log;
+mod capacity;
 mod read;
+mod setting;
 mod shipped;
+mod suggest;
 mod template;
 
 use std::collections::BTreeMap;
@@ -15,7 +19,9 @@ use serde::Deserialize;
 
 use crate::plan::Mode;
 
-pub(crate) use read::check_capacity;
+pub use access_log::{AccessLog, FIELDS as ACCESS_LOG_FIELDS};
+pub use capacity::{Capacity, Store};
+pub use setting::{Chosen, Kind, Setting};
 pub use shipped::{described, find};
 pub use template::{Origin, Settings};
 
@@ -49,9 +55,15 @@ pub struct Description {
     /// Directories to make in the work directory.
     #[serde(default)]
     pub directories: Vec<String>,
-    /// Files of the work directory that are kept in the run directory, beside the written ones.
+    /// Its own record of every request.
+    #[serde(default)]
+    pub access_log: Option<AccessLog>,
+    /// Other files of the work directory that are kept in the run directory, beside the written ones.
     #[serde(default)]
     pub logs: Vec<String>,
+    /// What can be chosen beside memory, disk and processors, by name.
+    #[serde(default, rename = "setting")]
+    pub settings: BTreeMap<String, Setting>,
     /// How to ask for the version.
     pub version: Version,
     /// Files to write into the work directory.
@@ -65,6 +77,9 @@ pub struct Description {
     /// Programs that run beside it once it is ready: log writers.
     #[serde(default, rename = "companion")]
     pub companions: Vec<Program>,
+    /// Programs that empty its cache while it runs, in turn; none: only a restart does.
+    #[serde(default)]
+    pub empty: Vec<Program>,
     /// When it counts as started.
     #[serde(default)]
     pub ready: Ready,
@@ -80,6 +95,9 @@ pub struct Description {
     /// What it does where the standard leaves a choice, for the ideal hit ratio.
     #[serde(default)]
     pub behaviour: Behaviour,
+    /// What was chosen of `settings`, or is so when nobody chooses.
+    #[serde(skip)]
+    pub chosen: BTreeMap<String, Chosen>,
     /// The text that this was read from, for the run directory.
     #[serde(skip)]
     pub source: String,
@@ -141,11 +159,14 @@ pub struct Stop {
     pub signal: StopSignal,
     /// How long to wait before everything of it is killed, in seconds.
     pub patience_s: f64,
+    /// How long it is left alone after the last request, before its counters are read for the last time and it is
+    /// asked to end, in seconds: what it keeps back (log lines, counters) is written by then.
+    pub settle_s: f64,
 }
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { signal: StopSignal::Term, patience_s: 10.0 }
+        Self { signal: StopSignal::Term, patience_s: 10.0, settle_s: 0.0 }
     }
 }
 
@@ -176,6 +197,12 @@ pub struct CounterSource {
     /// Host that the proxy is asked for; none: where it listens. *Template.*
     #[serde(default)]
     pub host: Option<String>,
+    /// Or: socket below the work directory where the proxy answers commands.
+    #[serde(default)]
+    pub socket: Option<String>,
+    /// What is said there.
+    #[serde(default)]
+    pub say: Option<String>,
     /// Or: a log below the work directory; occurrences in its new lines are counted.
     #[serde(default)]
     pub log: Option<String>,
@@ -189,8 +216,12 @@ pub struct CounterSource {
 pub enum CounterFormat {
     /// `{"counters": {"NAME": {"value": 1}}}`.
     VarnishstatJson,
+    /// Any JSON; a number is named by the keys that lead to it, joined by dots.
+    Json,
     /// Lines `name = 1` or `name: 1`.
     Lines,
+    /// HAProxy's table of statistics: `proxy/server.field`, and `*/server.field` for the sum over all.
+    HaproxyCsv,
     /// A log: each name is a word, and counts the lines that it occurs in.
     LogWords,
 }
@@ -258,44 +289,6 @@ impl TryFrom<String> for Term {
     }
 }
 
-/// What a proxy's stores accept.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Capacity {
-    /// Which of `--memory` and `--disk` it has a store for.
-    pub stores: Vec<Store>,
-    /// Least memory that it can be given, in bytes.
-    pub memory_floor_bytes: u64,
-    /// Least disk that it can be given, in bytes (0 is always "no disk store" when there is one in memory).
-    pub disk_floor_bytes: u64,
-    /// Disk is given to it in multiples of this many bytes.
-    pub disk_step_bytes: u64,
-    /// What is in memory is on disk too: with a disk store, the disk is all there is room for.
-    pub inclusive: bool,
-}
-
-impl Default for Capacity {
-    fn default() -> Self {
-        Self {
-            stores: vec![Store::Memory, Store::Disk],
-            memory_floor_bytes: 0,
-            disk_floor_bytes: 0,
-            disk_step_bytes: 1,
-            inclusive: false,
-        }
-    }
-}
-
-/// A place where objects are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Store {
-    /// Memory.
-    Memory,
-    /// Disk.
-    Disk,
-}
-
 /// [`CacheBehaviour`] as a description writes it: only what differs from the plainest cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -356,6 +349,31 @@ impl Description {
         read::read(file, text)
     }
 
+    /// Makes choices among its settings; those that are not named stay as they are. What is wrong, when a name or a
+    /// value is unknown.
+    pub fn set(&mut self, wanted: &BTreeMap<String, String>) -> Result<(), DescriptionError> {
+        for (name, text) in wanted {
+            let wrong = |message| DescriptionError { message };
+            let setting = setting::named(&self.settings, &self.title, name).map_err(wrong)?;
+            let chosen = setting.choose(&self.title, name, text).map_err(wrong)?;
+            if let Some(stores) = setting.stores.get(text) {
+                self.capacity.stores.clone_from(stores);
+            }
+            self.chosen.insert(name.clone(), chosen);
+        }
+        Ok(())
+    }
+
+    /// Every setting as it is, as it can be typed.
+    pub fn settings_as_typed(&self) -> BTreeMap<String, String> {
+        self.chosen.iter().map(|(name, chosen)| (name.clone(), chosen.to_string())).collect()
+    }
+
+    /// Every log that is kept; the access log first.
+    pub fn all_logs(&self) -> impl Iterator<Item = &String> {
+        self.access_log.iter().map(|log| &log.path).chain(&self.logs)
+    }
+
     /// The bytes that its stores can hold with these capacities.
     pub fn capacity_bytes(&self, memory_bytes: u64, disk_bytes: u64) -> u64 {
         let share = |store, bytes| if self.capacity.stores.contains(&store) { bytes } else { 0 };
@@ -366,6 +384,11 @@ impl Description {
     /// How long it may take to become ready.
     pub fn ready_patience(&self) -> Duration {
         Duration::try_from_secs_f64(self.ready.patience_s).unwrap_or(Duration::from_secs(30))
+    }
+
+    /// How long it is left alone before it is stopped.
+    pub fn settling(&self) -> Duration {
+        Duration::try_from_secs_f64(self.stop.settle_s).unwrap_or_default()
     }
 
     /// How long it may take to stop.

@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{CounterFormat, CounterSource, Description, DescriptionError, Program, Settings, Store};
+use super::{CounterFormat, CounterSource, Description, DescriptionError, Program, Settings};
 
+/// Longest time that it may settle before it is stopped, in seconds.
+const MAX_SETTLE_S: f64 = 60.0;
 /// Longest patience that a description may ask for, in seconds.
 const MAX_PATIENCE_S: f64 = 600.0;
 
@@ -20,6 +22,7 @@ struct Wrong {
 #[derive(Clone)]
 enum Step {
     Key(&'static str),
+    Named(String),
     Index(usize),
 }
 
@@ -40,11 +43,29 @@ pub(super) fn read(file: &str, text: &str) -> Result<Description, DescriptionErr
         DescriptionError { message: format!("{file}:{line}: {}", error.message().trim_end()) }
     })?;
     description.source = text.to_owned();
-    check(&description).map_err(|wrong| {
+    let checked = check_settings(&mut description).and_then(|()| check(&description));
+    checked.map_err(|wrong| {
         let line = find_line(text, &wrong.path).unwrap_or(1) + wrong.lines_in;
         DescriptionError { message: format!("{file}:{line}: {}: {}", spell(&wrong.path), wrong.what) }
     })?;
     Ok(description)
+}
+
+/// Looks at what can be chosen, and chooses what is so by default.
+fn check_settings(description: &mut Description) -> Result<(), Wrong> {
+    for (name, setting) in &description.settings {
+        let path = [Step::Key("setting"), Step::Named(name.clone())];
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+            let what = format!("`{name}` must be small letters, digits and `-`, and begin with a letter");
+            return Err(Wrong::at(&path, what));
+        }
+        setting.check().map_err(|(key, what)| Wrong::at(&[&path[..], &[Step::Key(key)]].concat(), what))?;
+        if let Some(chosen) = setting.read(&setting.default) {
+            description.chosen.insert(name.clone(), chosen);
+        }
+    }
+    Ok(())
 }
 
 fn check(description: &Description) -> Result<(), Wrong> {
@@ -56,7 +77,22 @@ fn check(description: &Description) -> Result<(), Wrong> {
     }
     for &mode in &description.modes {
         for (is_root, disk_bytes) in [(true, 1 << 30), (false, 1 << 30), (true, 0)] {
-            try_templates(description, &Settings::sample(mode, is_root, disk_bytes))?;
+            let mut settings = Settings::sample(mode, is_root, disk_bytes);
+            settings.chosen.clone_from(&description.chosen);
+            try_templates(description, &settings)?;
+        }
+    }
+    try_choices(description)
+}
+
+/// Fills in every template with every value of every setting, one setting at a time.
+fn try_choices(description: &Description) -> Result<(), Wrong> {
+    let mut settings = Settings::sample(description.modes[0], true, 1 << 30);
+    for (name, setting) in &description.settings {
+        for value in setting.samples() {
+            settings.chosen.clone_from(&description.chosen);
+            settings.chosen.extend(setting.read(&value).map(|chosen| (name.clone(), chosen)));
+            try_templates(description, &settings)?;
         }
     }
     Ok(())
@@ -77,15 +113,8 @@ fn check_head(description: &Description) -> Result<(), Wrong> {
     if description.version.command.is_empty() {
         return Err(Wrong::at(&[Step::Key("version"), Step::Key("command")], "must name a program"));
     }
-    let step = [Step::Key("capacity"), Step::Key("disk-step-bytes")];
-    if description.capacity.disk_step_bytes == 0 {
-        return Err(Wrong::at(&step, "must be at least 1"));
-    }
-    if description.capacity.stores.is_empty() {
-        let stores = [Step::Key("capacity"), Step::Key("stores")];
-        return Err(Wrong::at(&stores, "must name at least one of \"memory\" and \"disk\""));
-    }
-    Ok(())
+    let in_capacity = |(key, what)| Wrong::at(&[Step::Key("capacity"), Step::Key(key)], what);
+    description.capacity.check().map_err(in_capacity)
 }
 
 /// Everything that is written, made or kept must lie in the work directory.
@@ -106,6 +135,19 @@ fn check_paths(description: &Description) -> Result<(), Wrong> {
             return Err(Wrong::at(&[Step::Key("logs"), Step::Index(index)], message(path)));
         }
     }
+    if let Some(log) = &description.access_log {
+        let path = |key| [Step::Key("access-log"), Step::Key(key)];
+        if !inside(&log.path) {
+            return Err(Wrong::at(&path("path"), message(&log.path)));
+        }
+        log.check().map_err(|what| Wrong::at(&path("format"), what))?;
+    }
+    for (index, source) in description.counters.iter().enumerate() {
+        if let Some(socket) = source.socket.as_ref().filter(|socket| !inside(socket)) {
+            let path = [Step::Key("counters"), Step::Index(index), Step::Key("socket")];
+            return Err(Wrong::at(&path, message(socket)));
+        }
+    }
     for (index, file) in description.files.iter().enumerate() {
         if !inside(&file.path) {
             let path = [Step::Key("file"), Step::Index(index), Step::Key("path")];
@@ -122,6 +164,11 @@ fn check_patience(description: &Description) -> Result<(), Wrong> {
             return Err(Wrong::at(&[Step::Key(key), Step::Key("patience-s")], what));
         }
     }
+    let settle_s = description.stop.settle_s;
+    if !(0.0..=MAX_SETTLE_S).contains(&settle_s) {
+        let what = format!("{settle_s} must be from 0 to {MAX_SETTLE_S} seconds");
+        return Err(Wrong::at(&[Step::Key("stop"), Step::Key("settle-s")], what));
+    }
     if !description.ready.path.starts_with('/') {
         let what = format!("`{}` must begin with `/`", description.ready.path);
         return Err(Wrong::at(&[Step::Key("ready"), Step::Key("path")], what));
@@ -131,17 +178,25 @@ fn check_patience(description: &Description) -> Result<(), Wrong> {
 
 fn check_counters(description: &Description, index: usize, source: &CounterSource) -> Result<(), Wrong> {
     let path = [Step::Key("counters"), Step::Index(index)];
-    let given = [!source.command.is_empty(), source.path.is_some(), source.log.is_some()];
+    let given =
+        [!source.command.is_empty(), source.path.is_some(), source.socket.is_some(), source.log.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
-        return Err(Wrong::at(&path, "must say exactly one of `command`, `path` and `log`"));
+        return Err(Wrong::at(&path, "must say exactly one of `command`, `path`, `socket` and `log`"));
+    }
+    if source.socket.is_some() != source.say.is_some() {
+        return Err(Wrong::at(&path, "`socket` and `say` belong together"));
+    }
+    if source.names.is_empty() {
+        return Err(Wrong::at(&path, "`names` names no counter"));
     }
     if (source.format == CounterFormat::LogWords) != source.log.is_some() {
         return Err(Wrong::at(&path, "`log` and the format \"log-words\" belong together"));
     }
     if let Some(log) = &source.log
-        && !description.logs.contains(log)
+        && !description.all_logs().any(|kept| kept == log)
     {
-        return Err(Wrong::at(&path, format!("the log `{log}` is not one of `logs`")));
+        let what = format!("the log `{log}` is neither the `access-log` nor one of `logs`");
+        return Err(Wrong::at(&path, what));
     }
     Ok(())
 }
@@ -152,11 +207,14 @@ fn try_templates(description: &Description, settings: &Settings) -> Result<(), W
         try_template(settings, &file.text, &[Step::Key("file"), Step::Index(index), Step::Key("text")])?;
     }
     try_program(settings, &description.start, &[Step::Key("start")])?;
-    for (index, program) in description.prepare.iter().enumerate() {
-        try_program(settings, program, &[Step::Key("prepare"), Step::Index(index)])?;
-    }
-    for (index, program) in description.companions.iter().enumerate() {
-        try_program(settings, program, &[Step::Key("companion"), Step::Index(index)])?;
+    for (key, programs) in [
+        ("prepare", &description.prepare),
+        ("companion", &description.companions),
+        ("empty", &description.empty),
+    ] {
+        for (index, program) in programs.iter().enumerate() {
+            try_program(settings, program, &[Step::Key(key), Step::Index(index)])?;
+        }
     }
     for (index, source) in description.counters.iter().enumerate() {
         let path = [Step::Key("counters"), Step::Index(index), Step::Key("command")];
@@ -222,6 +280,7 @@ fn find_line(text: &str, path: &[Step]) -> Option<usize> {
     for step in rest {
         let next = match (step, here.get_ref()) {
             (Step::Key(key), DeValue::Table(table)) => table.get(*key),
+            (Step::Named(key), DeValue::Table(table)) => table.get(key.as_str()),
             (Step::Index(index), DeValue::Array(items)) => items.get(*index),
             _ => None,
         };
@@ -242,58 +301,11 @@ fn spell(path: &[Step]) -> String {
         match step {
             Step::Key(key) if spelt.is_empty() => spelt.push_str(key),
             Step::Key(key) => spelt.push_str(&format!(".{key}")),
+            Step::Named(key) => spelt.push_str(&format!(".{key}")),
             Step::Index(index) => spelt.push_str(&format!("[{index}]")),
         }
     }
     spelt
-}
-
-/// What `--memory` and `--disk` would be, where a description's stores accept them; else what to say instead.
-pub(crate) fn check_capacity(
-    description: &Description,
-    memory_bytes: u64,
-    disk_bytes: u64,
-) -> Result<(), String> {
-    let capacity = &description.capacity;
-    let has = |store| capacity.stores.contains(&store);
-    let title = &description.title;
-    // Without a store in memory too: it may be given its keys there.
-    if memory_bytes < capacity.memory_floor_bytes {
-        return Err(format!(
-            "{title} cannot work with --memory {}; give it at least --memory {}",
-            typed(memory_bytes),
-            typed(capacity.memory_floor_bytes)
-        ));
-    }
-    if !has(Store::Disk) || (disk_bytes == 0 && has(Store::Memory)) {
-        return Ok(());
-    }
-    if disk_bytes < capacity.disk_floor_bytes {
-        let why = if has(Store::Memory) { "" } else { ", where it keeps everything" };
-        return Err(format!(
-            "{title} cannot work with --disk {}{why}; give it at least --disk {}",
-            typed(disk_bytes),
-            typed(capacity.disk_floor_bytes)
-        ));
-    }
-    if !disk_bytes.is_multiple_of(capacity.disk_step_bytes) {
-        return Err(format!(
-            "{title} takes disk in multiples of {}, and --disk is {}; give it --disk {}",
-            typed(capacity.disk_step_bytes),
-            typed(disk_bytes),
-            typed(disk_bytes.div_ceil(capacity.disk_step_bytes) * capacity.disk_step_bytes)
-        ));
-    }
-    Ok(())
-}
-
-/// A size as it can be typed on the command line, exact.
-fn typed(bytes: u64) -> String {
-    let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
-    match units.into_iter().find(|(unit, _)| bytes != 0 && bytes.is_multiple_of(*unit)) {
-        Some((unit, name)) => format!("{}{name}", bytes / unit),
-        None => format!("{bytes}B"),
-    }
 }
 
 #[cfg(test)]
@@ -385,16 +397,6 @@ hits = ["HIT"]
         assert!(unknown.contains("unknown variant `hit`"), "{unknown}");
         let term = error(&GOOD.replace("[\"HIT\"]", "[\"x*HIT\"]"));
         assert!(term.contains("is no whole number"), "{term}");
-    }
-
-    #[test]
-    fn capacities_below_the_floor_or_between_steps_are_refused_with_a_number_to_use() {
-        let text = format!("{GOOD}\n[capacity]\nmemory-floor-bytes = 1024\ndisk-step-bytes = 1048576\n");
-        let description = read("toy.toml", &text).unwrap();
-        assert!(check_capacity(&description, 1024, 0).is_ok());
-        assert!(check_capacity(&description, 1024, 1 << 20).is_ok());
-        assert!(check_capacity(&description, 1023, 0).unwrap_err().contains("at least --memory 1KB"));
-        assert!(check_capacity(&description, 1024, 1_048_577).unwrap_err().contains("give it --disk 2MB"));
     }
 
     proptest::proptest! {

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::suggest::did_you_mean;
 use super::{Description, DescriptionError};
 
 /// File name and text of every description that is compiled in.
-const SHIPPED: [(&str, &str); 3] = [
+const SHIPPED: [(&str, &str); 6] = [
     ("proxies/varnish.toml", include_str!("../../../../proxies/varnish.toml")),
     ("proxies/nginx.toml", include_str!("../../../../proxies/nginx.toml")),
     ("proxies/squid.toml", include_str!("../../../../proxies/squid.toml")),
+    ("proxies/trafficserver.toml", include_str!("../../../../proxies/trafficserver.toml")),
+    ("proxies/haproxy.toml", include_str!("../../../../proxies/haproxy.toml")),
+    ("proxies/httpd.toml", include_str!("../../../../proxies/httpd.toml")),
 ];
 
 /// Every proxy that can be named, by name: those compiled in and those found in `user_dirs`. Of one name, the
@@ -59,9 +63,10 @@ pub fn find(name: &str, user_dirs: &[PathBuf]) -> Result<Description, Descriptio
 
 fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
     let names: Vec<String> = described(user_dirs).into_iter().flatten().map(|d| d.name).collect();
+    let near = did_you_mean(name, names.iter().map(String::as_str).chain(["builtin", "direct"]));
     DescriptionError {
         message: format!(
-            "there is no proxy called `{name}`; there are builtin, {}; or give the path of a description \
+            "there is no proxy called `{name}`{near}; there are builtin, {}; or give the path of a description \
              (a file that ends in .toml), or the host:port of a proxy that runs",
             names.join(", ")
         ),

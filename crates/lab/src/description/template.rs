@@ -1,8 +1,10 @@
 //! What a description's templates can say, and how they are filled in.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::Chosen;
 use crate::plan::Mode;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
@@ -51,6 +53,8 @@ pub struct Settings {
     pub connections: u64,
     /// A name that no other instance on this machine has; letters and digits.
     pub instance: String,
+    /// What was chosen of the description's settings.
+    pub chosen: BTreeMap<String, Chosen>,
 }
 
 impl Origin {
@@ -112,6 +116,9 @@ impl Settings {
                 }
             })
             .collect();
+        // A template would take the `-` of a name for a minus.
+        let chosen: Value =
+            self.chosen.iter().map(|(name, chosen)| (name.replace('-', "_"), value(chosen))).collect();
         let size = |bytes: u64| context! { bytes => bytes, kib => bytes >> 10, mib => bytes >> 20 };
         context! {
             listen => context! { ip => self.listen.ip().to_string(), port => self.listen.port() },
@@ -126,6 +133,7 @@ impl Settings {
             descriptors => self.descriptors,
             connections => self.connections,
             instance => &self.instance,
+            setting => chosen,
         }
     }
 
@@ -148,7 +156,15 @@ impl Settings {
             descriptors: 20_000,
             connections: 1000,
             instance: "assay1".into(),
+            chosen: BTreeMap::new(),
         }
+    }
+}
+
+fn value(chosen: &Chosen) -> Value {
+    match chosen {
+        Chosen::Word(word) => Value::from(word.as_str()),
+        Chosen::Number(number, _) => Value::from(*number),
     }
 }
 
@@ -163,6 +179,17 @@ mod tests {
         assert_eq!(text, "127.0.0.1:8080 1024m\n");
         assert!(settings.fill("{{ lisen.ip }}").is_err());
         assert!(settings.fill("{{ listen.ipp }}").is_err());
+    }
+
+    #[test]
+    fn settings_are_words_and_numbers() {
+        let mut settings = Settings::sample(Mode::Reverse, true, 0);
+        settings.chosen.insert("ram-policy".into(), Chosen::Word("lru".into()));
+        settings.chosen.insert("ttl".into(), Chosen::Number(120, crate::description::Kind::Seconds));
+        let text =
+            settings.fill("{{ setting.ram_policy }} {{ setting.ttl // 60 }}{{ 1 if setting.ttl }}").unwrap();
+        assert_eq!(text, "lru 21");
+        assert!(settings.fill("{{ setting.other }}").is_err());
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Bench {
     }
 
     /// Does a plain GET of `path` reach the origin?
-    async fn get_reaches_origin(&self, path: &str) -> bool {
+    pub async fn get_reaches_origin(&self, path: &str) -> bool {
         let before = self.origin.asked(path).len();
         assert_eq!(self.ask("GET", path, "").await.0, 200, "{path}");
         self.origin.asked(path).len() > before

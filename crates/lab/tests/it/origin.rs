@@ -122,8 +122,7 @@ fn answer(method: &str, path: &str, unchanged: bool, in_parts: bool, number: usi
         }
         _ => "Cache-Control: public\r\nExpires: Thu, 01 Jan 2099 00:00:00 GMT\r\n",
     };
-    let modified =
-        if path.contains("undated") { String::new() } else { format!("Last-Modified: {LAST_MODIFIED}\r\n") };
+    let modified = format!("Last-Modified: {LAST_MODIFIED}\r\n");
     if unchanged {
         return format!("HTTP/1.1 304 Not Modified\r\n{cache}{modified}\r\n");
     }

@@ -20,7 +20,8 @@ pub const AUTHORITY: &str = "192.168.0.2:9000";
 /// the environment says that it must be.
 pub fn installed(name: &str) -> Option<Description> {
     let description = assay_lab::find(name, &[]).unwrap();
-    let program = &description.start.command[0];
+    // Not the one that is started, which may be a shell that starts it.
+    let program = &description.version.command[0];
     if find_program(program).is_some() {
         return Some(description);
     }
@@ -93,7 +94,12 @@ async fn keeps_its_promises(name: &str, mode: Mode) {
         assert_eq!(ask(listen, "GET", "/second", SECOND_AUTHORITY, "").await.0, 200);
         assert_eq!((second.asked("/second").len(), bench.origin.asked("/second").len()), (1, 0));
     }
+    proxy.settle().await;
     let mut counters = reader.read().await.unwrap();
+    assert!(!bench.get_reaches_origin("/plain").await, "{name}: still stored");
+    if proxy.empty().await.unwrap() {
+        assert!(bench.get_reaches_origin("/plain").await, "{name}: its cache was emptied");
+    }
     let pids = proxy.pids();
     assert_eq!(proxy.died(), None);
     let (stopped, last) = proxy.stop(Some(&mut reader)).await;
@@ -104,6 +110,36 @@ async fn keeps_its_promises(name: &str, mode: Mode) {
     for kept in [files.as_str(), "description.toml", "output.log", "access.log"] {
         assert!(keep.path().join(kept).is_file(), "{kept} is not kept");
     }
+}
+
+#[tokio::test]
+async fn traffic_server_keeps_its_promises_as_reverse_proxy() {
+    keeps_its_promises("trafficserver", Mode::Reverse).await;
+}
+
+#[tokio::test]
+async fn traffic_server_keeps_its_promises_as_forward_proxy() {
+    keeps_its_promises("trafficserver", Mode::Forward).await;
+}
+
+#[tokio::test]
+async fn haproxy_keeps_its_promises_as_reverse_proxy() {
+    keeps_its_promises("haproxy", Mode::Reverse).await;
+}
+
+#[tokio::test]
+async fn haproxy_keeps_its_promises_as_forward_proxy() {
+    keeps_its_promises("haproxy", Mode::Forward).await;
+}
+
+#[tokio::test]
+async fn httpd_keeps_its_promises_as_reverse_proxy() {
+    keeps_its_promises("httpd", Mode::Reverse).await;
+}
+
+#[tokio::test]
+async fn httpd_keeps_its_promises_as_forward_proxy() {
+    keeps_its_promises("httpd", Mode::Forward).await;
 }
 
 #[tokio::test]

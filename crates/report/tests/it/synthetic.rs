@@ -467,6 +467,7 @@ fn info(story: Story) -> RunInfo {
             address: "127.0.0.40:8080".into(),
             memory_bytes: (!direct).then_some(1 << 30),
             disk_bytes: None,
+            settings: BTreeMap::new(),
             notes: if direct {
                 vec![]
             } else {
