@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests can use beyond a Rust toolchain: Varnish, nginx, Squid, and a browser.
+# Installs what the tests can use beyond a Rust toolchain: six caching proxies, and a browser.
 #
 # Only where that is possible without asking: as root, on Debian and its relatives. Elsewhere it says what is
 # missing, and the tests that need it say that they were skipped. Nothing that is already there is touched, and
@@ -10,7 +10,8 @@ set -eu
 PATH="$PATH:/usr/sbin:/sbin"
 
 missing=""
-for pair in varnishd:varnish nginx:nginx squid:squid chromium:chromium; do
+for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserver haproxy:haproxy \
+    apache2:apache2 chromium:chromium; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
 done
 [ -n "$missing" ] || exit 0

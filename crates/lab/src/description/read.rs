@@ -399,6 +399,98 @@ hits = ["HIT"]
         assert!(term.contains("is no whole number"), "{term}");
     }
 
+    /// A setting and an access log behind the good description, and the kinds of mistakes in them.
+    const MORE: &str = r#"
+[setting.policy]
+about = "Who goes first."
+values = ["lru", "lfu"]
+default = "lru"
+"#;
+
+    #[test]
+    fn every_kind_of_mistake_is_told_with_its_line() {
+        let more = format!("{GOOD}{MORE}");
+        assert!(read("toy.toml", &more).is_ok());
+        for (what, with, begins) in [
+            ("title = \"Toy\"", "title = Toy", "toy.toml:2: "),
+            ("title = \"Toy\"", "title = 3", "toy.toml:2: invalid type: integer"),
+            ("[\"reverse\"]", "[\"backward\"]", "toy.toml:3: unknown variant `backward`"),
+            ("[\"reverse\"]", "[]", "toy.toml:3: modes: "),
+            ("[\"toy\", \"-v\"]", "[]", "toy.toml:8: version.command: must name a program"),
+            ("[start]", "[ready]\npatience-s = 0\n[start]", "toy.toml:19: ready.patience-s: "),
+            ("[start]", "[ready]\npath = \"x\"\n[start]", "toy.toml:19: ready.path: "),
+            ("[start]", "[stop]\nsettle-s = 90.0\n[start]", "toy.toml:19: stop.settle-s: "),
+            ("[start]", "[stop]\nsignal = \"HUP\"\n[start]", "toy.toml:19: unknown variant `HUP`"),
+            ("[start]", "[[empty]]\ncommand = []\n[start]", "toy.toml:19: empty[0].command: must name"),
+            (
+                "[start]",
+                "[[companion]]\ncommand = [\"{{ x }}\"]\n[start]",
+                "toy.toml:19: companion[0].command[0]: ",
+            ),
+            (
+                "\"log/access.log\"\n[",
+                "\"log/other.log\"\n[",
+                "toy.toml:21: counters[0]: the log `log/other.log`",
+            ),
+            ("log = \"log/access.log\"", "path = \"/x\"", "toy.toml:21: counters[0]: `log` and the format"),
+            ("log-words", "csv", "toy.toml:22: unknown variant `csv`"),
+            ("hits = [\"HIT\"]", "", "toy.toml:21: counters[0]: `names` names no counter"),
+            ("hits = [\"HIT\"]", "hits = [\"-\"]", "toy.toml:25: `-` names no counter"),
+            (
+                "default = \"lru\"",
+                "default = \"lri\"",
+                "toy.toml:30: setting.policy.default: `lri` is not one of",
+            ),
+            ("[setting.policy]", "[setting.Policy]", "toy.toml:27: setting.Policy: `Policy` must be small"),
+            ("values = ", "value = ", "toy.toml:29: unknown field `value`"),
+            (
+                "logs =",
+                "access-log = { path = \"a\", format = \"{x}\" }\nlogs =",
+                "toy.toml:5: access-log.format: ",
+            ),
+            (
+                "logs =",
+                "access-log = { path = \"/a\", format = \"\" }\nlogs =",
+                "toy.toml:5: access-log.path: ",
+            ),
+        ] {
+            assert!(more.contains(what), "{what}");
+            let error = error(&more.replacen(what, with, 1));
+            assert!(error.starts_with(begins), "{with}: {error}");
+        }
+        let socket =
+            more.replace("log = \"log/access.log\"\n[", "socket = \"s\"\n[").replace("log-words", "json");
+        assert!(
+            error(&socket).starts_with("toy.toml:21: counters[0]: `socket` and `say`"),
+            "{}",
+            error(&socket)
+        );
+    }
+
+    #[test]
+    fn every_value_of_a_setting_is_tried() {
+        let wrong_branch = format!("{GOOD}{MORE}")
+            .replace("cache {{ memory.bytes }}", "{% if setting.policy == 'lfu' %}{{ nothing }}{% endif %}");
+        let error = error(&wrong_branch);
+        assert!(error.starts_with("toy.toml:15: file[0].text: "), "{error}");
+    }
+
+    #[test]
+    fn settings_have_their_defaults_until_something_is_chosen() {
+        let mut description =
+            read("toy.toml", &format!("{GOOD}{MORE}stores = {{ lfu = [\"disk\"] }}\n")).unwrap();
+        assert_eq!(description.settings_as_typed()["policy"], "lru");
+        assert_eq!(description.capacity.stores.len(), 2);
+        let wanted = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+        description.set(&wanted("policy", "lfu")).unwrap();
+        assert_eq!(description.settings_as_typed()["policy"], "lfu");
+        assert_eq!(description.capacity.stores, [super::super::Store::Disk]);
+        let unknown = description.set(&wanted("polcy", "lru")).unwrap_err().to_string();
+        assert_eq!(unknown, "Toy has no setting `polcy`; there are policy; did you mean `policy`?");
+        let value = description.set(&wanted("policy", "lsu")).unwrap_err().to_string();
+        assert!(value.contains("`lsu` is no value for `policy` of Toy: it takes one of lru, lfu"), "{value}");
+    }
+
     proptest::proptest! {
         #[test]
         fn no_damage_makes_it_panic(at in 0usize..GOOD.len(), with in "[ -~]{0,3}") {

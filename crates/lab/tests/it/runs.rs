@@ -309,6 +309,9 @@ async fn a_real_proxy_that_dies_ends_the_run() {
     })
     .await;
     assert!(ran.message().contains("nginx ended by itself"), "{}", ran.message());
+    // Its own last words: the error log says what it was told.
+    assert!(ran.message().contains("the last it said:\n"), "{}", ran.message());
+    assert!(ran.message().contains("signal 15 (SIGTERM) received"), "{}", ran.message());
     let info = ran.info();
     assert!(info.finished && info.verdict.partial);
     assert_nothing_left(&info);
