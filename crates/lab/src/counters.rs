@@ -77,7 +77,7 @@ fn parse_haproxy(text: &str) -> Result<Values, String> {
         for (column, field) in columns.iter().zip(&fields) {
             if let Ok(number) = field.parse::<i64>() {
                 values.insert(format!("{proxy}/{server}.{column}"), number);
-                *values.entry(format!("*/{server}.{column}")).or_default() += number;
+                *values.entry(format!("all/{server}.{column}")).or_default() += number;
             }
         }
     }
@@ -224,8 +224,8 @@ mod tests {
     fn haproxys_table_is_read_by_row_and_summed_over_proxies() {
         let text = "# pxname,svname,stot,rate,\nin,FRONTEND,7,1,\no0,s,3,,\no1,s,4,2,\n\n";
         let values = parse(CounterFormat::HaproxyCsv, text).unwrap();
-        assert_eq!((values["in/FRONTEND.stot"], values["o1/s.stot"], values["*/s.stot"]), (7, 4, 7));
-        assert_eq!(values["*/s.rate"], 2);
+        assert_eq!((values["in/FRONTEND.stot"], values["o1/s.stot"], values["all/s.stot"]), (7, 4, 7));
+        assert_eq!(values["all/s.rate"], 2);
         assert!(parse(CounterFormat::HaproxyCsv, "Unknown command.\n").is_err());
     }
 

@@ -220,7 +220,7 @@ pub enum CounterFormat {
     Json,
     /// Lines `name = 1` or `name: 1`.
     Lines,
-    /// HAProxy's table of statistics: `proxy/server.field`, and `*/server.field` for the sum over all.
+    /// HAProxy's table of statistics: `proxy/server.field`, and `all/server.field` for the sum over all.
     HaproxyCsv,
     /// A log: each name is a word, and counts the lines that it occurs in.
     LogWords,

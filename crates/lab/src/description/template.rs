@@ -117,8 +117,8 @@ impl Settings {
             })
             .collect();
         // A template would take the `-` of a name for a minus.
-        let chosen: Value =
-            self.chosen.iter().map(|(name, chosen)| (name.replace('-', "_"), value(chosen))).collect();
+        let chosen = self.chosen.iter().map(|(name, chosen)| (name.replace('-', "_"), value(chosen)));
+        let chosen: BTreeMap<String, Value> = chosen.collect();
         let size = |bytes: u64| context! { bytes => bytes, kib => bytes >> 10, mib => bytes >> 20 };
         context! {
             listen => context! { ip => self.listen.ip().to_string(), port => self.listen.port() },
@@ -133,7 +133,7 @@ impl Settings {
             descriptors => self.descriptors,
             connections => self.connections,
             instance => &self.instance,
-            setting => chosen,
+            setting => Value::from(chosen),
         }
     }
 
