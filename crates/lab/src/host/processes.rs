@@ -4,6 +4,7 @@
 //! is counted twice and little is lost when some of them end. A process that was once found below a role's own stays the
 //! role's, also when its parent is gone.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -108,11 +109,13 @@ impl Tree {
             if !seen.insert(pid) || seen.len() > MOST_PROCESSES {
                 continue;
             }
-            if !self.processes.contains_key(&pid) {
-                let Some(process) = Process::open(pid) else { continue };
-                self.processes.insert(pid, process);
-            }
-            let Some(process) = self.processes.get_mut(&pid) else { continue };
+            let process = match self.processes.entry(pid) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let Some(process) = Process::open(pid) else { continue };
+                    place.insert(process)
+                }
+            };
             let Some(stat) = process.stat(room) else {
                 gone = gone.plus(process.last.own).plus(process.last.ended);
                 self.processes.remove(&pid);
