@@ -17,7 +17,7 @@ const NETWORKS: u64 = 224;
 /// Port of the address that is the claim.
 const CLAIM_PORT: u16 = 61_999;
 /// First port that a proxy is offered; where somebody listens on all addresses, the next ones.
-const PROXY_PORT: u16 = 8080;
+pub(crate) const PROXY_PORT: u16 = 8080;
 /// Port of an origin whose own port cannot be used (below 1024, or none).
 const ORIGIN_PORT: u16 = 9000;
 /// How many ports are tried.
@@ -25,7 +25,7 @@ const PORT_TRIES: u16 = 200;
 /// Third byte of the first robot address; origins come before.
 const ROBOT_BLOCK: usize = 64;
 /// Hosts used of each 127.N.B.0/24.
-const HOSTS_PER_BLOCK: usize = 250;
+pub(crate) const HOSTS_PER_BLOCK: usize = 250;
 
 /// A loopback network that belongs to this run until it is dropped.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl LoopbackNet {
 }
 
 /// The port of an authority when a process without rights can bind it, else a common one.
-fn usable_port(authority: &str) -> u16 {
+pub(crate) fn usable_port(authority: &str) -> u16 {
     let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     port.filter(|port| (1024..=u16::MAX - PORT_TRIES).contains(port)).unwrap_or(ORIGIN_PORT)
 }

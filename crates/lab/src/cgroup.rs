@@ -378,6 +378,8 @@ mod tests {
                 output: &temp.path().join("out"),
                 group: None,
                 doors: &group.doors(),
+                namespace: None,
+                inherit: Vec::new(),
             };
             Process::start(launch).unwrap().wait().await.unwrap();
         });

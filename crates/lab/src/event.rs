@@ -19,6 +19,8 @@ pub enum Stage {
         /// The run directory.
         run_dir: PathBuf,
     },
+    /// Links are being measured.
+    TestingLinks,
     /// Origins are being started.
     StartingOrigins,
     /// The target is being started.

@@ -33,6 +33,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         stream_digest_requests: plan.stream_digest_requests,
         target: target(plan, prepared),
         host: host::facts(prepared.descriptors),
+        bed: prepared.bed.as_ref().map(crate::bed::Bed::info),
         phases: phases(plan, prepared),
         calibration: plan.calibration.clone(),
         ..RunInfo::default()

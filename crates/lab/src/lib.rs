@@ -10,6 +10,7 @@
 
 mod address;
 mod arithmetic;
+pub mod bed;
 pub mod calibrate;
 pub mod cgroup;
 mod checks;
@@ -39,6 +40,8 @@ mod work;
 
 pub use arithmetic::{arithmetic, warnings};
 pub use cgroup::Limits;
+pub use assay_link::{LinkSettings, SettingsError};
+pub use bed::BedPlan;
 pub use checks::{Need, Resource};
 pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;

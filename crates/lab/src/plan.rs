@@ -12,6 +12,7 @@ use assay_workload::model::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Limits;
+use crate::bed::BedPlan;
 use crate::description::Description;
 use crate::error::LabError;
 
@@ -161,6 +162,8 @@ pub struct RunPlan {
     pub robot_sources: Vec<IpAddr>,
     /// Where origins listen, one for each origin of the workload; none: loopback addresses are chosen.
     pub origin_listen: Option<Vec<SocketAddr>>,
+    /// The network that roles live in.
+    pub bed: BedPlan,
     /// Pin processes to processors where there are at least two.
     pub pin: bool,
     /// Processors of robots, in place of those that would be chosen; empty: chosen.

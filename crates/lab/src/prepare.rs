@@ -10,6 +10,7 @@ use assay_workload::timeline::Timeline;
 use crate::address::{self, LoopbackNet};
 use crate::arithmetic;
 use crate::cgroup::Group;
+use crate::bed::Bed;
 use crate::checks;
 use crate::description::Description;
 use crate::error::LabError;
@@ -31,7 +32,9 @@ pub struct Prepared {
     /// The run directory; it is there now.
     pub dir: RunDir,
     /// Keeps the run's loopback network its own.
-    pub _net: LoopbackNet,
+    pub _net: Option<LoopbackNet>,
+    /// The network that was made for the run; none: loopback.
+    pub bed: Option<Bed>,
     /// Where origins are to listen.
     pub origin_listen: Vec<SocketAddr>,
     /// Where the target is spoken to; none: directly.
@@ -60,25 +63,21 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     check_timing(plan)?;
     check_limits(plan, &placement)?;
     let descriptors = arithmetic::raise_descriptor_limit();
-    let net = LoopbackNet::claim()?;
-    let origin_listen = origin_addresses(plan, &net)?;
-    let target = match &plan.target {
-        TargetChoice::Direct => None,
-        TargetChoice::Builtin(_) | TargetChoice::Described(..) => Some(net.proxy()?),
-        TargetChoice::Running { address, .. } => Some(*address),
-    };
-    let sources = source_addresses(plan, &net)?;
+    check_bed(plan)?;
     // Of a part, nobody knows what the others carry.
     if plan.part == Part::Whole
         && let Some(why) = checks::refusal(&arithmetic::needs(plan, &timeline, &placement, &cpus))
     {
         return Err(LabError::plan(why));
     }
+    let Addresses { net, bed, origin_listen, target, sources } =
+        if plan.bed.is_wanted() { addresses_in_bed(plan)? } else { addresses_on_loopback(plan)? };
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
     Ok(Prepared {
         timeline,
         dir,
         _net: net,
+        bed,
         origin_listen,
         target,
         sources,
@@ -97,6 +96,7 @@ pub fn check(plan: &RunPlan) -> Result<(), LabError> {
     check_target(plan)?;
     let placement = place(plan, &placement::available())?;
     check_timing(plan)?;
+    check_bed(plan)?;
     check_limits(plan, &placement)
 }
 
@@ -111,6 +111,57 @@ fn check_limits(plan: &RunPlan, placement: &Placement) -> Result<(), LabError> {
         ));
     }
     Group::make(&plan.limits, &placement.proxy).map(drop)
+}
+
+/// Where everybody is.
+struct Addresses {
+    net: Option<LoopbackNet>,
+    bed: Option<Bed>,
+    origin_listen: Vec<SocketAddr>,
+    target: Option<SocketAddr>,
+    sources: Vec<IpAddr>,
+}
+
+fn addresses_on_loopback(plan: &RunPlan) -> Result<Addresses, LabError> {
+    let net = LoopbackNet::claim()?;
+    let origin_listen = origin_addresses(plan, &net)?;
+    let target = match &plan.target {
+        TargetChoice::Direct => None,
+        TargetChoice::Builtin(_) | TargetChoice::Described(..) => Some(net.proxy()?),
+        TargetChoice::Running { address, .. } => Some(*address),
+    };
+    let sources = source_addresses(plan, &net)?;
+    Ok(Addresses { net: Some(net), bed: None, origin_listen, target, sources })
+}
+
+fn addresses_in_bed(plan: &RunPlan) -> Result<Addresses, LabError> {
+    let direct = plan.target == TargetChoice::Direct;
+    let bed = Bed::build(&plan.bed, direct, plan.seed)?;
+    let origin_listen = bed.origins(&plan.workload)?;
+    let sources = bed.robots(address::robot_hosts(&plan.workload).len())?;
+    let target = (!direct).then(|| bed.proxy());
+    Ok(Addresses { net: None, bed: Some(bed), origin_listen, target, sources })
+}
+
+/// Links are between what the lab starts, at addresses that it chooses.
+fn check_bed(plan: &RunPlan) -> Result<(), LabError> {
+    let refusal = match &plan.target {
+        _ if !plan.bed.is_wanted() => None,
+        TargetChoice::Running { address, .. } => Some(format!(
+            "the proxy at {address} already runs, and the lab cannot put it behind a link"
+        )),
+        _ if plan.part != Part::Whole => {
+            Some("a part of a run lives in the machine's own network; leave links and --congestion out".into())
+        }
+        _ if plan.origin_listen.is_some() => {
+            Some("with links, origins live in a network of the lab's and listen where it says; leave --origin-listen out".into())
+        }
+        _ if !plan.robot_sources.is_empty() => {
+            Some("with links, robots live in a network of the lab's; leave their source addresses out".into())
+        }
+        _ => None,
+    };
+    refusal.map_or(Ok(()), |why| Err(LabError::plan(why)))
 }
 
 /// Processors of each role, as the plan has them.
@@ -407,6 +458,19 @@ mod tests {
         assert!(prepared.target.is_some() && prepared.behaviour.caches);
         assert!(plan.run_dir.is_dir());
         std::fs::remove_dir_all(&plan.run_dir).unwrap();
+    }
+
+    #[test]
+    fn what_the_lab_did_not_start_cannot_be_put_behind_a_link() {
+        let net = LoopbackNet::claim().unwrap();
+        let address = net.proxy().unwrap();
+        let _proxy = TcpListener::bind(address).unwrap();
+        let bed =
+            crate::bed::BedPlan { robot_link: Some("delay=1ms".parse().unwrap()), ..Default::default() };
+        let plan = RunPlan { bed: bed.clone(), ..running(&address.to_string(), Mode::Reverse) };
+        assert!(refused(&plan).contains("already runs"));
+        let plan = RunPlan { bed, origin_listen: Some(vec![address]), ..testing::plan() };
+        assert!(refused(&plan).contains("leave --origin-listen out"));
     }
 
     #[test]

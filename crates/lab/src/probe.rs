@@ -5,14 +5,17 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use assay_link::Namespace;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 /// Longest answer that is read.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Asks `address` for `target`, saying that `host` is meant. Returns status and body.
+/// Asks `address`, from a network (the lab's own when none), for `target`, saying that `host` is meant. Returns status and
+/// body.
 pub async fn get(
+    from: Option<&Namespace>,
     address: SocketAddr,
     host: &str,
     target: &str,
@@ -21,7 +24,7 @@ pub async fn get(
     // HTTP/1.0: the answer is not chunked, and the connection ends with it.
     let request = format!("GET {target} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     let exchange = async {
-        let mut stream = TcpStream::connect(address).await?;
+        let mut stream = connect(from, address).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         // Not every server ends the connection when asked to: a whole answer is enough.
@@ -50,6 +53,17 @@ pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<S
     tokio::time::timeout(patience, exchange)
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?
+}
+
+async fn connect(from: Option<&Namespace>, address: SocketAddr) -> io::Result<TcpStream> {
+    match from {
+        None => TcpStream::connect(address).await,
+        // A socket belongs to the network that it was made in, whoever uses it.
+        Some(namespace) => {
+            let make = || if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+            namespace.run(make).map_err(io::Error::other)??.connect(address).await
+        }
+    }
 }
 
 /// True when the answer says how long it is, and is.

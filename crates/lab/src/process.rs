@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use assay_link::Namespace;
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -46,6 +48,10 @@ pub struct Launch<'a> {
     pub group: Option<u32>,
     /// Doors of the control groups it is to run in.
     pub doors: &'a [PathBuf],
+    /// Network it lives in; none: the lab's own.
+    pub namespace: Option<Namespace>,
+    /// Descriptors of the lab's that it keeps under their numbers.
+    pub inherit: Vec<RawFd>,
 }
 
 /// A running program.
@@ -87,26 +93,13 @@ impl Process {
             .stderr(Stdio::from(output))
             .process_group(launch.group.map_or(Ok(0), i32::try_from).map_err(io::Error::other)?)
             .kill_on_drop(true);
-        let cpus = cpu_set(launch.cpus);
         let doors: Vec<File> = launch
             .doors
             .iter()
             .map(|door| File::options().write(true).open(door))
             .collect::<io::Result<_>>()?;
-        let prepare = move || {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            // Before anything is allocated: all of it counts.
-            for door in &doors {
-                rustix::io::write(door, b"0")?;
-            }
-            if let Some(cpus) = &cpus {
-                rustix::thread::sched_setaffinity(None, cpus)?;
-            }
-            Ok(())
-        };
-        // SAFETY: between fork and exec only system calls are made, on values made before the fork;
-        // nothing is allocated and no lock is taken.
-        unsafe { command.pre_exec(prepare) };
+        let setting = Setting { doors, namespace: launch.namespace, inherit: launch.inherit };
+        before_exec(&mut command, launch.cpus, setting);
         let child = command.spawn()?;
         let pid = child.id().ok_or_else(|| io::Error::other("the program has no process id"))?;
         Ok(Self { name, pid, leads_group: launch.group.is_none(), child, output: launch.output.to_owned() })
@@ -223,6 +216,8 @@ impl Keeper {
             output,
             group: None,
             doors: &[],
+            namespace: None,
+            inherit: Vec::new(),
         };
         let mut process = Process::start_surviving(launch)?;
         let input = process.pipes().map(|(input, _)| input);
@@ -269,11 +264,51 @@ impl Process {
     }
 }
 
+/// What a child finds itself in when it becomes the program.
+#[derive(Default)]
+struct Setting {
+    /// Doors of its control groups.
+    doors: Vec<File>,
+    namespace: Option<Namespace>,
+    /// Descriptors that it keeps.
+    inherit: Vec<RawFd>,
+}
+
+/// What a child does before it becomes the program: it goes with the lab, enters its control groups and its network, and is
+/// pinned.
+fn before_exec(command: &mut Command, cpus: &[u32], setting: Setting) {
+    let cpus = cpu_set(cpus);
+    let Setting { doors, namespace, inherit } = setting;
+    let prepare = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // Before anything is allocated: all of it counts.
+        for door in &doors {
+            rustix::io::write(door, b"0")?;
+        }
+        if let Some(cpus) = &cpus {
+            rustix::thread::sched_setaffinity(None, cpus)?;
+        }
+        if let Some(namespace) = &namespace {
+            namespace.enter()?;
+        }
+        for descriptor in &inherit {
+            // SAFETY: whoever named it keeps it open until the program has started.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(*descriptor) };
+            rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made, on values made before the fork; nothing is allocated and no
+    // lock is taken.
+    unsafe { command.pre_exec(prepare) };
+}
+
 /// Runs a program to its end and returns its words; for programs that answer at once.
 pub async fn run_to_end(
     command: &[String],
     directory: &Path,
     cpus: &[u32],
+    namespace: Option<&Namespace>,
     patience: Duration,
 ) -> io::Result<std::process::Output> {
     let (name, arguments) = command.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
@@ -281,13 +316,7 @@ pub async fn run_to_end(
         find_program(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not installed"))?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
-    let cpus = cpu_set(cpus);
-    let prepare = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        cpus.as_ref().map_or(Ok(()), |cpus| Ok(rustix::thread::sched_setaffinity(None, cpus)?))
-    };
-    // SAFETY: as in `Process::start`: two system calls on values made before the fork.
-    unsafe { command.pre_exec(prepare) };
+    before_exec(&mut command, cpus, Setting { namespace: namespace.cloned(), ..Setting::default() });
     tokio::time::timeout(patience, command.output())
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")))?

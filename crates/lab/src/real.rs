@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use assay_link::Namespace;
 use assay_record::role::ProxyCounters;
 use rustix::process::Signal;
 
@@ -56,6 +57,10 @@ pub struct Choice {
     pub connections: u64,
     /// Where its configuration, logs and counters are kept.
     pub keep: PathBuf,
+    /// Network it lives in; none: the lab's own.
+    pub namespace: Option<Namespace>,
+    /// Network that it is asked from whether it is ready; none: the lab's own.
+    pub asked_from: Option<Namespace>,
     /// Where its work directory is made; none: the system's temporary directory.
     pub temp: Option<PathBuf>,
 }
@@ -170,7 +175,15 @@ impl RealProxy {
                     );
                     return Err(self.did_not_start(&what));
                 }
-                match ask(self.settings.listen, self.choice.mode, &origin, &path).await {
+                match ask(
+                    self.choice.asked_from.as_ref(),
+                    self.settings.listen,
+                    self.choice.mode,
+                    &origin,
+                    &path,
+                )
+                .await
+                {
                     Ok(200) => break,
                     Ok(status) => seen = format!("status {status}"),
                     Err(e) => seen = e.to_string(),
@@ -213,6 +226,7 @@ impl RealProxy {
                 .collect(),
             settings: self.settings.clone(),
             cpus: self.choice.helper_cpus.clone(),
+            namespace: self.choice.namespace.clone(),
             raw: Vec::new(),
         }
     }
@@ -273,8 +287,14 @@ impl Drop for RealProxy {
     }
 }
 
-/// One request through a proxy (or straight to an origin) for an origin's object; the status.
-pub async fn ask(proxy: SocketAddr, mode: Mode, origin: &Origin, path: &str) -> std::io::Result<u16> {
+/// One request through a proxy (or straight to an origin) for an origin's object, from a network; the status.
+pub async fn ask(
+    from: Option<&Namespace>,
+    proxy: SocketAddr,
+    mode: Mode,
+    origin: &Origin,
+    path: &str,
+) -> std::io::Result<u16> {
     let target = match mode {
         Mode::Reverse => path.to_owned(),
         Mode::Forward => format!("http://{}{path}", SocketAddr::new(parse_ip(&origin.ip)?, origin.port)),
@@ -283,7 +303,7 @@ pub async fn ask(proxy: SocketAddr, mode: Mode, origin: &Origin, path: &str) -> 
         Mode::Reverse => origin.authority.clone(),
         Mode::Forward => format!("{}:{}", origin.ip, origin.port),
     };
-    Ok(probe::get(proxy, &host, &target, ATTEMPT).await?.0)
+    Ok(probe::get(from, proxy, &host, &target, ATTEMPT).await?.0)
 }
 
 fn parse_ip(ip: &str) -> std::io::Result<std::net::IpAddr> {
@@ -355,7 +375,7 @@ async fn run_program(choice: &Choice, settings: &Settings, program: &Program) ->
         settings.fill_command(&program.command).map_err(|e| format!("cannot fill in a command: {e}"))?;
     let spelt = command.join(" ");
     let patience = choice.description.ready_patience();
-    let output = process::run_to_end(&command, &settings.work, &choice.helper_cpus, patience)
+    let output = process::run_to_end(&command, &settings.work, &choice.helper_cpus, choice.namespace.as_ref(), patience)
         .await
         .map_err(|e| format!("cannot run `{spelt}`: {e}"))?;
     if output.status.success() {
@@ -392,6 +412,8 @@ fn launch(
         output: &work.path().join(OUTPUT),
         group,
         doors: &choice.doors,
+        namespace: choice.namespace.clone(),
+        inherit: Vec::new(),
     })
     .map_err(|e| cannot(&e))
 }
@@ -421,7 +443,7 @@ fn keep(choice: &Choice, work: &WorkDir) {
 /// What the proxy says its version is; what stands in the way otherwise.
 pub async fn version(description: &Description) -> Result<String, String> {
     let command = &description.version.command;
-    let output = process::run_to_end(command, Path::new("/"), &[], QUICK)
+    let output = process::run_to_end(command, Path::new("/"), &[], None, QUICK)
         .await
         .map_err(|e| format!("cannot run `{}`: {e}", command.join(" ")))?;
     let text = [output.stdout, output.stderr].concat();
@@ -444,6 +466,7 @@ pub struct CounterReader {
     sources: Vec<(CounterSource, LogFollower)>,
     settings: Settings,
     cpus: Vec<u32>,
+    namespace: Option<Namespace>,
     /// Last text of each source that has one: file name and text.
     raw: Vec<(String, String)>,
 }
@@ -465,7 +488,7 @@ impl CounterReader {
                 counters::translate(source, values, &mut sum);
                 continue;
             }
-            let text = fetch(source, &self.settings, &self.cpus).await?;
+            let text = fetch(source, &self.settings, &self.cpus, self.namespace.as_ref()).await?;
             let values = counters::parse(source.format, &text)?;
             counters::translate(source, &values, &mut sum);
             let extension = match source.format {
@@ -495,14 +518,19 @@ impl CounterReader {
     }
 }
 
-async fn fetch(source: &CounterSource, settings: &Settings, cpus: &[u32]) -> Result<String, String> {
+async fn fetch(
+    source: &CounterSource,
+    settings: &Settings,
+    cpus: &[u32],
+    namespace: Option<&Namespace>,
+) -> Result<String, String> {
     if let Some(path) = &source.path {
         let path = settings.fill(path).map_err(|e| e.to_string())?;
         let host = match &source.host {
             Some(host) => settings.fill(host).map_err(|e| e.to_string())?,
             None => settings.listen.to_string(),
         };
-        return match probe::get(settings.listen, &host, &path, QUICK).await {
+        return match probe::get(namespace, settings.listen, &host, &path, QUICK).await {
             Ok((200, text)) => Ok(text),
             Ok((status, _)) => Err(format!("{path} was answered with status {status}")),
             Err(e) => Err(format!("{path}: {e}")),
@@ -513,7 +541,7 @@ async fn fetch(source: &CounterSource, settings: &Settings, cpus: &[u32]) -> Res
         return probe::say(&path, say, QUICK).await.map_err(|e| format!("{socket}: {e}"));
     }
     let command = settings.fill_command(&source.command).map_err(|e| e.to_string())?;
-    let output = process::run_to_end(&command, &settings.work, cpus, QUICK).await;
+    let output = process::run_to_end(&command, &settings.work, cpus, namespace, QUICK).await;
     let output = output.map_err(|e| format!("`{}`: {e}", command.join(" ")))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);

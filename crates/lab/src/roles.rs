@@ -1,7 +1,6 @@
 //! Role processes: started as `EXE role KIND SPEC.json`, spoken to over pipes, a JSON document per line.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_record::role::{Command, Event};
@@ -25,6 +24,8 @@ pub enum RoleKind {
     Origins,
     /// The built-in caching proxy.
     Proxy,
+    /// Carries packets between the others.
+    Links,
 }
 
 impl RoleKind {
@@ -34,6 +35,7 @@ impl RoleKind {
             RoleKind::Robots => "robots",
             RoleKind::Origins => "origins",
             RoleKind::Proxy => "proxy",
+            RoleKind::Links => "links",
         }
     }
 }
@@ -62,27 +64,12 @@ pub struct Role {
 impl Role {
     /// Starts a role; what it says goes to `said`.
     pub fn start(
-        exe: &Path,
         kind: RoleKind,
-        spec: &Path,
-        output: &Path,
-        cpus: &[u32],
-        doors: &[PathBuf],
+        launch: Launch<'_>,
         said: mpsc::UnboundedSender<(RoleKind, Said)>,
     ) -> Result<Self, LabError> {
-        let name = kind.name();
-        let launch = Launch {
-            program: exe.into(),
-            arguments: vec!["role".into(), name.into(), spec.into()],
-            environment: Default::default(),
-            directory: spec.parent().unwrap_or(Path::new("/")),
-            cpus,
-            talks: true,
-            output,
-            group: None,
-            doors,
-        };
-        let cannot = |e: io::Error| LabError::run(format!("cannot start {name} ({}): {e}", exe.display()));
+        let (name, exe) = (kind.name(), launch.program.to_string_lossy().into_owned());
+        let cannot = |e: io::Error| LabError::run(format!("cannot start {name} ({exe}): {e}"));
         let mut process = Process::start(launch).map_err(cannot)?;
         let (input, lines) = process.pipes().ok_or_else(|| cannot(io::Error::other("it has no pipes")))?;
         tokio::spawn(listen(kind, lines, said));

@@ -11,6 +11,7 @@ use assay_record::series::SeriesWriter;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::bed::{Bed, Ledger};
 use crate::counters::by_name;
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
@@ -65,6 +66,7 @@ pub(crate) struct Session {
     stop: watch::Receiver<bool>,
     pub(crate) said: mpsc::UnboundedSender<(RoleKind, Said)>,
     heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
+    ledger: Ledger,
     started: Option<StartInstant>,
     /// Roles that have said everything.
     done: Vec<RoleKind>,
@@ -90,7 +92,9 @@ impl Session {
         std::fs::create_dir(dir.path().join("roles")).map_err(|e| cannot(&e))?;
         let writer = SeriesWriter::create(dir).map_err(|e| cannot(&e))?;
         let (said, heard) = mpsc::unbounded_channel();
+        let ledger = prepared.bed.as_ref().map(Bed::ledger).unwrap_or_default();
         Ok(Self {
+            ledger,
             plan,
             prepared,
             info,
@@ -256,8 +260,10 @@ impl Session {
 
     /// Origins and the built-in proxy still have their last interval to tell.
     async fn last_reports(&mut self, cast: &mut Cast) -> Result<(), LabError> {
-        let waiting: Vec<RoleKind> =
-            [RoleKind::Origins, RoleKind::Proxy].into_iter().filter(|kind| cast.has(*kind)).collect();
+        let waiting: Vec<RoleKind> = [RoleKind::Origins, RoleKind::Proxy, RoleKind::Links]
+            .into_iter()
+            .filter(|kind| cast.has(*kind))
+            .collect();
         for kind in &waiting {
             cast.tell(*kind, Command::Stop).await?;
         }
@@ -345,6 +351,11 @@ impl Session {
             Event::Adapted(adapted) => {
                 self.writer.adapted(&adapted).map_err(cannot_write)?;
                 self.tell(LabEvent::Adapted(adapted));
+            }
+            Event::Link(interval) => {
+                self.writer.link(&interval).map_err(cannot_write)?;
+                // A link that does not keep its plan ends the run: nothing after it is what was asked for.
+                self.ledger.take(&interval).map_err(LabError::run)?;
             }
             Event::Done => self.done.push(kind),
             // A second one says nothing new.
@@ -467,6 +478,7 @@ impl Session {
             // A phase that the end of the run cut off ends there.
             phase.end_ms = phase.end_ms.or(self.started.map(|started| started.elapsed_ms()));
         }
+        self.settle_links();
         self.warn_of_placement();
         let cache_bytes = self.capacity_bytes();
         let tally = std::mem::take(&mut self.tally);
@@ -486,6 +498,15 @@ impl Session {
         written?;
         informed?;
         Ok(RunOutcome { run_dir: self.prepared.dir.path().to_owned(), verdict: self.info.verdict })
+    }
+
+    /// What links carried goes into the record, and what they did wrong.
+    fn settle_links(&mut self) {
+        let (Some(bed), Some(info)) = (&self.prepared.bed, &mut self.info.bed) else { return };
+        self.ledger.write(info);
+        for doubt in self.ledger.doubts(bed.device_drops()) {
+            self.tally.doubt(doubt);
+        }
     }
 
     fn warn_of_placement(&mut self) {

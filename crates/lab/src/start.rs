@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_link::Namespace;
 use assay_proxy::spec::{OriginRoute, ProxySpec};
 use assay_record::role::{Command, Event, ProxyCounters};
 use assay_record::run::{LimitsInfo, PlacementInfo};
@@ -14,12 +15,14 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::cgroup::Group;
+use crate::bed::Bed;
 use crate::description::{Description, Origin};
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
 use crate::placement;
 use crate::plan::{Mode, Part, TargetChoice};
 use crate::prepare::reachable;
+use crate::process::Launch;
 use crate::real::{self, Choice, CounterReader, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
 use crate::run::{Heard, READY_PATIENCE, Session};
@@ -86,6 +89,7 @@ pub(crate) struct Cast {
     counters: Option<CounterTask>,
     /// Holds the proxy to its limits; the last to go.
     limits: Option<Group>,
+    links: Option<Role>,
 }
 
 /// Reads a real proxy's counters once a second, beside everything else.
@@ -109,6 +113,7 @@ impl Cast {
             RoleKind::Robots => self.robots.as_mut(),
             RoleKind::Origins => self.origins.as_mut(),
             RoleKind::Proxy => self.builtin.as_mut(),
+            RoleKind::Links => self.links.as_mut(),
         }
     }
 
@@ -130,7 +135,7 @@ impl Cast {
             // A reader that has ended reads nothing, and says so by its silence.
             let _ = task.start.send(Some(start));
         }
-        for kind in [RoleKind::Origins, RoleKind::Proxy, RoleKind::Robots] {
+        for kind in [RoleKind::Links, RoleKind::Origins, RoleKind::Proxy, RoleKind::Robots] {
             self.tell(kind, command.clone()).await?;
         }
         Ok(())
@@ -158,7 +163,12 @@ impl Cast {
     pub(crate) fn accounts(&self) -> Vec<(String, Vec<u32>)> {
         let role = |role: &Option<Role>| role.as_ref().map(|role| vec![role.process.pid]);
         let proxy = role(&self.builtin).or(self.real.as_ref().map(RealProxy::pids));
-        let named = [("robots", role(&self.robots)), ("origins", role(&self.origins)), ("proxy", proxy)];
+        let named = [
+            ("robots", role(&self.robots)),
+            ("origins", role(&self.origins)),
+            ("proxy", proxy),
+            ("links", role(&self.links)),
+        ];
         named.into_iter().filter_map(|(name, pids)| Some((name.to_owned(), pids?))).collect()
     }
 
@@ -210,6 +220,9 @@ impl Cast {
             origins.end().await;
         }
         farewell.limits = self.limits.as_ref().map(Group::info);
+        if let Some(mut links) = self.links.take() {
+            links.end().await;
+        }
         farewell
     }
 }
@@ -223,6 +236,7 @@ impl Session {
             self.tell(LabEvent::Stage(Stage::StartingRobots));
             return self.start_robots(cast, &origins).await;
         }
+        self.start_links(cast).await?;
         self.tell(LabEvent::Stage(Stage::StartingOrigins));
         let origins = self.start_origins(cast).await?;
         if let Part::Origins { .. } = self.plan.part {
@@ -231,6 +245,43 @@ impl Session {
         self.start_target(cast, &origins).await?;
         self.tell(LabEvent::Stage(Stage::StartingRobots));
         self.start_robots(cast, &origins).await
+    }
+
+    /// Starts what carries packets between namespaces, and measures each link.
+    async fn start_links(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        let Some(spec) = self.prepared.bed.as_ref().and_then(Bed::spec) else { return Ok(()) };
+        self.tell(LabEvent::Stage(Stage::TestingLinks));
+        let threads = u32::try_from(spec.links.len()).unwrap_or(u32::MAX);
+        // Not on the proxy's processors: what it can do is to be seen.
+        let placement = &self.prepared.placement;
+        let mut cpus = [placement.robots.clone(), placement.origins.clone()].concat();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cast.links = Some(self.start_role(RoleKind::Links, &spec, &cpus, &[])?);
+        let under_test = match &mut self.prepared.bed {
+            Some(bed) => {
+                bed.forget_devices();
+                bed.under_test()
+            }
+            None => Vec::new(),
+        };
+        self.ready(cast, RoleKind::Links, cpus, threads).await?;
+        for (index, link) in under_test.into_iter().enumerate() {
+            let measure = async {
+                let measured = tokio::task::spawn_blocking(move || link.measure()).await;
+                measured.map_err(|e| e.to_string()).and_then(|measured| measured).map_err(LabError::run)
+            };
+            let test = self.unless_stopped(measure).await?;
+            if let Some(info) = self.info.bed.as_mut().and_then(|bed| bed.links.get_mut(index)) {
+                info.test = Some(test);
+            }
+        }
+        self.write_info()
+    }
+
+    /// Where a role lives; none: the lab's own network.
+    fn namespace(&self, kind: RoleKind) -> Option<Namespace> {
+        self.prepared.bed.as_ref().and_then(|bed| bed.namespace(kind)).cloned()
     }
 
     async fn start_origins(&mut self, cast: &mut Cast) -> Result<Vec<SocketAddr>, LabError> {
@@ -329,6 +380,8 @@ impl Session {
             descriptors: self.prepared.descriptors,
             connections: self.prepared.connections,
             keep: self.run_dir().join("proxy"),
+            namespace: self.namespace(RoleKind::Proxy),
+            asked_from: self.namespace(RoleKind::Robots),
             temp: self.plan.temp_dir.clone(),
         };
         let proxy = self.unless_stopped(RealProxy::start(choice)).await?;
@@ -429,7 +482,21 @@ impl Session {
         let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
         std::fs::write(&path, text).map_err(|e| cannot(&e))?;
         let output = roles.join(format!("{}.log", kind.name()));
-        Role::start(&self.plan.exe, kind, &path, &output, cpus, doors, self.said.clone())
+        let devices = self.prepared.bed.as_ref().and_then(Bed::spec).filter(|_| kind == RoleKind::Links);
+        let launch = Launch {
+            program: self.plan.exe.clone().into(),
+            arguments: vec!["role".into(), kind.name().into(), path.clone().into()],
+            environment: Default::default(),
+            directory: &roles,
+            cpus,
+            talks: true,
+            output: &output,
+            group: None,
+            doors,
+            namespace: self.namespace(kind),
+            inherit: devices.iter().flat_map(|spec| &spec.links).flat_map(|link| link.devices).collect(),
+        };
+        Role::start(kind, launch, self.said.clone())
     }
 
     /// Waits until a role is ready, and notes where it is.
@@ -494,12 +561,13 @@ impl Session {
             _ => addresses.to_vec(),
         };
         let (origins, addresses) = (self.named_origins(&named), &named);
+        let from = self.namespace(RoleKind::Robots);
         let ask_all = async {
             for (origin, address) in origins.iter().zip(addresses) {
                 let (asked, mode) = target.unwrap_or((*address, Mode::Reverse));
                 let deadline = Instant::now() + FIRST_ANSWER;
                 loop {
-                    let seen = match real::ask(asked, mode, origin, "/assay/health").await {
+                    let seen = match real::ask(from.as_ref(), asked, mode, origin, "/assay/health").await {
                         Ok(200) => break,
                         Ok(status) => format!("status {status}"),
                         Err(e) => e.to_string(),

@@ -125,6 +125,7 @@ pub fn plan() -> RunPlan {
         trace_disk: false,
         robot_sources: Vec::new(),
         origin_listen: None,
+        bed: Default::default(),
         pin: true,
         robot_cpus: Vec::new(),
         origin_cpus: Vec::new(),

@@ -121,6 +121,38 @@ pub struct NetworkInterval {
     pub listening: Option<u64>,
 }
 
+/// What one direction of a link carried in one interval. What came before the start of the run is an interval of no length.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkInterval {
+    /// Milliseconds since the start of the run at which the interval began.
+    pub start_ms: u64,
+    /// How long it lasted; 0: everything before the start.
+    pub length_ms: u64,
+    /// The link's name.
+    pub link: String,
+    /// The end that packets came from.
+    pub from: String,
+    /// Packets that came to the link.
+    pub packets: u64,
+    /// Their bytes, IP headers included.
+    pub bytes: u64,
+    /// Packets that came out.
+    pub delivered: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets that were on the wire: all but those that found the queue full.
+    pub wire: u64,
+    /// Those of them that the plan lost.
+    pub lost: u64,
+    /// Packets that found the queue full.
+    pub queue_full: u64,
+    /// Packets that the link could not carry for reasons of its own.
+    pub failed: u64,
+    /// How late packets came out, beside what was asked for.
+    pub lateness: SparseHistogram,
+}
+
 /// What one processor of this machine did in one interval, for whomever.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use crate::adapted::Adapted;
 use crate::doubt::Reason;
 use crate::error_kind::ErrorExample;
-use crate::health::{Baseline, Stall, ThreadInterval};
+use crate::health::{Baseline, LinkInterval, Stall, ThreadInterval};
 use crate::interval::{OriginInterval, RobotInterval};
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,8 @@ pub enum Event {
     Stall(Stall),
     /// How quiet a worker's processor was before the run; comes before `Ready` (robots, origins).
     Baseline(Box<Baseline>),
+    /// What a direction of a link carried in an interval (links).
+    Link(Box<LinkInterval>),
     /// Something outside the target went wrong; the run is invalid.
     Fault {
         /// Which of the reasons there are.

@@ -41,6 +41,8 @@ pub struct RunInfo {
     pub placement: Vec<PlacementInfo>,
     /// What the kernel held the proxy to; none: nothing.
     pub limits: Option<LimitsInfo>,
+    /// The network that the lab made for the run; none: the machine's own loopback.
+    pub bed: Option<BedInfo>,
     /// The machine.
     pub host: HostInfo,
     /// Phases, planned and as they went.
@@ -131,6 +133,92 @@ pub struct LimitsInfo {
     pub memory_peak_bytes: Option<u64>,
     /// Processes that the kernel ended for want of memory.
     pub killed_for_memory: Option<u64>,
+}
+
+/// A network that the lab made for a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BedInfo {
+    /// TCP congestion control of all connections between roles.
+    pub congestion_control: String,
+    /// Network namespaces, from robots to origins.
+    pub namespaces: Vec<NamespaceInfo>,
+    /// Links between them.
+    pub links: Vec<LinkInfo>,
+}
+
+/// One network namespace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct NamespaceInfo {
+    /// Roles that live in it.
+    pub roles: Vec<String>,
+    /// Networks whose addresses are all its own.
+    pub networks: Vec<String>,
+    /// Settings of its network stack.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// One link, and what it was measured to do before the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LinkInfo {
+    /// The roles that it joins.
+    pub name: String,
+    /// What it was told to do, as `--robot-link` has it.
+    pub settings: String,
+    /// What carries its packets: `user space` or `netem`.
+    pub carried_by: String,
+    /// Seed of its losses and jitter.
+    pub seed: u64,
+    /// What was measured before the run; none: it did not come to that.
+    pub test: Option<LinkTest>,
+    /// What each direction carried, test and run together.
+    pub directions: Vec<LinkTotals>,
+}
+
+/// What a link was measured to do before a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LinkTest {
+    /// Small packets sent to measure round trips.
+    pub packets_sent: u64,
+    /// How many of them came back.
+    pub packets_back: u64,
+    /// Round trip that the settings ask for, in microseconds.
+    pub expected_round_trip_us: u64,
+    /// Median of the measured ones.
+    pub round_trip_p50_us: u64,
+    /// 99th percentile of the measured ones.
+    pub round_trip_p99_us: u64,
+    /// Bits per second that came through of more, in each direction; empty: no rate was asked for.
+    pub rates_bits_per_s: Vec<f64>,
+    /// Congestion control seen at both ends of a connection over it.
+    pub congestion_control: Vec<String>,
+}
+
+/// What one direction of a link carried.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LinkTotals {
+    /// The role that packets came from.
+    pub from: String,
+    /// Packets that came to the link.
+    pub packets: u64,
+    /// Packets that were on the wire: all but those that found the queue full.
+    pub wire: u64,
+    /// Packets that were lost on it.
+    pub lost: u64,
+    /// Packets that the plan loses among so many; equal to `lost`, or the run is invalid.
+    pub planned_lost: u64,
+    /// Packets that found the queue full.
+    pub queue_full: u64,
+    /// Packets that the link could not carry for reasons of its own.
+    pub failed: u64,
+    /// Median of how late packets came out, in microseconds.
+    pub lateness_p50_us: u64,
+    /// 99th percentile of that.
+    pub lateness_p99_us: u64,
 }
 
 /// The machine a run was made on.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::ErrorExample;
-use assay_record::run::{HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
+use assay_record::run::{BedInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,9 @@ pub struct Summary {
     pub host: HostInfo,
     /// Who ran where.
     pub placement: Vec<PlacementInfo>,
+    /// The network that the lab made for the run, and what its links carried; null: the machine's own loopback.
+    #[serde(default)]
+    pub bed: Option<BedInfo>,
 }
 
 /// One sentence of the verdict.

@@ -414,7 +414,8 @@ pub(crate) fn placement(summary: &Summary) -> Vec<Fact> {
         }
         fact(&role.role, parts.join(", "))
     };
-    summary.placement.iter().map(describe).collect()
+    let network = summary.bed.iter().flat_map(crate::bed::facts).map(|(name, value)| fact(&name, value));
+    summary.placement.iter().map(describe).chain(network).collect()
 }
 
 /// The workload's identity.

@@ -81,6 +81,7 @@ impl Summary {
             target: info.target.clone(),
             host: info.host.clone(),
             placement: info.placement.clone(),
+            bed: info.bed.clone(),
         };
         summary.baseline = baseline(&info.phases, &summary.phases).map(str::to_owned);
         summary.notes = words::notes(info);

@@ -374,6 +374,7 @@ pub(crate) fn notes(info: &RunInfo) -> Vec<String> {
     if info.workload.private_as_public {
         notes.push("Private interest was treated as public.".to_owned());
     }
+    notes.extend(info.bed.iter().flat_map(crate::bed::sentences));
     notes.extend(info.target.notes.iter().cloned());
     notes
 }

@@ -17,6 +17,8 @@ pub enum Role {
     Origins,
     /// The built-in proxy.
     Proxy,
+    /// All links.
+    Links,
 }
 
 /// Flags of `assay role`.
@@ -33,6 +35,7 @@ pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
     match args.role {
         Role::Robots => assay_engine::robot::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Origins => assay_engine::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Links => assay_lab::bed::role::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Proxy => assay_proxy::run(read(&args.spec)?).map_err(Failure::failed)?,
     }
     Ok(Exit::Fine)

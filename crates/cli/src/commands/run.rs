@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
-use assay_lab::{LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
+use assay_lab::{BedPlan, LabError, Limits, Part, RunOutcome, RunPlan, TargetChoice};
 use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
@@ -196,6 +196,11 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         trace_disk: args.trace_disk,
         robot_sources: Vec::new(),
         origin_listen: (!args.origin_listen.is_empty()).then(|| args.origin_listen.clone()),
+        bed: BedPlan {
+            robot_link: args.robot_link,
+            origin_link: args.origin_link,
+            congestion_control: args.congestion.clone(),
+        },
         pin: !args.no_pin,
         robot_cpus: cpus(&args.robot_cpus),
         origin_cpus: cpus(&args.origin_cpus),

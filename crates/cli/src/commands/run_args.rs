@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_lab::LinkSettings;
 use clap::{Args, FromArgMatches};
 
 use crate::units;
 
 const TARGET: &str = "Target";
 const LOAD: &str = "Workload";
+const NETWORK: &str = "Network";
 const RECORD: &str = "Results";
 const MACHINE: &str = "This machine";
 
@@ -20,6 +22,7 @@ Examples:
   assay run image.pg --proxy nginx --rehearse 60s --json -o nginx.json
   assay run image.pg --proxy squid --set replacement=heap-lfuda
   assay run image.pg --proxy 10.1.2.3:8080 --forward --origin-listen 10.1.2.4:9000
+  assay run image.pg --robot-link delay=40ms,loss=0.05% --origin-link delay=5ms,rate=100Mbit/s
   assay run image.pg --calibrate                 what can this machine offer for it at all?
 
 The first Ctrl-C stops the run and reports what there is; the second quits at once.";
@@ -79,6 +82,18 @@ pub struct RunArgs {
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = LOAD)]
     pub timeout: Duration,
 
+    /// Emulate a link between robots and the proxy, like delay=40ms,jitter=2ms,loss=0.05%,rate=10Mbit/s,queue=100kB
+    /// (needs root)
+    #[arg(long, value_name = "LINK", help_heading = NETWORK)]
+    pub robot_link: Option<LinkSettings>,
+    /// Emulate a link between the proxy and the origins
+    #[arg(long, value_name = "LINK", help_heading = NETWORK)]
+    pub origin_link: Option<LinkSettings>,
+    /// TCP congestion control between robots, proxy and origins, such as cubic, reno or bbr [default: the system's; with
+    /// links: cubic]
+    #[arg(long, value_name = "NAME", help_heading = NETWORK)]
+    pub congestion: Option<String>,
+
     /// Where the run directory goes [default: runs/WORKLOAD-PROXY-DATE-TIME]
     #[arg(long, value_name = "DIR", help_heading = RECORD)]
     pub run_dir: Option<PathBuf>,
@@ -133,7 +148,7 @@ pub struct RunArgs {
     pub realtime: bool,
     /// Find what this machine can offer for the workload without a proxy, in about a minute (or what `--rehearse`
     /// says), and keep it for later runs
-    #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity"], help_heading = MACHINE)]
+    #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion"], help_heading = MACHINE)]
     pub calibrate: bool,
 }
 

@@ -384,6 +384,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 pub fn stage_words(stage: &Stage) -> String {
     match stage {
         Stage::Planned { .. } => "planned".into(),
+        Stage::TestingLinks => "measuring links".into(),
         Stage::StartingOrigins => "starting origins".into(),
         Stage::StartingTarget { name } => format!("starting {name}"),
         Stage::TargetReady { address } => format!("the proxy answers at {address}"),

@@ -89,6 +89,11 @@ impl Going {
         }
     }
 
+    /// Kills it, and only it, as if the machine had.
+    pub fn kill(mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("a child can be killed");
+    }
+
     /// Waits for its end.
     ///
     /// # Panics

@@ -44,6 +44,8 @@ fn usage_errors_exit_with_2_and_name_the_mend() {
     assay.run(&["run", "demo", "--memory", "64"]).exits(2).complains("64MB");
     assay.run(&["run", "demo", "--direct", "--proxy", "nginx"]).exits(2).complains("--direct");
     assay.run(&["run", "demo", "--forward", "--reverse"]).exits(2).complains("--forward");
+    assay.run(&["run", "demo", "--robot-link", "delay=40"]).exits(2).complains("40ms");
+    assay.run(&["run", "demo", "--origin-link", "speed=1Mbit/s"]).exits(2).complains("delay, jitter, loss");
     assay.run(&["run", "demo", "--scale-capacity"]).exits(2).complains("--rehearse");
 }
 

@@ -200,7 +200,8 @@ impl Evidence {
             Entry::Host(interval) => self.host(interval),
             // What the machine under it did speaks for or against nobody.
             Entry::Machine(_) | Entry::Disks(_) | Entry::Interfaces(_) | Entry::Blocks(_) => {}
-            Entry::Proxy(_) | Entry::Example(_) | Entry::Adapted(_) => {}
+            // What links did is held against their plan as it comes.
+            Entry::Proxy(_) | Entry::Example(_) | Entry::Adapted(_) | Entry::Link(_) => {}
         }
     }
 

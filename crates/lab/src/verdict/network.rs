@@ -1,6 +1,7 @@
 //! Did the origins' listeners, the sockets' memory or the network itself hold anything up?
 
 use assay_record::doubt::Reason;
+use assay_record::run::BedInfo;
 
 use super::Case;
 use super::evidence::{PhaseEvidence, Side, share};
@@ -11,9 +12,19 @@ use super::limits::{
 
 /// Findings of every phase.
 pub fn look(case: &Case<'_>) -> Vec<Finding> {
-    let looks = [accept_backlog, memory_pressure, dropped, retransmitted];
-    let phases = case.phases().flat_map(|(index, phase)| looks.map(|look| look(index, phase)));
-    phases.flatten().collect()
+    let looks = [accept_backlog, memory_pressure, dropped];
+    let mut found: Vec<Finding> =
+        case.phases().flat_map(|(index, phase)| looks.map(|look| look(index, phase))).flatten().collect();
+    // Where links lose packets because they were told to, segments are sent again.
+    if !case.info.bed.as_ref().is_some_and(loses) {
+        found.extend(case.phases().filter_map(|(index, phase)| retransmitted(index, phase)));
+    }
+    found
+}
+
+fn loses(bed: &BedInfo) -> bool {
+    let lost = bed.links.iter().flat_map(|link| &link.directions).any(|way| way.lost + way.queue_full > 0);
+    lost || bed.links.iter().any(|link| link.settings.contains("loss=") || link.settings.contains("rate="))
 }
 
 fn of_the_machine(reason: Reason, index: u16, invalidates: bool, weight: f64, seen: String) -> Finding {

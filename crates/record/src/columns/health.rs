@@ -2,7 +2,7 @@
 
 use super::{INTERVAL, LENGTH, START, TableSpec};
 use crate::dir::RunDirError;
-use crate::health::{Baseline, ProcessorInterval, Stall, ThreadInterval};
+use crate::health::{Baseline, LinkInterval, ProcessorInterval, Stall, ThreadInterval};
 use crate::table::{Cell, Column, Kind, Table};
 
 const ROLE: Column = Column::new("role", Kind::Text, "`robots` or `origins`");
@@ -79,6 +79,31 @@ pub(crate) const BASELINES: TableSpec = TableSpec {
             THREAD,
             CPU,
             Column::new("length_ms", Kind::Uint, "how long was measured, in milliseconds"),
+        ]
+    },
+};
+
+/// What links carried.
+pub(crate) const LINKS: TableSpec = TableSpec {
+    file: "links.parquet",
+    about: "What each emulated link carried, a row per direction and interval; a row of no length holds everything before \
+            the start. How late packets came out is in times.parquet and histograms.parquet (side `links`).",
+    columns: || {
+        let count = |name, about| Column::new(name, Kind::Uint, about);
+        vec![
+            INTERVAL,
+            START,
+            LENGTH,
+            Column::new("link", Kind::Text, "its name: the roles that it joins"),
+            Column::new("from", Kind::Text, "the role that packets came from"),
+            count("packets", "packets that came to the link"),
+            count("bytes", "their bytes, IP headers included"),
+            count("delivered", "packets that came out"),
+            count("delivered_bytes", "their bytes"),
+            count("wire", "packets that were on the wire: all but those that found the queue full"),
+            count("lost", "those of them that the plan lost"),
+            count("queue_full", "packets that found the queue full"),
+            count("failed", "packets that the link could not carry for reasons of its own"),
         ]
     },
 };
@@ -207,6 +232,45 @@ const TIMES: [(&str, &str); 6] = [
     ("iowait_us", "time that it had nothing to do but somebody waited for a disk, in microseconds"),
     ("idle_us", "time that it had nothing to do, in microseconds"),
 ];
+
+/// The row of an interval in links.parquet.
+pub(crate) fn link_row(number: u64, interval: &LinkInterval) -> [Cell<'_>; 13] {
+    [
+        Cell::Uint(number),
+        Cell::Uint(interval.start_ms),
+        Cell::Uint(interval.length_ms),
+        Cell::Text(&interval.link),
+        Cell::Text(&interval.from),
+        Cell::Uint(interval.packets),
+        Cell::Uint(interval.bytes),
+        Cell::Uint(interval.delivered),
+        Cell::Uint(interval.delivered_bytes),
+        Cell::Uint(interval.wire),
+        Cell::Uint(interval.lost),
+        Cell::Uint(interval.queue_full),
+        Cell::Uint(interval.failed),
+    ]
+}
+
+/// Reads a row of links.parquet; the histogram comes from another table.
+pub(crate) fn read_link(table: &Table, row: usize) -> Result<LinkInterval, RunDirError> {
+    let uint = |name: &str| table.uint(name, row);
+    Ok(LinkInterval {
+        start_ms: uint("start_ms")?,
+        length_ms: uint("length_ms")?,
+        link: table.text("link", row)?.to_owned(),
+        from: table.text("from", row)?.to_owned(),
+        packets: uint("packets")?,
+        bytes: uint("bytes")?,
+        delivered: uint("delivered")?,
+        delivered_bytes: uint("delivered_bytes")?,
+        wire: uint("wire")?,
+        lost: uint("lost")?,
+        queue_full: uint("queue_full")?,
+        failed: uint("failed")?,
+        ..LinkInterval::default()
+    })
+}
 
 /// The row of an interval in processors.parquet.
 pub(crate) fn processor_row(interval: &ProcessorInterval) -> [Cell<'static>; 11] {

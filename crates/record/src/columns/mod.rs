@@ -250,7 +250,7 @@ pub(crate) const HISTOGRAMS: TableSpec = TableSpec {
 fn histogram_columns() -> Vec<Column> {
     vec![
         Column::new("histogram", Kind::Uint, "number of the histogram, the same in both tables"),
-        Column::new("side", Kind::Text, "`robots`, `origins`, `threads` or `baseline`"),
+        Column::new("side", Kind::Text, "`robots`, `origins`, `threads`, `links` or `baseline`"),
         Column { about: "`interval` of that side's table", ..INTERVAL },
         START,
         PHASE,
@@ -318,7 +318,7 @@ pub(crate) const XACTS: TableSpec = TableSpec {
 };
 
 /// The tables that measurements become when a run ends.
-pub(crate) const SERIES: [&TableSpec; 19] = [
+pub(crate) const SERIES: [&TableSpec; 20] = [
     &ROBOTS,
     &ORIGINS,
     &CLASSES,
@@ -338,6 +338,7 @@ pub(crate) const SERIES: [&TableSpec; 19] = [
     &host::BLOCKS,
     &host::SEEKS,
     &adapted::ADAPTED,
+    &health::LINKS,
 ];
 
 /// The row of an interval in robots.parquet.

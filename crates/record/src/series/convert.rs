@@ -4,7 +4,7 @@ use super::{Entry, ProxySample, read_journal};
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
-use crate::health::{Baseline, ThreadInterval};
+use crate::health::{Baseline, LinkInterval, ThreadInterval};
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::interval::{OriginInterval, RobotInterval};
 use crate::machine::BlockInterval;
@@ -28,6 +28,7 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
         Entry::Stall(stall) => tables.stalls.push(&health::stall_row(&stall)),
         Entry::Baseline(baseline) => tables.baseline(&baseline),
         Entry::Adapted(decision) => tables.adapted.push(&adapted::row(&decision)),
+        Entry::Link(interval) => tables.link(&interval),
         Entry::Network(interval) => tables.network.push(&host::network_row(&interval)),
         Entry::Processors(intervals) => {
             intervals.iter().try_for_each(|interval| tables.processors.push(&health::processor_row(interval)))
@@ -70,10 +71,12 @@ struct Tables {
     blocks: TableWriter,
     seeks: TableWriter,
     block_intervals: u64,
+    links: TableWriter,
     robot_intervals: u64,
     origin_intervals: u64,
     thread_intervals: u64,
     baseline_count: u64,
+    link_intervals: u64,
     histogram_count: u64,
     /// Knows where buckets end.
     ruler: Histogram,
@@ -112,10 +115,12 @@ impl Tables {
             blocks: create(&host::BLOCKS)?,
             seeks: create(&host::SEEKS)?,
             block_intervals: 0,
+            links: create(&health::LINKS)?,
             robot_intervals: 0,
             origin_intervals: 0,
             thread_intervals: 0,
             baseline_count: 0,
+            link_intervals: 0,
             histogram_count: 0,
             ruler: Histogram::new(),
         })
@@ -177,6 +182,14 @@ impl Tables {
         self.histogram(owner, "timer_lag", "all", &baseline.lag)
     }
 
+    fn link(&mut self, interval: &LinkInterval) -> Result<(), RunDirError> {
+        let number = self.link_intervals;
+        self.link_intervals += 1;
+        self.links.push(&health::link_row(number, interval))?;
+        let owner = Owner { side: "links", interval: number, start_ms: interval.start_ms, phase: 0 };
+        self.histogram(owner, "lateness", "all", &interval.lateness)
+    }
+
     fn class(&mut self, owner: Owner, by: &str, value: &str, count: u64) -> Result<(), RunDirError> {
         let mut row = owner.cells().to_vec();
         row.extend([Cell::Text(by), Cell::Text(value), Cell::Uint(count)]);
@@ -228,10 +241,10 @@ impl Tables {
 
     fn finish(self) -> Result<(), RunDirError> {
         let Self { robots, origins, classes, errors, times, histograms, host, proxy, .. } = self;
-        let Self { threads, stalls, baselines, network, processors, adapted, .. } = self;
+        let Self { threads, stalls, baselines, network, processors, adapted, links, .. } = self;
         let Self { machine, disks, interfaces, blocks, seeks, .. } = self;
         let of_the_run = [robots, origins, classes, errors, times, histograms, host, proxy];
-        let of_itself = [threads, stalls, baselines, network, processors, adapted];
+        let of_itself = [threads, stalls, baselines, network, processors, adapted, links];
         let below = [machine, disks, interfaces, blocks, seeks];
         for table in of_the_run.into_iter().chain(of_itself).chain(below) {
             table.finish()?;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::adapted::Adapted;
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
-use crate::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
+use crate::health::{Baseline, LinkInterval, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use crate::interval::{HostInterval, OriginInterval, RobotInterval};
 use crate::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 
@@ -59,6 +59,8 @@ pub enum Entry<'a> {
     Interfaces(Cow<'a, [InterfaceInterval]>),
     /// Requests that went to the traced disk, one for each kind.
     Blocks(Cow<'a, [BlockInterval]>),
+    /// What a direction of a link carried.
+    Link(Cow<'a, LinkInterval>),
 }
 
 /// One reading of the target's own counters.
@@ -103,6 +105,8 @@ pub struct Series {
     pub interfaces: Vec<InterfaceInterval>,
     /// Requests that went to the traced disk.
     pub blocks: Vec<BlockInterval>,
+    /// What each direction of each link carried.
+    pub links: Vec<LinkInterval>,
 }
 
 /// Keeps measurements as they come.
@@ -177,6 +181,11 @@ impl SeriesWriter {
     /// Keeps what the network stack counted in an interval.
     pub fn network(&mut self, interval: &NetworkInterval) -> Result<(), RunDirError> {
         self.append(&Entry::Network(Cow::Borrowed(interval)))
+    }
+
+    /// Keeps what a direction of a link carried in an interval.
+    pub fn link(&mut self, interval: &LinkInterval) -> Result<(), RunDirError> {
+        self.append(&Entry::Link(Cow::Borrowed(interval)))
     }
 
     /// Keeps what the processors did in an interval.
@@ -260,6 +269,7 @@ impl Series {
             Entry::Stall(stall) => self.stalls.push(stall.into_owned()),
             Entry::Baseline(baseline) => self.baselines.push(baseline.into_owned()),
             Entry::Network(interval) => self.network.push(interval.into_owned()),
+            Entry::Link(interval) => self.links.push(interval.into_owned()),
             Entry::Processors(intervals) => self.processors.extend_from_slice(&intervals),
             Entry::Adapted(adapted) => self.adapted.push(adapted.into_owned()),
             Entry::Machine(interval) => self.machine.push(interval.into_owned()),
@@ -289,6 +299,7 @@ impl Series {
         all(&self.network, Entry::Network, &mut each);
         all(&self.adapted, Entry::Adapted, &mut each);
         all(&self.machine, Entry::Machine, &mut each);
+        all(&self.links, Entry::Link, &mut each);
         if !self.processors.is_empty() {
             each(Entry::Processors(Cow::Borrowed(&self.processors)));
         }

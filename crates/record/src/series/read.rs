@@ -61,6 +61,9 @@ impl Series {
             series.blocks = health::read_all(&table, host::read_block)?;
             host::read_seeks(&open(&host::SEEKS)?, &mut series.blocks)?;
         }
+        if let Some(table) = open_if_there(&health::LINKS)? {
+            series.links = health::read_all(&table, health::read_link)?;
+        }
         series.read_histograms(&open(&columns::TIMES)?, &dir.path().join(columns::HISTOGRAMS.file))?;
         series.host = health::read_all(&open(&host::HOST)?, host::read_host)?;
         series.read_proxy(&open(&columns::PROXY)?)?;
@@ -147,6 +150,7 @@ impl Series {
                 columns::origin_histogram_mut(interval, metric)
             }
             "threads" => Some(&mut self.threads.get_mut(index).ok_or_else(unknown)?.timer_lag),
+            "links" => Some(&mut self.links.get_mut(index).ok_or_else(unknown)?.lateness),
             "baseline" => Some(&mut self.baselines.get_mut(index).ok_or_else(unknown)?.lag),
             other => return Err(table.unknown("side", other)),
         };

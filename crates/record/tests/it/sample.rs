@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use assay_record::adapted::{Adapted, Decided};
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
+use assay_record::health::{
+    Baseline, LinkInterval, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
+};
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_record::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
@@ -153,6 +155,10 @@ pub fn series() -> Series {
             block("read", vec![(0, 3), (1024, 1)]),
             block("other", vec![]),
             block("write", vec![(4, 2)]),
+        ],
+        links: vec![
+            LinkInterval { link: "robots-target".into(), lateness: histogram(3), ..numbered(12) },
+            LinkInterval { from: "target".into(), ..numbered(13) },
         ],
     }
 }

@@ -1,0 +1,450 @@
+//! Which network do the roles of a run live in? One that the lab makes, where links or congestion control are asked for.
+//!
+//! Robots, the target and origins stand in a row. Where a link is between two of them, they live in network namespaces of
+//! their own; where none is, they share one. All addresses of 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and
+//! of 10.3.0.0/16 the origins', so each may have as many as it likes. Nothing of it has a name outside: it is gone when the
+//! last process in it has ended, however that came about.
+
+mod ledger;
+pub mod role;
+mod selftest;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use assay_link::interface::{self, Tun};
+use assay_link::route::{self, Network};
+use assay_link::{LinkSettings, Namespace, NetError, namespace};
+use assay_record::run::{BedInfo, LinkInfo, NamespaceInfo};
+use assay_workload::model::Workload;
+
+use crate::address::{HOSTS_PER_BLOCK, PROXY_PORT, usable_port};
+use crate::bed::role::{LinkRoleSpec, LinkSpec};
+use crate::error::LabError;
+use crate::roles::RoleKind;
+
+pub(crate) use ledger::Ledger;
+pub(crate) use selftest::LinkUnderTest;
+
+/// What is used where none is named: what most systems use that were left alone.
+pub const USUAL_CONGESTION_CONTROL: &str = "cubic";
+/// Windows large enough for a gigabit over a long way: the link is to be the limit, not they.
+const WINDOWS: [(&str, &str); 2] =
+    [("net/ipv4/tcp_rmem", "4096 131072 33554432"), ("net/ipv4/tcp_wmem", "4096 16384 33554432")];
+/// Settings that are the same as the machine's.
+const AS_OUTSIDE: [&str; 3] =
+    ["net/ipv4/ip_local_port_range", "net/core/somaxconn", "net/ipv4/tcp_max_syn_backlog"];
+/// Whether ports of connections closed a moment ago are used again; 2: between loopback addresses only.
+const TW_REUSE: &str = "net/ipv4/tcp_tw_reuse";
+/// What carries packets, in the record.
+const USER_SPACE: &str = "user space";
+/// Second byte of the first of three networks.
+const FIRST_NETWORK: u8 = 1;
+
+/// The network that a run asks for. The default asks for none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BedPlan {
+    /// Link between robots and the target.
+    pub robot_link: Option<LinkSettings>,
+    /// Link between the target and origins.
+    pub origin_link: Option<LinkSettings>,
+    /// TCP congestion control of all connections between roles; none: [`USUAL_CONGESTION_CONTROL`], if there is a link.
+    pub congestion_control: Option<String>,
+}
+
+impl BedPlan {
+    /// True when the run is not to use the machine's own loopback.
+    pub fn is_wanted(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// How long the longest way there and back takes by itself.
+    pub fn round_trip(&self) -> std::time::Duration {
+        let links = [self.robot_link, self.origin_link].into_iter().flatten();
+        links.map(|link| 2 * (link.delay + link.jitter)).sum()
+    }
+}
+
+/// Who stands where in the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Robots,
+    Target,
+    Origins,
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::Robots => "robots",
+            Place::Target => "target",
+            Place::Origins => "origins",
+        }
+    }
+
+    /// The network whose addresses are all its own.
+    fn network(self) -> Network {
+        Network { address: self.address(0, 0), bits: 16 }
+    }
+
+    fn address(self, block: u8, host: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, FIRST_NETWORK + self as u8, block, host)
+    }
+}
+
+/// A namespace with everything in it.
+#[derive(Debug)]
+struct Room {
+    places: Vec<Place>,
+    namespace: Namespace,
+    settings: BTreeMap<String, String>,
+}
+
+/// A link between a room and the next.
+#[derive(Debug)]
+struct BedLink {
+    ends: [Place; 2],
+    settings: LinkSettings,
+    seed: u64,
+    /// The room on its left.
+    left: usize,
+    /// The TUN devices; none once another process has them.
+    devices: Option<[OwnedFd; 2]>,
+}
+
+impl BedLink {
+    fn name(&self) -> String {
+        self.ends.map(Place::name).join("-")
+    }
+
+    /// The addresses of its devices.
+    fn addresses(&self) -> [Ipv4Addr; 2] {
+        [self.ends[0].address(255, 2), self.ends[1].address(255, 1)]
+    }
+}
+
+/// The network of a run.
+#[derive(Debug)]
+pub struct Bed {
+    congestion_control: String,
+    rooms: Vec<Room>,
+    links: Vec<BedLink>,
+}
+
+impl Bed {
+    /// Makes the network that a plan asks for; `direct`: there is no target.
+    pub fn build(plan: &BedPlan, direct: bool, seed: u64) -> Result<Self, LabError> {
+        if let Some(why) = namespace::refused() {
+            return Err(LabError::plan(format!(
+                "links and congestion control are emulated in network namespaces, which cannot be had: {why}; without \
+                 --robot-link, --origin-link and --congestion, everything runs on the machine's own loopback"
+            )));
+        }
+        let congestion_control =
+            plan.congestion_control.clone().unwrap_or_else(|| USUAL_CONGESTION_CONTROL.into());
+        check_congestion_control(&congestion_control)?;
+        let (rows, links) = layout(plan, direct, seed);
+        let made = rows.into_iter().map(|places| {
+            Namespace::new().map(|namespace| Room { places, namespace, settings: BTreeMap::new() })
+        });
+        let rooms = made.collect::<Result<_, _>>().map_err(cannot)?;
+        let mut bed = Self { congestion_control, rooms, links };
+        bed.furnish(direct).map_err(cannot)?;
+        Ok(bed)
+    }
+
+    fn furnish(&mut self, direct: bool) -> Result<(), NetError> {
+        let settings = settings();
+        let mut devices: Vec<[Option<Tun>; 2]> = self.links.iter().map(|_| [None, None]).collect();
+        for (index, room) in self.rooms.iter().enumerate() {
+            // A link is as far to the right as the room on its left.
+            let right = self.links.iter().position(|link| link.left == index);
+            let left = self.links.iter().position(|link| link.left + 1 == index);
+            let forwards = direct && left.is_some() && right.is_some();
+            let made = room.namespace.run(|| {
+                quieten();
+                interface::loopback_up()?;
+                for (name, value) in &settings {
+                    interface::set(name, value)?;
+                }
+                if forwards {
+                    interface::set("net/ipv4/ip_forward", "1")?;
+                }
+                for place in &room.places {
+                    route::own(place.network(), &self.congestion_control)?;
+                }
+                let left = left.map(|link| self.device(link, 1, &self.rooms[..index])).transpose()?;
+                let right = right.map(|link| self.device(link, 0, &self.rooms[index + 1..])).transpose()?;
+                Ok((left, right))
+            })?;
+            let (to_left, to_right) = made?;
+            if let Some(link) = left {
+                devices[link][1] = to_left;
+            }
+            if let Some(link) = right {
+                devices[link][0] = to_right;
+            }
+        }
+        for (link, made) in self.links.iter_mut().zip(devices) {
+            let [Some(first), Some(second)] = made else { continue };
+            link.devices = Some([first.descriptor, second.descriptor]);
+        }
+        let shown = settings.into_iter().map(|(name, value)| (name.replace('/', "."), value));
+        let mut shown: BTreeMap<String, String> = shown.collect();
+        shown.insert("mtu".into(), interface::MTU.to_string());
+        self.rooms.iter_mut().for_each(|room| room.settings.clone_from(&shown));
+        Ok(())
+    }
+
+    /// In a link's room at one end: its device, and behind it all rooms beyond.
+    fn device(&self, link: usize, end: usize, beyond: &[Room]) -> Result<Tun, NetError> {
+        let link = &self.links[link];
+        let tun = Tun::create(&format!("to-{}", link.ends[1 - end].name()))?;
+        tun.up(link.addresses()[end])?;
+        for place in beyond.iter().flat_map(|room| &room.places) {
+            route::through(place.network(), &tun.name, &self.congestion_control)?;
+        }
+        Ok(tun)
+    }
+
+    /// Where a role lives.
+    pub(crate) fn namespace(&self, kind: RoleKind) -> Option<&Namespace> {
+        let place = match kind {
+            RoleKind::Robots => Place::Robots,
+            RoleKind::Origins => Place::Origins,
+            RoleKind::Proxy => Place::Target,
+            RoleKind::Links => return None,
+        };
+        self.rooms.iter().find(|room| room.places.contains(&place)).map(|room| &room.namespace)
+    }
+
+    /// Where the proxy listens.
+    pub fn proxy(&self) -> SocketAddr {
+        SocketAddr::from((Place::Target.address(0, 1), PROXY_PORT))
+    }
+
+    /// Where the workload's origins listen, in its order.
+    pub fn origins(&self, workload: &Workload) -> Result<Vec<SocketAddr>, LabError> {
+        let all = workload.origins.iter().enumerate();
+        let each = |(index, origin): (usize, &assay_workload::model::Origin)| {
+            Ok(SocketAddr::from((host(Place::Origins, index)?, usable_port(&origin.authority))))
+        };
+        all.map(each).collect()
+    }
+
+    /// Source addresses of robots.
+    pub fn robots(&self, addresses: usize) -> Result<Vec<IpAddr>, LabError> {
+        (0..addresses).map(|index| host(Place::Robots, index).map(IpAddr::V4)).collect()
+    }
+
+    /// For the record, before anything was measured.
+    pub(crate) fn info(&self) -> BedInfo {
+        let namespaces = self.rooms.iter().map(|room| NamespaceInfo {
+            roles: room.places.iter().map(|place| place.name().to_owned()).collect(),
+            networks: room.places.iter().map(|place| place.network().to_string()).collect(),
+            settings: room.settings.clone(),
+        });
+        let links = self.links.iter().map(|link| LinkInfo {
+            name: link.name(),
+            settings: link.settings.to_string(),
+            carried_by: USER_SPACE.into(),
+            seed: link.seed,
+            ..LinkInfo::default()
+        });
+        BedInfo {
+            congestion_control: self.congestion_control.clone(),
+            namespaces: namespaces.collect(),
+            links: links.collect(),
+        }
+    }
+
+    /// What the process is told that carries packets; it inherits the descriptors. None: there is no link.
+    pub(crate) fn spec(&self) -> Option<LinkRoleSpec> {
+        let links = self.links.iter().filter_map(|link| {
+            Some(LinkSpec {
+                name: link.name(),
+                ends: link.ends.map(|place| place.name().to_owned()),
+                settings: link.settings,
+                seed: link.seed,
+                devices: link.devices.as_ref()?.each_ref().map(AsRawFd::as_raw_fd),
+            })
+        });
+        let links: Vec<LinkSpec> = links.collect();
+        (!links.is_empty()).then_some(LinkRoleSpec { links })
+    }
+
+    /// The process that carries packets has the devices now: with its end they are gone.
+    pub(crate) fn forget_devices(&mut self) {
+        self.links.iter_mut().for_each(|link| link.devices = None);
+    }
+
+    /// Everything that a test of each link needs to know.
+    pub(crate) fn under_test(&self) -> Vec<LinkUnderTest> {
+        let one = |link: &BedLink| LinkUnderTest {
+            name: link.name(),
+            settings: link.settings,
+            namespaces: [0, 1].map(|end| self.rooms[link.left + end].namespace.clone()),
+            addresses: link.addresses(),
+            congestion_control: self.congestion_control.clone(),
+        };
+        self.links.iter().map(one).collect()
+    }
+
+    /// Keeps account of what links carry.
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::new(self.links.iter().map(|link| {
+            (link.name(), link.ends.map(|place| place.name().to_owned()), link.settings, link.seed)
+        }))
+    }
+
+    /// Packets that the devices dropped because nobody took them: a link that was too slow.
+    pub(crate) fn device_drops(&self) -> u64 {
+        self.rooms.iter().filter_map(|room| room.namespace.run(interface::dropped).ok()).sum()
+    }
+}
+
+fn cannot(error: NetError) -> LabError {
+    LabError::plan(format!("the network of the run cannot be made: {error}"))
+}
+
+/// Who shares a namespace, from left to right, and the links between them.
+fn layout(plan: &BedPlan, direct: bool, seed: u64) -> (Vec<Vec<Place>>, Vec<BedLink>) {
+    let all = [Place::Robots, Place::Target, Place::Origins];
+    let between = [plan.robot_link, plan.origin_link];
+    let (row, gaps): (Vec<Place>, Vec<Option<LinkSettings>>) = match (direct, between) {
+        // One way, one link. Where two are asked for, a namespace with nobody in it stands between them.
+        (true, [one, None] | [None, one]) => (vec![Place::Robots, Place::Origins], vec![one]),
+        _ => (all.to_vec(), between.to_vec()),
+    };
+    let mut rooms = vec![vec![row[0]]];
+    let mut links = Vec::new();
+    for (index, (places, gap)) in row.windows(2).zip(gaps).enumerate() {
+        let left = rooms.len() - 1;
+        match gap {
+            None => rooms[left].push(places[1]),
+            Some(settings) => {
+                rooms.push(vec![places[1]]);
+                let seed = seed.wrapping_add((index as u64) << 32);
+                links.push(BedLink { ends: [places[0], places[1]], settings, seed, left, devices: None });
+            }
+        }
+    }
+    (rooms, links)
+}
+
+fn check_congestion_control(name: &str) -> Result<(), LabError> {
+    let available = interface::get("net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    if available.split_whitespace().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(LabError::plan(format!(
+        "this kernel has no congestion control `{name}`; it has {}; name one of them with --congestion (or load the \
+         module tcp_{name})",
+        available.replace(' ', ", ")
+    )))
+}
+
+/// Settings of every namespace, by name.
+fn settings() -> Vec<(String, String)> {
+    let outside =
+        AS_OUTSIDE.into_iter().filter_map(|name| Some((name.to_owned(), interface::get(name).ok()?)));
+    let mut all: Vec<(String, String)> = outside.collect();
+    if let Ok(reuse) = interface::get(TW_REUSE) {
+        // Here nothing is on loopback that would be there outside.
+        all.push((TW_REUSE.into(), if reuse == "2" { "1".into() } else { reuse }));
+    }
+    all.extend(WINDOWS.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    all
+}
+
+/// Nothing but the roles is to send packets: without IPv6, nobody asks for routers.
+fn quieten() {
+    for which in ["all", "default"] {
+        // A kernel without IPv6 has nothing to be told.
+        let _ = interface::set(&format!("net/ipv6/conf/{which}/disable_ipv6"), "1");
+    }
+}
+
+/// The address of a number; the last block is the devices'.
+fn host(place: Place, index: usize) -> Result<Ipv4Addr, LabError> {
+    let (block, host) = (1 + index / HOSTS_PER_BLOCK, 1 + index % HOSTS_PER_BLOCK);
+    match (u8::try_from(block), u8::try_from(host)) {
+        (Ok(block), Ok(host)) if block < u8::MAX => Ok(place.address(block, host)),
+        _ => Err(LabError::plan(format!(
+            "the workload has more than {} addresses of {}, and a network of the lab has no more",
+            254 * HOSTS_PER_BLOCK,
+            place.name()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(plan: &BedPlan, direct: bool) -> (Vec<String>, Vec<String>) {
+        let (rooms, links) = layout(plan, direct, 1);
+        let room =
+            |places: &Vec<Place>| places.iter().map(|place| place.name()).collect::<Vec<_>>().join("+");
+        (rooms.iter().map(room).collect(), links.iter().map(BedLink::name).collect())
+    }
+
+    #[test]
+    fn roles_share_a_namespace_unless_a_link_is_between_them() {
+        let link = Some(LinkSettings::default());
+        let plan = |robot_link, origin_link| BedPlan { robot_link, origin_link, congestion_control: None };
+        for (plan, direct, rooms, links) in [
+            (plan(None, None), false, vec!["robots+target+origins"], vec![]),
+            (plan(link, None), false, vec!["robots", "target+origins"], vec!["robots-target"]),
+            (plan(None, link), false, vec!["robots+target", "origins"], vec!["target-origins"]),
+            (
+                plan(link, link),
+                false,
+                vec!["robots", "target", "origins"],
+                vec!["robots-target", "target-origins"],
+            ),
+            (plan(None, None), true, vec!["robots+origins"], vec![]),
+            (plan(link, None), true, vec!["robots", "origins"], vec!["robots-origins"]),
+            (plan(None, link), true, vec!["robots", "origins"], vec!["robots-origins"]),
+            (
+                plan(link, link),
+                true,
+                vec!["robots", "target", "origins"],
+                vec!["robots-target", "target-origins"],
+            ),
+        ] {
+            let (seen_rooms, seen_links) = names(&plan, direct);
+            assert_eq!(
+                (seen_rooms, seen_links),
+                (
+                    rooms.iter().map(|r| (*r).to_owned()).collect(),
+                    links.iter().map(|l| (*l).to_owned()).collect()
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn links_of_one_run_lose_different_packets() {
+        let link = Some(LinkSettings::default());
+        let plan = BedPlan { robot_link: link, origin_link: link, congestion_control: None };
+        let (_, links) = layout(&plan, false, 1);
+        assert_ne!(links[0].seed, links[1].seed);
+    }
+
+    #[test]
+    fn every_number_has_an_address_of_its_own_until_there_are_none() {
+        let all: std::collections::HashSet<Ipv4Addr> =
+            (0..254 * HOSTS_PER_BLOCK).map(|index| host(Place::Robots, index).unwrap()).collect();
+        assert_eq!(all.len(), 254 * HOSTS_PER_BLOCK);
+        assert!(all.iter().all(|address| address.octets()[2] != 255));
+        assert!(host(Place::Robots, 254 * HOSTS_PER_BLOCK).is_err());
+    }
+
+    #[test]
+    fn a_congestion_control_that_is_not_there_names_those_that_are() {
+        let message = check_congestion_control("no-such").unwrap_err().to_string();
+        assert!(message.contains("no-such") && message.contains("reno"), "{message}");
+    }
+}

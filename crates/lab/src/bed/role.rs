@@ -1,0 +1,154 @@
+//! The process that carries the packets of all links, and reports what it carried once a second.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use assay_engine::stdio::{Commands, StdioError, emit};
+use assay_link::{Counts, Forwarder, LinkSettings};
+use assay_record::health::LinkInterval;
+use assay_record::role::{Command, Event};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+/// What the process is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkRoleSpec {
+    /// The links.
+    pub links: Vec<LinkSpec>,
+}
+
+/// One link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkSpec {
+    /// Its name.
+    pub name: String,
+    /// What is at its ends.
+    pub ends: [String; 2],
+    /// What it does.
+    pub settings: LinkSettings,
+    /// Seed of its losses and jitter.
+    pub seed: u64,
+    /// Descriptors of the TUN devices at its ends, inherited.
+    pub devices: [RawFd; 2],
+}
+
+/// Why links could not be carried.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkRoleError {
+    /// Talking to the parent failed.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// A link failed.
+    #[error("the link {link} cannot be carried: {cause}")]
+    Link {
+        /// Which.
+        link: String,
+        /// What was seen.
+        cause: io::Error,
+    },
+    /// The process could not be set up.
+    #[error("the links cannot be carried: {0}")]
+    Setup(io::Error),
+}
+
+struct Carried {
+    spec: LinkSpec,
+    forwarder: Forwarder,
+    before: [Counts; 2],
+}
+
+/// Carries packets until the parent has heard everything or is gone. The descriptors that the spec names are taken over;
+/// it must be called before anything else uses them.
+pub fn run(spec: LinkRoleSpec) -> Result<(), LinkRoleError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let mut links = Vec::new();
+    for spec in spec.links {
+        let cannot = |cause| LinkRoleError::Link { link: spec.name.clone(), cause };
+        let devices = [take(spec.devices[0]).map_err(cannot)?, take(spec.devices[1]).map_err(cannot)?];
+        let forwarder = Forwarder::start(devices, &spec.settings, spec.seed).map_err(cannot)?;
+        links.push(Carried { forwarder, before: Default::default(), spec });
+    }
+    runtime.map_err(LinkRoleError::Setup)?.block_on(serve(links))
+}
+
+/// An inherited descriptor becomes ours.
+fn take(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call on a number; one that is no descriptor is refused.
+    let flags = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    if flags < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, as was just seen, it was inherited for this, and nobody else in this process knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+async fn serve(mut links: Vec<Carried>) -> Result<(), LinkRoleError> {
+    let mut commands = Commands::from_stdin().map_err(LinkRoleError::Setup)?;
+    emit(&Event::Ready { listening: Vec::new() })?;
+    let start_ns = loop {
+        match commands.next().await? {
+            Some(Command::Start { at_monotonic_ns, .. }) => break at_monotonic_ns,
+            Some(Command::Stop) => {}
+            None => return Ok(()),
+        }
+    };
+    tokio::time::sleep(Duration::from_nanos(start_ns.saturating_sub(now_ns()))).await;
+    report(&mut links, 0, 0)?;
+    let mut reported_ms = 0;
+    loop {
+        let next_ns = start_ns + (reported_ms + 1000) * 1_000_000;
+        let stopped = tokio::select! {
+            command = commands.next() => match command? {
+                Some(Command::Stop) => true,
+                Some(Command::Start { .. }) => continue,
+                None => return Ok(()),
+            },
+            () = tokio::time::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns()))) => false,
+        };
+        let now_ms = now_ns().saturating_sub(start_ns) / 1_000_000;
+        report(&mut links, reported_ms, now_ms - reported_ms)?;
+        reported_ms = now_ms;
+        if stopped {
+            emit(&Event::Done)?;
+            // What the others still say to each other is carried until everybody has ended.
+            while commands.next().await?.is_some() {}
+            return Ok(());
+        }
+    }
+}
+
+fn report(links: &mut [Carried], start_ms: u64, length_ms: u64) -> Result<(), LinkRoleError> {
+    for link in links {
+        let now = link
+            .forwarder
+            .counts()
+            .map_err(|cause| LinkRoleError::Link { link: link.spec.name.clone(), cause })?;
+        for ((from, now), before) in link.spec.ends.iter().zip(&now).zip(&link.before) {
+            let interval = LinkInterval {
+                start_ms,
+                length_ms,
+                link: link.spec.name.clone(),
+                from: from.clone(),
+                packets: now.packets - before.packets,
+                bytes: now.bytes - before.bytes,
+                delivered: now.delivered - before.delivered,
+                delivered_bytes: now.delivered_bytes - before.delivered_bytes,
+                wire: now.wire - before.wire,
+                lost: now.lost - before.lost,
+                queue_full: now.queue_full - before.queue_full,
+                failed: now.failed - before.failed,
+                lateness: now.lateness.clone(),
+            };
+            emit(&Event::Link(Box::new(interval)))?;
+        }
+        link.before = now;
+    }
+    Ok(())
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // The clock starts at boot: neither is negative.
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
