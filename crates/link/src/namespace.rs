@@ -17,9 +17,7 @@ pub struct NetError {
 
 fn advice(seen: &io::Error) -> &'static str {
     match seen.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "; network namespaces and links need root (CAP_SYS_ADMIN and CAP_NET_ADMIN): run as root, or without links"
-        }
+        io::ErrorKind::PermissionDenied => "; that needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
         io::ErrorKind::NotFound => "; this kernel lacks it",
         _ => "",
     }

@@ -98,8 +98,7 @@ fn nothing_is_left_of_a_run_that_is_killed() {
         return;
     }
     let file = workload("steady.pg");
-    let args =
-        [file.to_str().expect("UTF-8"), "--robot-link", "delay=1ms", "--origin-link", "delay=1ms"];
+    let args = [file.to_str().expect("UTF-8"), "--robot-link", "delay=1ms", "--origin-link", "delay=1ms"];
     let devices = std::fs::read_to_string("/proc/net/dev").expect("/proc").lines().count();
     let mut going = start(std::process::Command::new(env!("CARGO_BIN_EXE_assay")), &args);
     let info = going.wait_for(0, 0);

@@ -137,8 +137,8 @@ impl Bed {
     pub fn build(plan: &BedPlan, direct: bool, seed: u64) -> Result<Self, LabError> {
         if let Some(why) = namespace::refused() {
             return Err(LabError::plan(format!(
-                "links and congestion control are emulated in network namespaces, which cannot be had: {why}; without \
-                 --robot-link, --origin-link and --congestion, everything runs on the machine's own loopback"
+                "links and congestion control take network namespaces: {why}; run it as root, or leave --robot-link, \
+                 --origin-link and --congestion out: then everything runs on the machine's own loopback"
             )));
         }
         let congestion_control =
