@@ -39,9 +39,9 @@ mod verdict;
 mod work;
 
 pub use arithmetic::{arithmetic, warnings};
-pub use cgroup::Limits;
 pub use assay_link::{LinkSettings, SettingsError};
 pub use bed::BedPlan;
+pub use cgroup::Limits;
 pub use checks::{Need, Resource};
 pub use description::{Description, DescriptionError, described, find};
 pub use error::LabError;

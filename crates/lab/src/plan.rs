@@ -11,8 +11,8 @@ use assay_workload::UniverseOptions;
 use assay_workload::model::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::Limits;
 use crate::bed::BedPlan;
+use crate::cgroup::Limits;
 use crate::description::Description;
 use crate::error::LabError;
 

@@ -9,8 +9,8 @@ use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};
 use crate::arithmetic;
-use crate::cgroup::Group;
 use crate::bed::Bed;
+use crate::cgroup::Group;
 use crate::checks;
 use crate::description::Description;
 use crate::error::LabError;

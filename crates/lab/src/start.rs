@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::cgroup::Group;
 use crate::bed::Bed;
+use crate::cgroup::Group;
 use crate::description::{Description, Origin};
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
