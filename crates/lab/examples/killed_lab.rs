@@ -47,6 +47,8 @@ async fn main() {
         descriptors: 100,
         connections: 1,
         keep,
+        namespace: None,
+        asked_from: None,
         temp: Some(arguments[2].clone().into()),
     })
     .await

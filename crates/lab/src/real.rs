@@ -375,9 +375,15 @@ async fn run_program(choice: &Choice, settings: &Settings, program: &Program) ->
         settings.fill_command(&program.command).map_err(|e| format!("cannot fill in a command: {e}"))?;
     let spelt = command.join(" ");
     let patience = choice.description.ready_patience();
-    let output = process::run_to_end(&command, &settings.work, &choice.helper_cpus, choice.namespace.as_ref(), patience)
-        .await
-        .map_err(|e| format!("cannot run `{spelt}`: {e}"))?;
+    let output = process::run_to_end(
+        &command,
+        &settings.work,
+        &choice.helper_cpus,
+        choice.namespace.as_ref(),
+        patience,
+    )
+    .await
+    .map_err(|e| format!("cannot run `{spelt}`: {e}"))?;
     if output.status.success() {
         return Ok(());
     }

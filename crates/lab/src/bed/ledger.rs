@@ -171,8 +171,8 @@ mod tests {
             ledger.take(&interval(100, 0, late_us)).unwrap();
             ledger.doubts(device_drops).iter().map(|doubt| doubt.invalidates).collect::<Vec<bool>>()
         };
-        assert_eq!(invalid(300, 0), []);
-        assert_eq!(invalid(999, 0), []);
+        assert!(invalid(300, 0).is_empty());
+        assert!(invalid(999, 0).is_empty());
         assert_eq!(invalid(1000, 5), [true]);
         assert_eq!(invalid(1100, 0), [true]);
         let mut slow = ledger("delay=40ms");

@@ -59,6 +59,8 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
         descriptors: 4096,
         connections: 10,
         keep: keep.to_owned(),
+        namespace: None,
+        asked_from: None,
         temp: None,
     }
 }
