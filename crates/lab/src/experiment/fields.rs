@@ -181,7 +181,7 @@ impl<'a> Value<'a> {
 
 /// The name that was probably meant.
 pub fn nearest<'n>(typed: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let most = (typed.chars().count() / 3).clamp(1, 3);
+    let most = typed.chars().count().div_ceil(3).clamp(1, 3);
     let near = known.into_iter().map(|name| (distance(typed, name), name));
     near.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name)
 }
