@@ -6,6 +6,7 @@ use assay_record::histogram::Histogram;
 use assay_record::series::Series;
 use serde::Serialize;
 
+use crate::adapted;
 use crate::document::Summary;
 use crate::host;
 use crate::own;
@@ -115,7 +116,8 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
     let step_ms = last_ms.div_ceil(1000).div_ceil(MOST_STEPS).max(1) * 1000;
     let end_ms = summary.phases.iter().filter_map(|phase| phase.end_ms).max().unwrap_or(u64::MAX);
     let steps = steps(series, step_ms, last_ms.div_ceil(step_ms), end_ms);
-    let time = (0..steps.len()).map(|index| (index as f64 + 0.5) * step_ms as f64 / 1000.0).collect();
+    let time: Vec<f64> =
+        (0..steps.len()).map(|index| (index as f64 + 0.5) * step_ms as f64 / 1000.0).collect();
     let seconds = |ms: u64| ms as f64 / 1000.0;
     let phases = summary
         .phases
@@ -133,6 +135,10 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
     // After the response times over time.
     let place = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
     charts.insert(place, distribution(series));
+    // Where load adapts to response times, beside their mean.
+    let place = charts.iter().position(|chart| chart.section == RESPONSE).map_or(0, |first| first + 1);
+    let adapted = adapted::chart(RESPONSE, &summary.phases, &series.adapted, &time);
+    charts.splice(place..place, adapted);
     charts.extend(host::charts(series, step_ms, steps.len()));
     charts.extend(own::charts::charts(&steps, &own_steps(series, step_ms, steps.len()), series));
     Charts { phases, step_s: step_ms as f64 / 1000.0, time, charts }

@@ -5,6 +5,7 @@
 //!
 //! *Does not:* measure, or decide whether a run is valid beyond what the directory says and shows.
 
+mod adapted;
 mod bed;
 pub mod calendar;
 mod charts;

@@ -11,6 +11,7 @@ use assay_record::health::Calibration;
 use assay_record::run::{PhaseInfo, RunInfo};
 use assay_record::series::Series;
 
+use crate::adapted;
 use crate::error::ReportError;
 use crate::figures::{figures, round};
 use crate::own;
@@ -85,6 +86,7 @@ impl Summary {
         };
         summary.baseline = baseline(&info.phases, &summary.phases).map(str::to_owned);
         summary.notes = words::notes(info);
+        summary.notes.extend(adapted::sentences(&summary.phases, &series.adapted));
         // What the numbers show comes before what the lab has to say of itself and of the workload.
         summary.warnings = words::warnings(&summary);
         summary.warnings.extend(info.verdict.warnings.iter().map(|warning| words::sentence(warning)));

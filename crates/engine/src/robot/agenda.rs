@@ -16,6 +16,9 @@ use crate::clock::SECOND_NS;
 pub const LOOKAHEAD_NS: u64 = 30_000_000;
 /// How soon the stream is asked again where it had nothing though it should.
 const AGAIN_NS: u64 = 1_000_000;
+/// How far ahead of time a moment of the schedule is taken for certain where load adapts: changes are announced that
+/// far ahead.
+const CERTAIN_NS: u64 = 100_000_000;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,6 +92,25 @@ impl Agenda {
     /// How many changes have been announced; none: there will be no changes.
     pub fn announced(&self) -> Option<usize> {
         self.pace.as_ref().map(|pace| pace.announced)
+    }
+
+    /// The moment of the schedule, in nanoseconds, at an instant that is not later than the announced changes reach.
+    pub fn schedule_ns(&self, now_ns: u64) -> u64 {
+        let real_ns = now_ns.saturating_sub(self.start_ns);
+        self.clock().map_or(real_ns, |clock| clock.schedule_ns(real_ns))
+    }
+
+    /// When to look whether the schedule has reached a moment: then, or sooner where a change of load could still move it.
+    pub fn look_ns(&self, schedule_ns: u64, now_ns: u64) -> u64 {
+        let Some(clock) = self.clock() else { return self.start_ns.saturating_add(schedule_ns) };
+        let at_ns = clock.real_ns(schedule_ns).map_or(u64::MAX, |at_ns| self.start_ns.saturating_add(at_ns));
+        at_ns.min(now_ns.saturating_add(CERTAIN_NS))
+    }
+
+    /// How schedule time goes, with all changes that were announced; none: as real time does.
+    fn clock(&self) -> Option<&AdaptiveClock> {
+        let pace = self.pace.as_ref()?;
+        Some(pace.changes.back().map_or(&pace.clock, |change| &change.clock))
     }
 
     /// A change is to come. It must lie further ahead than [`LOOKAHEAD_NS`], and behind those announced before.
@@ -310,6 +332,43 @@ mod tests {
         assert!((148_000..152_000).contains(&expected.0.iter().sum::<u64>()), "{expected:?}");
         for workers in [1, 2, 7] {
             assert_eq!(schedule.walk_all(workers), expected, "{workers} workers");
+        }
+    }
+
+    #[test]
+    fn where_load_adapts_the_schedule_is_where_the_announced_changes_say() {
+        let schedule = Schedule::new(thousand_a_second([10, 5], 0.0));
+        let at = |real_ms: u64| START_NS + real_ms * 1_000_000;
+        let ms = |schedule_ms: u64| schedule_ms * 1_000_000;
+        let mut plain = Agenda::new(schedule.stream(Slice::ALL), false);
+        let mut agenda = Agenda::new(schedule.stream(Slice::ALL), true);
+        for agenda in [&mut plain, &mut agenda] {
+            agenda.start_at(START_NS);
+            assert_eq!((agenda.schedule_ns(at(700)), agenda.schedule_ns(0)), (ms(700), 0));
+            assert_eq!(agenda.look_ns(ms(50), at(10)), at(50));
+        }
+        assert_eq!(
+            (plain.look_ns(ms(4_000), at(10)), plain.look_ns(u64::MAX, at(10))),
+            (at(4_000), u64::MAX)
+        );
+        assert_eq!(agenda.look_ns(ms(4_000), at(10)), at(110), "who knows what is decided until then");
+        // Half the load from one second on, none from three seconds on.
+        let mut clock = AdaptiveClock::new();
+        for (at_ms, multiple) in [(1_000, 0.5), (3_000, 0.0)] {
+            clock.change(ms(at_ms), multiple);
+            let change =
+                Change { at_ns: ms(at_ms), clock: clock.clone(), timeline: None, ends_ns: vec![None; 2] };
+            agenda.announce(Arc::new(change));
+        }
+        for is_made in [false, true] {
+            for (real_ms, schedule_ms) in [(999, 999), (1_000, 1_000), (2_000, 1_500), (4_000, 2_000)] {
+                assert_eq!(agenda.schedule_ns(at(real_ms)), ms(schedule_ms), "{real_ms} ms, {is_made}");
+            }
+            assert_eq!(agenda.look_ns(ms(1_500), at(1_950)), at(2_000));
+            assert_eq!(agenda.look_ns(ms(2_500), at(3_500)), at(3_600), "never, as things are");
+            while let Step::Launch(..) = agenda.step(at(3_500), Some(u64::MAX)) {}
+            agenda.cut_made(at(3_000));
+            while let Step::Launch(..) = agenda.step(at(3_500), Some(u64::MAX)) {}
         }
     }
 

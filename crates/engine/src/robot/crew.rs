@@ -186,7 +186,8 @@ pub struct Crew {
     pub timer: Rc<Timer<Alarm>>,
     /// What it knows of itself.
     pub health: Health,
-    agenda: Agenda,
+    /// What it has to do next, and where the schedule is.
+    pub agenda: Agenda,
     reports: UnboundedSender<Report>,
     done: Option<oneshot::Sender<()>>,
 }

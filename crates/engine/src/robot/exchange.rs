@@ -166,7 +166,8 @@ impl Crew {
         let is_invitation = answer.is_invitation();
         let body_bytes = answer.body_bytes();
         let is_complete = answer.is_complete();
-        let persists = answer.opening().is_some_and(|opening| opening.persists);
+        let opening = answer.opening().map(|opening| (opening.persists, opening.ending.is_object()));
+        let (persists, is_object) = opening.unwrap_or_default();
         let pipeline = connections[slot as usize].pipeline;
         let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.owes;
         let counts = &mut self.recorder(phase).counts;
@@ -188,6 +189,8 @@ impl Crew {
             }
             Ok(_) if is_complete => self.finish(slot, now_ns),
             Ok(_) if is_invitation => self.accept_invitation(slot),
+            // A remark (who asks? it is elsewhere) is heard out, and has no links.
+            Ok(_) if !is_object => {}
             Ok(_) if self.is_enough(place, body_bytes) => self.break_off(slot, Ending::BrokenOff, now_ns),
             Ok(_) if page != NONE => self.see_links(page, number, body_bytes, now_ns),
             Ok(_) => {}

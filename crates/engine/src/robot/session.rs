@@ -1,8 +1,8 @@
 //! What changes when a robot goes idle, and when it comes back? Idle, it asks for nothing and has no connections; back, it is
 //! somebody else as far as its [`super::memory`] goes.
 //!
-//! Robots with a rate get their sessions with their launches: the stream knows them. Those without one are woken when their
-//! idle period is over. What waits for a connection when a busy period ends is not sent any more.
+//! Busy and idle periods are places in the schedule: where load adapts, they go along with it. Robots with a rate get their
+//! sessions with their launches: the stream knows them. Those without one are woken when their idle period is over. What waits for a connection when a busy period ends is not sent any more.
 
 use super::crew::{Alarm, Crew};
 use super::xact::NONE;
@@ -18,19 +18,18 @@ impl Crew {
 
     /// A robot without a rate wants to ask for something: its session. None: it is idle, and is woken later.
     pub fn session_of_next(&mut self, robot: u32, now_ns: u64) -> Option<u64> {
-        let start_ns = self.control.clock.start_ns;
-        let universe = self.setup.universe.clone();
         let Some(memory) = &mut self.robots[robot as usize].memory else { return Some(0) };
-        let state = memory.state_at(&universe, now_ns.saturating_sub(start_ns));
-        match state {
+        let (universe, at_ns) = (&self.setup.universe, self.agenda.schedule_ns(now_ns));
+        match memory.state_at(universe, at_ns) {
             None => Some(0),
             Some(state) if state.busy => {
-                memory.count_launch(&universe, now_ns.saturating_sub(start_ns));
+                memory.count_launch(universe, at_ns);
                 Some(state.session)
             }
             Some(state) => {
-                if let Some(at_ns) = start_ns.checked_add(state.until_ns) {
-                    self.timer.schedule(at_ns, Alarm::Robot(robot));
+                let wake_ns = self.agenda.look_ns(state.until_ns, now_ns);
+                if wake_ns < u64::MAX {
+                    self.timer.schedule(wake_ns, Alarm::Robot(robot));
                 }
                 None
             }
@@ -40,7 +39,7 @@ impl Crew {
     /// Looks for robots that have gone idle.
     pub fn look_at_sessions(&mut self, now_ns: u64) {
         let universe = self.setup.universe.clone();
-        let at_ns = now_ns.saturating_sub(self.control.clock.start_ns);
+        let at_ns = self.agenda.schedule_ns(now_ns);
         for robot in 0..self.robots.len() as u32 {
             let Some(memory) = &mut self.robots[robot as usize].memory else { continue };
             if memory.state_at(&universe, at_ns).is_none_or(|state| state.busy) {

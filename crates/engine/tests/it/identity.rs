@@ -71,13 +71,32 @@ fn a_target_may_ask_as_well() {
     let counts = known.total();
     check_sums(&counts);
     assert_eq!((counts.error_total(), counts.refused, counts.logged_in), (0, 0, ROBOTS), "{counts:#?}");
-    let said = |head: &str| head.contains("Proxy-Authorization: Basic dTpw\r\n");
-    let silent = known.server.requests().iter().filter(|seen| !said(&seen.head)).count() as u64;
-    assert_eq!(silent, ROBOTS, "only the first request of each does not say it");
+    assert_eq!(silent(&known), ROBOTS, "only the first request of each does not say it");
     workload.robots[0].credentials.users.clear();
     workload.robots[0].accepts = vec![Coding::Identity];
     let counts = run(&workload, options()).total();
     assert_eq!((counts.error_total(), counts.refused), (0, counts.completed), "nobody has no answer");
+}
+
+/// Requests that did not say who asked.
+fn silent(run: &crate::robots::Run) -> u64 {
+    let said = |head: &str| head.contains("Proxy-Authorization: Basic dTpw\r\n");
+    run.server.requests().iter().filter(|seen| !said(&seen.head)).count() as u64
+}
+
+#[test]
+fn a_robot_that_breaks_off_hears_out_who_asks_first() {
+    let mut workload = simple();
+    workload.robots[0].credentials.users = vec![UserRun::One { user: "u".into(), password: "p".into() }];
+    workload.robots[0].abort_share = 1.0;
+    // Most have had enough within the remark, were it the object.
+    workload.contents[0].size_bytes = Distribution::Constant(300.0);
+    let run = run(&workload, Options { manner: Manner::AsksWho, ..Options::default() });
+    let counts = run.total();
+    check_sums(&counts);
+    assert_eq!((counts.error_total(), counts.refused, silent(&run)), (0, 0, ROBOTS), "{counts:#?}");
+    assert_eq!(counts.logged_in, ROBOTS);
+    assert!(counts.broken_off > 0, "{counts:#?}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub enum Manner {
     EndlessHead,
     /// Never answers.
     Silent,
-    /// Answers 407 to who does not say who it is.
+    /// Answers 407 to who does not say who it is, in many words and small pieces.
     AsksWho,
     /// Closes without an answer.
     Closes,
@@ -115,6 +115,8 @@ impl Server {
                 let listener = TcpListener::from_std(listener).expect("is nonblocking");
                 let mut number = 0;
                 while let Ok((stream, peer)) = listener.accept().await {
+                    // Pieces leave as they are written.
+                    stream.set_nodelay(true).expect("a socket can be");
                     tokio::spawn(serve(stream, shared.clone(), number, peer.ip()));
                     number += 1;
                 }
@@ -180,7 +182,12 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, pe
             continue;
         }
         let endless = shared.manner == Manner::EndlessHead;
-        let mut sent = stream.write_all(&reply).await;
+        let piece = if shared.manner == Manner::AsksWho { 50 } else { reply.len().max(1) };
+        let mut sent = Ok(());
+        for slice in reply.chunks(piece) {
+            sent = sent.and(stream.write_all(slice).await);
+            tokio::task::yield_now().await;
+        }
         while endless && sent.is_ok() {
             sent = stream.write_all(b"X-More: and more\r\n").await;
         }
@@ -252,8 +259,8 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         Manner::EndlessHead => return b"HTTP/1.1 200 OK\r\n".to_vec(),
         Manner::Closes => return Vec::new(),
         Manner::AsksWho if head.header("Proxy-Authorization").is_none() => {
-            return b"HTTP/1.1 407 Who?\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 0\r\n\r\n"
-                .to_vec();
+            let fields = "Proxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 400";
+            return format!("HTTP/1.1 407 Who?\r\n{fields}\r\n\r\n{:?<400}", "").into_bytes();
         }
         Manner::Unavailable => return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec(),
         _ => {}
