@@ -19,6 +19,7 @@ mod curve;
 mod density;
 pub mod digest;
 pub mod distribution;
+pub mod expiry;
 pub mod explain;
 mod foreign;
 mod headers;

@@ -144,6 +144,8 @@ pub enum Purpose {
     SizePreference = 0x737a_7033,
     /// Whether an idle connection to a substitute is taken.
     Substitute = 0x7375_6234,
+    /// How long an origin gives a request.
+    ServerLifetime = 0x736c_6635,
 }
 
 /// A small fast generator; one for each decision that needs more than one draw.

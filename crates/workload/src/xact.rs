@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::closed;
 use crate::distribution::Sampler;
+use crate::expiry::{Expiry, think_draws};
 use crate::launch::{BodyDraw, Child, Launch, Offered};
 use crate::model::{Expectation, Method, OriginIndex, Popularity, RobotIndex, Server};
 use crate::object::{ObjectId, Space};
@@ -39,6 +40,8 @@ pub enum Fault {
     Status(u16),
     /// Resets the connection once the request has been read.
     Reset,
+    /// The same, after having thought for so long in vain.
+    Expired(Duration),
     /// Lets the first byte wait for so long (beside its think time).
     SlowStart(Duration),
     /// Sends the body no faster than this.
@@ -55,6 +58,7 @@ pub(crate) struct ServerTable {
     faults: f64,
     statuses: Picker<u16>,
     slow_start: Sampler,
+    expiry: Option<Expiry>,
     redirect_share: f64,
     popularity: Popularity,
     /// Number and length of cookies.
@@ -71,6 +75,7 @@ impl ServerTable {
                 + faults.slow_body_share,
             statuses: Picker::of(&faults.statuses),
             slow_start: faults.slow_start_s.sampler(),
+            expiry: Expiry::of(server),
             redirect_share: server.redirect_share,
             popularity: server.popularity.clone().unwrap_or_default(),
             cookies: server.cookies.as_ref().map(|c| (c.count.sampler(), c.value_bytes.sampler())),
@@ -84,7 +89,7 @@ impl Universe {
     #[inline]
     pub fn fault(&self, xact: XactId, origin: OriginIndex) -> Option<Fault> {
         let (server, table) = self.server_of(origin)?;
-        if table.faults <= 0.0 || xact == XactId::NOBODY {
+        if (table.faults <= 0.0 && table.expiry.is_none()) || xact == XactId::NOBODY {
             return None;
         }
         let mut rng = self.draws(Purpose::Fault, xact);
@@ -104,7 +109,9 @@ impl Universe {
         } else if falls(faults.slow_body_share) {
             Some(Fault::SlowBody { bytes_per_s: faults.slow_body_bytes_per_s })
         } else {
-            None
+            let mut gives = self.draws(Purpose::ServerLifetime, xact);
+            let after = table.expiry.as_ref()?.after(&mut think_draws(self.seed(), xact), &mut gives);
+            after.map(Fault::Expired)
         }
     }
 

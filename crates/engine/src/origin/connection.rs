@@ -334,6 +334,7 @@ impl Connection {
                 Some(Fault::SlowStart(late)) => {
                     think_ns = think_ns.saturating_add(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
                 }
+                Some(Fault::Expired(after)) => think_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX),
                 Some(Fault::Status(_) | Fault::SlowBody { .. }) | None => {}
             }
         }
@@ -357,7 +358,7 @@ impl Connection {
             None => counts.retried += u64::from(attempt == Attempt::Again),
             // Counted where the status is written.
             Some(Fault::Status(_)) => {}
-            Some(Fault::Reset) => counts.fault_resets += 1,
+            Some(Fault::Reset | Fault::Expired(_)) => counts.fault_resets += 1,
             Some(Fault::SlowStart(_)) => counts.fault_slow_starts += 1,
             Some(Fault::SlowBody { .. }) => counts.fault_slow_bodies += 1,
         }
@@ -366,6 +367,9 @@ impl Connection {
 
     /// Answers a complete request; none: it is answered in full, and the next one may come.
     fn answer(&mut self, ask: Ask) -> Option<Step> {
+        if ask.special.as_ref().is_some_and(|special| matches!(special.fault, Some(Fault::Expired(_)))) {
+            return Some(Step::Reset);
+        }
         self.uses_left = self.uses_left.saturating_sub(1);
         let may_persist =
             self.uses_left > 0 && !ask.special.as_ref().is_some_and(|special| special.is_unwanted);

@@ -78,6 +78,20 @@ fn misbehaving() -> Workload {
 }
 
 #[test]
+fn what_an_origin_would_think_about_for_too_long_is_reset() {
+    let mut slow = lasting();
+    slow.servers[0].think_s = Some(Distribution::Uniform { low: 0.0, high: 0.02 });
+    slow.servers[0].faults.lifetime_s = Some(Distribution::Constant(0.01));
+    let origins = start(slow, 1);
+    let path = path(&origins.world, 1);
+    let number = faulty(&origins, |fault| matches!(fault, Fault::Expired(_)));
+    assert!(matches!(broken(send_get(&origins, &path, &mark(number))), (None, true)));
+    assert!(origins.get(&path, &mark(number)).is_object(&origins.world, 0, 1), "once");
+    let counts = &origins.stop()[0];
+    assert_eq!((counts.fault_resets, counts.retried, counts.responses), (1, 1, 1));
+}
+
+#[test]
 fn faults_are_made_once_and_second_attempts_are_answered() {
     let origins = start(misbehaving(), 2);
     let path = path(&origins.world, 1);

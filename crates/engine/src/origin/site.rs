@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use assay_http::authentication::Nonces;
 use assay_workload::distribution::Sampler;
+use assay_workload::expiry::think_draws;
 use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, Server, Workload};
 use assay_workload::rng::{Purpose, Rng, hash};
 use assay_workload::{Object, Universe};
@@ -17,7 +18,6 @@ use crate::wire::XactId;
 /// Draws that follow from an origin are told apart by these.
 const VERSION_DRAW: u64 = 1;
 const USES_DRAW: u64 = 2;
-const THINK_DRAW: u64 = 3;
 const NONCE_KEY: u64 = 4;
 
 /// For how long a nonce is good, in seconds.
@@ -89,8 +89,7 @@ impl Site {
     #[inline]
     pub fn think_ns(&self, seed: u64, xact: &XactId) -> Option<u64> {
         let think_s = self.think_s.as_ref()?;
-        let words = [THINK_DRAW, seed, u64::from(xact.robot), xact.number, u64::from(xact.place)];
-        Some(nanoseconds(think_s.sample(&mut Rng::of(Purpose::Other, &words))))
+        Some(nanoseconds(think_s.sample(&mut think_draws(seed, *xact))))
     }
 }
 
@@ -112,7 +111,7 @@ fn is_plain(server: &Server) -> bool {
         faults.slow_start_share,
         faults.slow_body_share,
     ];
-    shares.iter().all(|share| *share <= 0.0) && server.headers.is_empty()
+    shares.iter().all(|share| *share <= 0.0) && faults.lifetime_s.is_none() && server.headers.is_empty()
 }
 
 /// All origins of a process.

@@ -121,7 +121,7 @@ impl Xact {
     /// Its origin resets the connection, or answers with an error, on purpose: whatever the target makes of that is no error.
     pub fn is_to_fail(&self) -> bool {
         let fault = self.extras.as_ref().and_then(|extras| extras.fault);
-        matches!(fault, Some(Fault::Reset | Fault::Status(_)))
+        matches!(fault, Some(Fault::Reset | Fault::Expired(_) | Fault::Status(_)))
     }
 
     /// It must reach the origin.

@@ -27,6 +27,15 @@ impl Builder<'_> {
                 "`error_prob` and `reset_prob` must add up to at most 100%",
             );
         }
+        let lifetime = record.get("xact_lifetime").filter(|_| record.get("xact_think").is_none());
+        if let Some(slot) = lifetime {
+            self.warn(
+                Code::NoEffect,
+                slot.span,
+                "`xact_lifetime` has no effect",
+                "`xact_think` is not set, so every request is answered at once",
+            );
+        }
         let zero = Distribution::Constant(0.0);
         let statuses = self.statuses(record);
         Faults {
@@ -37,6 +46,7 @@ impl Builder<'_> {
             slow_start_s: self.distribution(record, "slow_start").unwrap_or(zero),
             slow_body_share,
             slow_body_bytes_per_s: self.quantity(record, "slow_body_bw", false).unwrap_or(0.0),
+            lifetime_s: self.distribution(record, "xact_lifetime"),
             delay_per_active_s: self.quantity(record, "delay_per_active", true).unwrap_or(0.0),
         }
     }

@@ -93,7 +93,11 @@ const ROBOT_ICP: [Field; 3] = [
 ];
 
 const SERVER_ONLY: [Field; 12] = [
-    none("xact_lifetime", TIMES, "servers answer every request, however long it takes"),
+    part(
+        "xact_lifetime",
+        TIMES,
+        "held against `xact_think` alone; a request that would need longer is met with a reset, a fault on purpose",
+    ),
     full("xact_think", TIMES),
     full("cookie_sender", FLOAT),
     full("contents", CONTENTS),

@@ -4,6 +4,7 @@ mod means;
 
 use self::means::ContentMeans;
 use crate::curve::Line;
+use crate::expiry::Expiry;
 use crate::mix::{DirectMix, GroupMix, RequestMix};
 use crate::model::{ContentIndex, Distribution, RobotGroup, Server, UserRun, Workload};
 use crate::sessions::SessionTable;
@@ -381,5 +382,10 @@ fn plain_share(group: &RobotGroup, server: &Server) -> f64 {
     let anonymous = group.credentials.users.iter().map(UserRun::size).all(|users| users == 0);
     let refused = if anonymous { 1.0 } else { group.credentials.wrong_share };
     let demanded = server.authentication.as_ref().map_or(0.0, |demand| demand.share);
-    (1.0 - faulty) * (1.0 - server.abort_share) * (1.0 - group.abort_share) * (1.0 - demanded * refused)
+    let expired = Expiry::of(server).map_or(0.0, |expiry| expiry.share());
+    (1.0 - faulty)
+        * (1.0 - expired)
+        * (1.0 - server.abort_share)
+        * (1.0 - group.abort_share)
+        * (1.0 - demanded * refused)
 }

@@ -82,6 +82,9 @@ fn faults(faults: &Faults) -> Vec<String> {
         let each = Duration::try_from_secs_f64(faults.delay_per_active_s).unwrap_or_default();
         parts.push(format!("{} more think time for every other request under way", time(each)));
     }
+    if let Some(lifetime_s) = &faults.lifetime_s {
+        parts.push(format!("what it thinks about for longer than {} is reset", draws(lifetime_s, "s")));
+    }
     if let Some(first) = parts.first_mut() {
         *first = format!("on purpose, {first}");
     }

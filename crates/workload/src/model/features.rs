@@ -280,6 +280,9 @@ pub struct Faults {
     pub slow_body_bytes_per_s: f64,
     /// Think time added for every other request under way at the origin, in seconds.
     pub delay_per_active_s: f64,
+    /// Seconds that a request is given: one that would be thought about for longer is met with a reset then, if no other fault
+    /// is meant for it. None: as long as it takes.
+    pub lifetime_s: Option<Distribution>,
 }
 
 impl Default for Faults {
@@ -293,6 +296,7 @@ impl Default for Faults {
             slow_body_share: 0.0,
             slow_body_bytes_per_s: 0.0,
             delay_per_active_s: 0.0,
+            lifetime_s: None,
         }
     }
 }

@@ -113,6 +113,7 @@ fn what_origins_do_on_purpose_is_explained() {
     server.faults.slow_body_share = 0.2;
     server.faults.slow_body_bytes_per_s = 10_240.0;
     server.faults.delay_per_active_s = 0.01;
+    server.faults.lifetime_s = Some(Distribution::Constant(30.0));
     assert_says(
         &workload,
         &[
@@ -120,7 +121,8 @@ fn what_origins_do_on_purpose_is_explained() {
              10% of objects need a login (Basic or Digest, realm \"in\"); refuses 20% of bodies when it is asked (417); \
              breaks off 2% of answers in the middle",
             "on purpose, 3% of requests fail (503); 1% are reset; 10% are answered late, by 2 ± 2 s; \
-             20% of bodies come at 10 KB/s; 0.01 s more think time for every other request under way",
+             20% of bodies come at 10 KB/s; 0.01 s more think time for every other request under way; \
+             what it thinks about for longer than 30 s is reset",
         ],
     );
 }

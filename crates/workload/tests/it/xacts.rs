@@ -60,6 +60,18 @@ fn faults_have_their_shares_and_a_request_meets_one_at_most() {
 }
 
 #[test]
+fn an_origin_gives_up_what_it_would_think_about_for_too_long() {
+    let mut workload = fixtures::small();
+    workload.servers[0].think_s = Some(Distribution::Uniform { low: 0.0, high: 1.0 });
+    workload.servers[0].faults.reset_share = 0.5;
+    workload.servers[0].faults.lifetime_s = Some(Distribution::Constant(0.75));
+    let universe = universe(workload);
+    let expired = Fault::Expired(Duration::from_millis(750));
+    let count = (0..N).filter(|n| universe.fault(xact(*n), 0) == Some(expired)).count();
+    assert!(is_share(count, N, 0.5 * 0.25), "{count}: other faults come first");
+}
+
+#[test]
 fn bodies_are_broken_off_in_the_middle() {
     let mut workload = fixtures::small();
     workload.robots[0].abort_share = 0.2;
