@@ -137,7 +137,7 @@ impl Drop for Forwarder {
 struct Packet {
     at_ns: u64,
     length: usize,
-    bytes: Box<[u8; PACKET_BYTES]>,
+    bytes: Box<[u8]>,
 }
 
 struct Direction {
@@ -163,7 +163,7 @@ struct Worker {
     directions: [Direction; 2],
     timer: OwnedFd,
     armed_ns: Option<u64>,
-    pool: Vec<Box<[u8; PACKET_BYTES]>>,
+    pool: Vec<Box<[u8]>>,
     wake: Arc<OwnedFd>,
     asked: Arc<Mutex<Asked>>,
     answer: SyncSender<[Counts; 2]>,
@@ -173,9 +173,9 @@ impl Worker {
     fn run(&mut self) -> io::Result<()> {
         let mut ready = [true; 3];
         loop {
-            for direction in 0..2 {
+            for (direction, more) in ready.iter_mut().take(2).enumerate() {
                 // Where a whole batch was read, more may be there.
-                ready[direction] = ready[direction] && self.read(direction)?;
+                *more = *more && self.read(direction)?;
                 self.write_due(0);
                 self.write_due(1);
             }
@@ -191,7 +191,7 @@ impl Worker {
     /// Takes in what was sent at one end; true: there may be more.
     fn read(&mut self, direction: usize) -> io::Result<bool> {
         for _ in 0..BATCH {
-            let mut bytes = self.pool.pop().unwrap_or_else(|| Box::new([0; PACKET_BYTES]));
+            let mut bytes = self.pool.pop().unwrap_or_else(|| vec![0; PACKET_BYTES].into_boxed_slice());
             let length = match rustix::io::read(&self.ends[direction], &mut bytes[..]) {
                 Ok(length) => length,
                 Err(Errno::AGAIN | Errno::INTR) => {

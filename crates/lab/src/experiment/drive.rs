@@ -253,11 +253,12 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
         if left > 0 && !*self.stop.borrow() && longest > Duration::ZERO {
             self.tell(CellEvent::Doing { cell: index, what: Doing::CoolingDown { left } });
         }
-        if self.course.experiment.drop_page_cache && self.no_page_cache_drop.is_none() {
-            if let Err(why) = calm::drop_page_cache().await {
-                self.note(format!("{why}; `page-cache = \"keep\"` in the experiment leaves it alone"));
-                self.no_page_cache_drop = Some(why);
-            }
+        if self.course.experiment.drop_page_cache
+            && self.no_page_cache_drop.is_none()
+            && let Err(why) = calm::drop_page_cache().await
+        {
+            self.note(format!("{why}; `page-cache = \"keep\"` in the experiment leaves it alone"));
+            self.no_page_cache_drop = Some(why);
         }
     }
 

@@ -43,13 +43,7 @@ impl Unit {
     }
 
     pub(crate) fn show(self, value: f64) -> String {
-        let scaled = self.scaled(value);
-        // Hit ratios are known with one decimal, and a tenth of a point is as much as anybody wants.
-        if self == Unit::Share && scaled.abs() >= 0.0995 {
-            format!("{scaled:.1}")
-        } else {
-            format::number(scaled)
-        }
+        format::number(self.scaled(value))
     }
 }
 

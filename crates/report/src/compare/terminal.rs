@@ -148,7 +148,7 @@ impl Page {
             self.paragraph("!", YELLOW, warning);
         }
         let legend = format!(
-            "↑ more is better, ↓ less is better. Values are mean ± standard deviation over runs, brackets 95 % \
+            "↑ more is better, ↓ less is better. Values are means over runs, brackets 95 % \
              intervals of one difference alone. Verdicts of a table hold together: the \
              chance of even one false one is at most {} % (Holm). Ratios, effect sizes and further phases are in the report.",
             comparison.error_probability * 100.0

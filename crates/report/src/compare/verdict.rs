@@ -234,7 +234,7 @@ mod tests {
         let pairs: Vec<_> = (0..10).map(|n| (exact(0.5), exact(0.5003 + f64::from(n) * 1e-6))).collect();
         let found = verdict("dhr", &pairs);
         assert_eq!(found.verdict, Verdict::NoDifferenceSeen);
-        assert!(found.p_adjusted.unwrap() < ERROR_PROBABILITY && found.why.unwrap().contains("0.5 %"));
+        assert!(found.p_adjusted.unwrap() < ERROR_PROBABILITY && found.why.unwrap().contains("0.500 %"));
     }
 
     #[test]

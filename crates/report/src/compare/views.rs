@@ -18,11 +18,15 @@ pub(crate) fn unit(key: &str) -> Unit {
 
 /// `12.3 ± 0.4`: mean and standard deviation.
 pub(crate) fn value(unit: Unit, values: &Values) -> String {
-    let Some(mean) = values.mean else { return NOTHING.to_owned() };
-    let bound = if values.at_least { "≥ " } else { "" };
     let spread =
         values.deviation.map_or_else(String::new, |deviation| format!(" ± {}", unit.show(deviation)));
-    format!("{bound}{}{spread}", unit.show(mean))
+    format!("{}{spread}", mean(unit, values))
+}
+
+/// The mean alone.
+fn mean(unit: Unit, values: &Values) -> String {
+    let bound = if values.at_least { "≥ " } else { "" };
+    values.mean.map_or_else(|| NOTHING.to_owned(), |mean| format!("{bound}{}", unit.show(mean)))
 }
 
 /// With its sign.
@@ -206,6 +210,7 @@ pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Deta
             said(detail, all)
         };
         let name = row_name(row);
+        let value = if detail == Detail::Full { value } else { mean };
         if !several {
             let values = row.values.iter().map(|values| value(unit, values));
             let cells = std::iter::once(name).chain(values).chain(row.contrasts.iter().flat_map(judged));
@@ -263,7 +268,7 @@ mod tests {
             p_adjusted: Some(0.0001),
             ..Contrast::default()
         };
-        assert_eq!(difference(Unit::Share, &contrast), "−5.2 [−10.0, 0.00]");
+        assert_eq!(difference(Unit::Share, &contrast), "−5.20 [−10.0, 0.00]");
         assert_eq!(ratio(&contrast), "0.920 [0.900, 0.940]");
         assert_eq!((effect(&contrast).as_str(), probability(&contrast).as_str()), ("−1.23", "< 0.001"));
         let nothing = Contrast::default();

@@ -337,7 +337,8 @@ fn host(role: &str, start_ms: u64, length_ms: u64, cpu_us: u64, salt: u64) -> Ho
         voluntary_switches: if role == "host" { 0 } else { 900 + salt },
         involuntary_switches: salt % 7,
         threads: if role == "host" { 0 } else { 4 },
-        pss_bytes: (role != "host" && start_ms % 10_000 == 0).then_some(50_000_000 + start_ms * 1_500),
+        pss_bytes: (role != "host" && start_ms.is_multiple_of(10_000))
+            .then_some(50_000_000 + start_ms * 1_500),
         cache_bytes: (role == "host").then_some(900_000_000 + start_ms * 5_000),
         disk_written_bytes: (role == "proxy").then_some(1_000_000),
         ..HostInterval::default()
