@@ -12,15 +12,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::bed::{Bed, Ledger};
+use crate::cast::Cast;
 use crate::counters::by_name;
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
 use crate::host::{Meter, Sample, Trace};
 use crate::inform;
+use crate::instant::StartInstant;
 use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
 use crate::roles::{RoleKind, Said};
-use crate::start::{Cast, StartInstant};
+
 use crate::verdict::Tally;
 
 /// How long a role may take to be ready.

@@ -1,20 +1,19 @@
-//! Who takes part in a run: starts origins, the target and robots in turn, and stops them again.
+//! Who is started when? Links, origins, the target and robots, each when the one before is ready.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_link::Namespace;
 use assay_proxy::spec::{OriginRoute, ProxySpec};
-use assay_record::role::{Command, Event, ProxyCounters};
-use assay_record::run::{LimitsInfo, PlacementInfo};
-use rustix::time::{ClockId, clock_gettime};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use assay_record::role::Event;
+use assay_record::run::PlacementInfo;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::bed::Bed;
+use crate::cast::{Cast, CounterTask};
 use crate::cgroup::Group;
 use crate::description::{Description, Origin};
 use crate::error::LabError;
@@ -23,209 +22,14 @@ use crate::placement;
 use crate::plan::{Mode, Part, TargetChoice};
 use crate::prepare::reachable;
 use crate::process::Launch;
-use crate::real::{self, Choice, CounterReader, RealProxy};
+use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
 use crate::run::{Heard, READY_PATIENCE, Session};
 
-/// The least time between the start command and the start.
-const LEAD: Duration = Duration::from_millis(300);
 /// How long each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
 /// How long a target that already runs (and origins, directly) may take to answer a first request.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
-
-/// The instant at which everybody begins: a whole second, so that what is dated in whole seconds is exact.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StartInstant {
-    pub(crate) monotonic_ns: u64,
-    pub(crate) unix_s: u64,
-}
-
-impl StartInstant {
-    /// That second; none where it does not leave everybody time to hear of it.
-    pub(crate) fn at(unix_s: u64) -> Option<Self> {
-        let (realtime_ns, monotonic_ns) = (now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic));
-        let lead_ns = unix_s.checked_mul(1_000_000_000)?.checked_sub(realtime_ns)?;
-        let is_enough = lead_ns >= u64::try_from(LEAD.as_nanos()).unwrap_or(0);
-        is_enough.then(|| Self { monotonic_ns: monotonic_ns + lead_ns, unix_s })
-    }
-
-    /// The first whole second that leaves everybody time to hear of it.
-    pub(crate) fn soon() -> Self {
-        Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic))
-    }
-
-    fn after(realtime_ns: u64, monotonic_ns: u64) -> Self {
-        let lead_ns = u64::try_from(LEAD.as_nanos()).unwrap_or(0);
-        let unix_s = (realtime_ns + lead_ns).div_ceil(1_000_000_000);
-        Self { monotonic_ns: monotonic_ns + (unix_s * 1_000_000_000 - realtime_ns), unix_s }
-    }
-
-    pub(crate) fn command(self) -> Command {
-        Command::Start { at_monotonic_ns: self.monotonic_ns, at_unix_s: self.unix_s }
-    }
-
-    pub(crate) fn elapsed_ms(self) -> u64 {
-        now_ns(ClockId::Monotonic).saturating_sub(self.monotonic_ns) / 1_000_000
-    }
-
-    pub(crate) fn remaining_ms(self) -> u64 {
-        self.monotonic_ns.saturating_sub(now_ns(ClockId::Monotonic)) / 1_000_000
-    }
-}
-
-fn now_ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
-}
-
-/// Everybody who takes part. Dropped, all of them are killed.
-#[derive(Default)]
-pub(crate) struct Cast {
-    robots: Option<Role>,
-    origins: Option<Role>,
-    builtin: Option<Role>,
-    real: Option<RealProxy>,
-    counters: Option<CounterTask>,
-    /// Holds the proxy to its limits; the last to go.
-    limits: Option<Group>,
-    links: Option<Role>,
-}
-
-/// Reads a real proxy's counters once a second, beside everything else.
-struct CounterTask {
-    read: mpsc::UnboundedReceiver<(u64, Result<ProxyCounters, String>)>,
-    start: watch::Sender<Option<StartInstant>>,
-    handle: JoinHandle<CounterReader>,
-}
-
-/// What is known once everybody is stopped.
-#[derive(Default)]
-pub(crate) struct Farewell {
-    pub(crate) warnings: Vec<String>,
-    pub(crate) counters: Option<ProxyCounters>,
-    pub(crate) limits: Option<LimitsInfo>,
-}
-
-impl Cast {
-    fn role(&mut self, kind: RoleKind) -> Option<&mut Role> {
-        match kind {
-            RoleKind::Robots => self.robots.as_mut(),
-            RoleKind::Origins => self.origins.as_mut(),
-            RoleKind::Proxy => self.builtin.as_mut(),
-            RoleKind::Links => self.links.as_mut(),
-        }
-    }
-
-    pub(crate) fn has(&mut self, kind: RoleKind) -> bool {
-        self.role(kind).is_some()
-    }
-
-    pub(crate) async fn tell(&mut self, kind: RoleKind, command: Command) -> Result<(), LabError> {
-        match self.role(kind) {
-            Some(role) => role.tell(command).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Tells everybody when to begin; robots last.
-    pub(crate) async fn tell_all(&mut self, command: Command) -> Result<(), LabError> {
-        if let (Some(task), Command::Start { at_monotonic_ns, at_unix_s }) = (&self.counters, &command) {
-            let start = StartInstant { monotonic_ns: *at_monotonic_ns, unix_s: *at_unix_s };
-            // A reader that has ended reads nothing, and says so by its silence.
-            let _ = task.start.send(Some(start));
-        }
-        for kind in [RoleKind::Links, RoleKind::Origins, RoleKind::Proxy, RoleKind::Robots] {
-            self.tell(kind, command.clone()).await?;
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn obituary(&mut self, kind: RoleKind) -> String {
-        match self.role(kind) {
-            Some(role) => role.obituary().await,
-            None => format!("{} ended", kind.name()),
-        }
-    }
-
-    /// The next reading of a real proxy's counters; waits forever when there are none.
-    pub(crate) async fn counters(&mut self) -> Option<(u64, Result<ProxyCounters, String>)> {
-        match &mut self.counters {
-            Some(task) => match task.read.recv().await {
-                Some(read) => Some(read),
-                None => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
-    }
-
-    /// First processes of each role, for their accounts.
-    pub(crate) fn accounts(&self) -> Vec<(String, Vec<u32>)> {
-        let role = |role: &Option<Role>| role.as_ref().map(|role| vec![role.process.pid]);
-        let proxy = role(&self.builtin).or(self.real.as_ref().map(RealProxy::pids));
-        let named = [
-            ("robots", role(&self.robots)),
-            ("origins", role(&self.origins)),
-            ("proxy", proxy),
-            ("links", role(&self.links)),
-        ];
-        named.into_iter().filter_map(|(name, pids)| Some((name.to_owned(), pids?))).collect()
-    }
-
-    /// Where the real proxy keeps its files.
-    pub(crate) fn store(&self) -> Option<&Path> {
-        self.real.as_ref().map(RealProxy::store)
-    }
-
-    /// Why the real proxy does not run any more; none while it does.
-    pub(crate) fn proxy_died(&mut self) -> Option<String> {
-        self.real.as_mut().and_then(RealProxy::died)
-    }
-
-    /// Stops everybody: robots first, then the target, origins last.
-    pub(crate) async fn stop_all(mut self, keep: &Path) -> Farewell {
-        let mut farewell = Farewell::default();
-        if let Some(mut robots) = self.robots.take() {
-            robots.end().await;
-        }
-        if let Some(mut builtin) = self.builtin.take() {
-            builtin.end().await;
-        }
-        let mut reader = match self.counters.take() {
-            Some(task) => {
-                drop(task.start);
-                task.handle.await.ok()
-            }
-            None => None,
-        };
-        if let Some(real) = self.real.take() {
-            real.settle().await;
-            if let Some(reader) = &mut reader {
-                farewell.counters = reader.read().await.ok();
-                for (name, text) in reader.raw() {
-                    let kept = crate::work::keep_text(keep, name, text);
-                    farewell.warnings.extend(kept.err().map(|e| format!("{name} could not be kept: {e}")));
-                }
-            }
-            let (stopped, counters) = real.stop(reader.as_mut()).await;
-            farewell.counters = counters.or(farewell.counters);
-            if stopped.killed {
-                let took = stopped.took;
-                farewell
-                    .warnings
-                    .push(format!("the proxy did not end when asked to and was killed after {took:.1?}"));
-            }
-        }
-        if let Some(mut origins) = self.origins.take() {
-            origins.end().await;
-        }
-        farewell.limits = self.limits.as_ref().map(Group::info);
-        if let Some(mut links) = self.links.take() {
-            links.end().await;
-        }
-        farewell
-    }
-}
 
 impl Session {
     /// Starts origins, the target and robots, each when the one before is ready.
@@ -621,53 +425,4 @@ fn no_answer(asked: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabE
         origin.ip,
         origin.port
     ))
-}
-
-impl CounterTask {
-    fn spawn(mut reader: CounterReader) -> Self {
-        let (send, read) = mpsc::unbounded_channel();
-        let (start, mut started) = watch::channel(None::<StartInstant>);
-        let handle = tokio::spawn(async move {
-            let Ok(start) = started.wait_for(Option::is_some).await.map(|start| *start) else {
-                return reader;
-            };
-            let Some(start) = start else { return reader };
-            tokio::time::sleep(Duration::from_millis(start.remaining_ms())).await;
-            let mut ticker = tokio::time::interval(Duration::from_secs(1));
-            ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-            loop {
-                tokio::select! {
-                    _ = ticker.tick() => {
-                        let counters = reader.read().await;
-                        if send.send((start.elapsed_ms(), counters)).is_err() {
-                            return reader;
-                        }
-                    }
-                    // The sender is dropped when the run is over.
-                    changed = started.changed() => if changed.is_err() { return reader },
-                }
-            }
-        });
-        Self { read, start, handle }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_start_is_a_whole_second_that_is_far_enough_away() {
-        for (realtime_ns, unix_s) in [
-            (10_000_000_000, 11),
-            (10_500_000_000, 11),
-            (10_700_000_000, 11),
-            (10_700_000_001, 12),
-            (10_999_999_999, 12),
-        ] {
-            let start = StartInstant::after(realtime_ns, 5);
-            assert_eq!(start.unix_s, unix_s);
-            assert_eq!(start.monotonic_ns - 5, unix_s * 1_000_000_000 - realtime_ns);
-        }
-    }
 }

@@ -1,0 +1,74 @@
+//! When does everybody begin? One instant for all roles, on both clocks.
+
+use std::time::Duration;
+
+use assay_record::role::Command;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The least time between the start command and the start.
+const LEAD: Duration = Duration::from_millis(300);
+
+/// The instant at which everybody begins: a whole second, so that what is dated in whole seconds is exact.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StartInstant {
+    pub(crate) monotonic_ns: u64,
+    pub(crate) unix_s: u64,
+}
+
+impl StartInstant {
+    /// That second; none where it does not leave everybody time to hear of it.
+    pub(crate) fn at(unix_s: u64) -> Option<Self> {
+        let (realtime_ns, monotonic_ns) = (now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic));
+        let lead_ns = unix_s.checked_mul(1_000_000_000)?.checked_sub(realtime_ns)?;
+        let is_enough = lead_ns >= u64::try_from(LEAD.as_nanos()).unwrap_or(0);
+        is_enough.then(|| Self { monotonic_ns: monotonic_ns + lead_ns, unix_s })
+    }
+
+    /// The first whole second that leaves everybody time to hear of it.
+    pub(crate) fn soon() -> Self {
+        Self::after(now_ns(ClockId::Realtime), now_ns(ClockId::Monotonic))
+    }
+
+    fn after(realtime_ns: u64, monotonic_ns: u64) -> Self {
+        let lead_ns = u64::try_from(LEAD.as_nanos()).unwrap_or(0);
+        let unix_s = (realtime_ns + lead_ns).div_ceil(1_000_000_000);
+        Self { monotonic_ns: monotonic_ns + (unix_s * 1_000_000_000 - realtime_ns), unix_s }
+    }
+
+    pub(crate) fn command(self) -> Command {
+        Command::Start { at_monotonic_ns: self.monotonic_ns, at_unix_s: self.unix_s }
+    }
+
+    pub(crate) fn elapsed_ms(self) -> u64 {
+        now_ns(ClockId::Monotonic).saturating_sub(self.monotonic_ns) / 1_000_000
+    }
+
+    pub(crate) fn remaining_ms(self) -> u64 {
+        self.monotonic_ns.saturating_sub(now_ns(ClockId::Monotonic)) / 1_000_000
+    }
+}
+
+fn now_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_is_a_whole_second_that_is_far_enough_away() {
+        for (realtime_ns, unix_s) in [
+            (10_000_000_000, 11),
+            (10_500_000_000, 11),
+            (10_700_000_000, 11),
+            (10_700_000_001, 12),
+            (10_999_999_999, 12),
+        ] {
+            let start = StartInstant::after(realtime_ns, 5);
+            assert_eq!(start.unix_s, unix_s);
+            assert_eq!(start.monotonic_ns - 5, unix_s * 1_000_000_000 - realtime_ns);
+        }
+    }
+}
