@@ -79,7 +79,7 @@ impl Agenda {
         let mut agenda = Self { stream, next: None, start_ns: 0, last_cut_ns: 0, pace };
         // The first launch costs more than the others: it is found before the start, unless it could still change.
         if !adapts {
-            agenda.look(0);
+            agenda.next = agenda.stream.next();
         }
         agenda
     }
@@ -159,14 +159,24 @@ impl Agenda {
     }
 
     /// When the next launch is due, or has to be looked for again.
+    #[inline]
     fn next_launch_ns(&mut self, now_ns: u64, phase_end_ns: Option<u64>) -> u64 {
         if phase_end_ns.is_none() {
             return u64::MAX;
         }
+        if self.pace.is_some() {
+            return self.next_adapted_ns(now_ns);
+        }
+        if self.next.is_none() {
+            self.next = self.stream.next();
+        }
+        self.next.as_ref().map_or(u64::MAX, |launch| self.start_ns + nanoseconds(launch.due))
+    }
+
+    /// The same where load adapts.
+    fn next_adapted_ns(&mut self, now_ns: u64) -> u64 {
         self.look(now_ns);
-        let Some(pace) = &self.pace else {
-            return self.next.map_or(u64::MAX, |launch| self.start_ns + nanoseconds(launch.due));
-        };
+        let Some(pace) = &self.pace else { return u64::MAX };
         if let Some(launch) = &self.next {
             // Where the clock stood still at the end of a phase, the next one's first moment was reached before.
             let begin_ns =
@@ -184,10 +194,7 @@ impl Agenda {
     /// Looks for the next launch as far ahead as may be, and makes the changes whose moment was reached.
     fn look(&mut self, now_ns: u64) {
         while self.next.is_none() {
-            let Some(pace) = &mut self.pace else {
-                self.next = self.stream.next();
-                return;
-            };
+            let Some(pace) = &mut self.pace else { return };
             let now_ns = now_ns.saturating_sub(self.start_ns);
             let change_ns = pace.changes.front().map_or(u64::MAX, |change| change.at_ns);
             let until_ns = pace.clock.schedule_ns(change_ns.min(now_ns + LOOKAHEAD_NS));
