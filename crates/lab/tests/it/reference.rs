@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use assay_lab::description::{
-    Behaviour, Capacity, CounterSource, Description, FileTemplate, Program, Ready, Stop, Version,
+    AccessLog, Behaviour, Capacity, CounterSource, Description, FileTemplate, Program, Ready, Setting, Stop,
+    Version,
 };
 use serde::de::DeserializeOwned;
 
@@ -29,7 +30,9 @@ fn every_field_is_in_its_table_and_no_other() {
     assert_eq!(documented("### At the top"), fields::<Description>());
     assert_eq!(documented("### `[version]`"), fields::<Version>());
     assert_eq!(documented("### `[[file]]`"), fields::<FileTemplate>());
-    assert_eq!(documented("### `[start]`, `[[prepare]]`, `[[companion]]`"), fields::<Program>());
+    assert_eq!(documented("### `[start]`, `[[prepare]]`, `[[companion]]`, `[[empty]]`"), fields::<Program>());
+    assert_eq!(documented("### `access-log`"), fields::<AccessLog>());
+    assert_eq!(documented("### `[setting.NAME]`"), fields::<Setting>());
     assert_eq!(documented("### `[ready]`"), fields::<Ready>());
     assert_eq!(documented("### `[stop]`"), fields::<Stop>());
     assert_eq!(documented("### `[[counters]]`"), fields::<CounterSource>());
@@ -41,13 +44,17 @@ fn every_field_is_in_its_table_and_no_other() {
 fn every_variable_in_its_table_can_be_used() {
     let variables = documented("## Variables of templates");
     assert!(variables.len() > 10);
-    let text: String = variables.iter().map(|variable| format!("{{{{ {variable} }}}}\n")).collect();
+    let text: String = variables
+        .iter()
+        .map(|variable| format!("{{{{ {} }}}}\n", variable.replace("NAME", "kind_of")))
+        .collect();
     let origin =
         "{% for o in origins %}{{ o.name ~ o.authority ~ o.host ~ o.pattern ~ o.ip ~ o.port }}{% endfor %}";
     let sizes = "{{ memory.kib + memory.mib + disk.kib + disk.mib }}";
     let description = format!(
         "name = \"x\"\ntitle = \"X\"\nmodes = [\"reverse\"]\n[version]\ncommand = [\"x\"]\nafter = \"x\"\n\
-         [[file]]\npath = \"x\"\ntext = '''\n{text}{origin}{sizes}'''\n[start]\ncommand = [\"x\"]\n"
+         [[file]]\npath = \"x\"\ntext = '''\n{text}{origin}{sizes}'''\n[start]\ncommand = [\"x\"]\n\
+         [setting.kind-of]\nabout = \"x\"\nvalues = [\"a\", \"b\"]\ndefault = \"a\"\n"
     );
     Description::read("x.toml", &description).unwrap();
 }
@@ -61,8 +68,10 @@ fn declared_behaviour_is_in_the_table_of_proxies() {
     let (head, conditional, post) =
         (row("a HEAD that misses"), row("a conditional request that misses"), row("a POST"));
     let (confirmed, parts) = (row("a 304 from the origin"), row("a request for parts that misses"));
-    let at_once = row("requests that miss at the same time");
-    for (column, name) in ["varnish", "nginx", "squid"].into_iter().enumerate() {
+    let at_once = row("misses at the same time");
+    for (column, name) in
+        ["varnish", "nginx", "squid", "trafficserver", "haproxy", "httpd"].into_iter().enumerate()
+    {
         let declared = assay_lab::find(name, &[]).unwrap().behaviour;
         assert_eq!(head[column].starts_with("fetches"), declared.head_fills, "{name}");
         assert_eq!(conditional[column].starts_with("fetches"), declared.conditional_fills, "{name}");

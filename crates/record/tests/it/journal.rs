@@ -30,6 +30,7 @@ fn write(dir: &RunDir, series: &Series) -> SeriesWriter {
     series.processors.chunks(2).for_each(|both| writer.processors(both).unwrap());
     series.machine.iter().for_each(|interval| writer.machine(interval).unwrap());
     series.adapted.iter().for_each(|adapted| writer.adapted(adapted).unwrap());
+    series.links.iter().for_each(|interval| writer.link(interval).unwrap());
     writer.disks(&series.disks).unwrap();
     writer.interfaces(&series.interfaces).unwrap();
     writer.blocks(&series.blocks).unwrap();
@@ -68,7 +69,9 @@ fn a_run_that_did_not_watch_itself_can_still_be_read() {
     let series = Series { robots, origins, host, proxy, examples, ..Series::default() };
     write(&dir, &series).finish().unwrap();
     let own = ["threads", "stalls", "baselines", "network", "processors"];
-    for table in own.into_iter().chain(["machine", "disks", "interfaces", "blocks", "seeks", "adapted"]) {
+    for table in
+        own.into_iter().chain(["machine", "disks", "interfaces", "blocks", "seeks", "adapted", "links"])
+    {
         std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
     }
     assert_eq!(Series::read(&dir).unwrap(), series);
