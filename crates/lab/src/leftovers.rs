@@ -39,7 +39,7 @@ impl Owner {
     }
 
     /// The owner whose mark is a part (between `-`) of a name.
-    fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         name.strip_prefix(PREFIX)?.split('-').find_map(|part| {
             let mut numbers = part.strip_prefix(MARK)?.split('_');
             let owner = Self {
@@ -105,7 +105,7 @@ fn told(what: &str, path: &Path, done: std::io::Result<()>, ended: usize) -> Str
 }
 
 /// Marked directories, directly in `parents`, whose owner is gone. A link is none of ours.
-fn abandoned(parents: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn abandoned(parents: &[PathBuf]) -> Vec<PathBuf> {
     let entries = parents.iter().filter_map(|parent| fs::read_dir(parent).ok()).flatten().flatten();
     let ours = entries.filter(|entry| {
         let owner = entry.file_name().to_str().and_then(Owner::of);

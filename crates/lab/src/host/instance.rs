@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::leftovers::{Owner, PREFIX, abandoned};
+
 /// Flags and commands of the kernel's interface for file systems: close on exec, and make it.
 const CLOSE_ON_EXEC: libc::c_ulong = 1;
 const CREATE: libc::c_ulong = 6;
@@ -36,7 +38,7 @@ impl Instance {
         })?;
         let instances = PathBuf::from(format!("/proc/self/fd/{}/instances", tracefs.as_raw_fd()));
         let path = instances.join(name());
-        for left in abandoned(&instances) {
+        for left in abandoned(std::slice::from_ref(&instances)) {
             // Whoever can make one can remove one; if not, the next one tries again.
             let _ = remove(&left);
         }
@@ -88,42 +90,10 @@ fn open_tracefs() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(mount) })
 }
 
-/// Who made an instance: process, when it started (another process may have its number), and its namespace of numbers.
-fn owner(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program may hold anything, also brackets.
-    let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
-    Some(format!("{pid}_{started}_{}", namespace()?))
-}
-
-fn namespace() -> Option<String> {
-    let link = fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.to_owned())
-}
-
 fn name() -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("assay-m{}-trace{number}", owner(std::process::id()).unwrap_or_default())
-}
-
-/// Instances of a maker that is gone, as far as this process can tell.
-fn abandoned(instances: &Path) -> Vec<PathBuf> {
-    let names = fs::read_dir(instances).into_iter().flatten().flatten();
-    names
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_abandoned))
-        .map(|entry| entry.path())
-        .collect()
-}
-
-fn is_abandoned(name: &str) -> bool {
-    let Some((maker, _)) = name.strip_prefix("assay-m").and_then(|rest| rest.split_once("-trace")) else {
-        return false;
-    };
-    let pid = maker.split('_').next().and_then(|pid| pid.parse().ok());
-    // In another namespace the number means nothing.
-    let ours = namespace().is_some_and(|namespace| maker.rsplit('_').next() == Some(namespace.as_str()));
-    ours && pid.is_some_and(|pid| owner(pid).as_deref() != Some(maker))
+    format!("{PREFIX}{}-trace{number}", Owner::me().mark())
 }
 
 #[cfg(test)]
@@ -131,15 +101,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_bears_the_mark_of_one_who_is_gone_is_abandoned() {
-        let mine = name();
-        assert!(!is_abandoned(&mine), "{mine}");
-        let pid = std::process::id().to_string();
-        let namespace = namespace().unwrap();
-        assert!(is_abandoned(&format!("assay-m{pid}_1_{namespace}-trace1")), "started at another time");
-        assert!(!is_abandoned(&format!("assay-m{pid}_1_77-trace1")), "numbers of somewhere else");
-        for other in ["", "assay-m", "assay-m-trace", "foo", "assay-mx_1_2-trace1"] {
-            assert!(!is_abandoned(other), "{other}");
+    fn an_instance_bears_the_mark_of_its_maker_and_no_name_comes_twice() {
+        let (first, second) = (name(), name());
+        assert_ne!(first, second);
+        for name in [first, second] {
+            assert!(name.contains(&Owner::me().mark()), "{name}");
+            assert_eq!(Owner::of(&name), Some(Owner::me()), "{name}");
         }
     }
 }
