@@ -9,6 +9,7 @@ mod bundled;
 mod commands;
 mod exit;
 mod interrupt;
+mod listeners;
 mod live;
 mod output;
 mod prepared;

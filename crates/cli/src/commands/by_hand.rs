@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow};
 use assay_lab::{Mode, Part, RunPlan, TargetChoice};
 use clap::Args;
 
+use super::result_args::ResultArgs;
 use super::run::{self, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
@@ -61,21 +62,9 @@ pub struct Together {
     #[arg(short = 'I', long = "include", value_name = "DIR", help_heading = WHAT)]
     pub include: Vec<PathBuf>,
 
-    /// Where the run directory goes [default: runs/WORKLOAD-PART-DATE-TIME]
-    #[arg(long, value_name = "DIR", help_heading = RECORD)]
-    pub run_dir: Option<PathBuf>,
-    /// The result as one JSON document
-    #[arg(long, help_heading = RECORD)]
-    pub json: bool,
-    /// Write the result to FILE; `-` is standard output
-    #[arg(short, long, value_name = "FILE", help_heading = RECORD)]
-    pub output: Option<PathBuf>,
-    /// Make no HTML report (`assay report RUN_DIR` makes it later)
-    #[arg(long, help_heading = RECORD)]
-    pub no_report: bool,
-    /// A line a second instead of the live view
-    #[arg(long, help_heading = RECORD)]
-    pub no_live: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub results: ResultArgs,
     /// Worker threads [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
@@ -136,7 +125,7 @@ pub struct Addresses(pub Vec<SocketAddr>);
 /// Runs some robots.
 pub fn robots(args: &RobotsArgs) -> Result<Exit, Failure> {
     let together = &args.together;
-    output::check_result(together.output.as_deref())?;
+    output::check_result(together.results.output.as_deref())?;
     let prepared = prepared(together)?;
     let (count, origins) = (prepared.workload.robot_count(), prepared.workload.origins.len());
     let (first, last) = args.robots.unwrap_or((0, count.saturating_sub(1)));
@@ -177,7 +166,7 @@ pub fn robots(args: &RobotsArgs) -> Result<Exit, Failure> {
 /// Runs some origins.
 pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     let together = &args.together;
-    output::check_result(together.output.as_deref())?;
+    output::check_result(together.results.output.as_deref())?;
     let prepared = prepared(together)?;
     let count = prepared.workload.origins.len() as u32;
     let (first, last) = args.origins.unwrap_or((0, count.saturating_sub(1)));
@@ -232,15 +221,12 @@ fn plan(
 /// The flags of a whole run that a part has too.
 fn run_args(together: &Together, part: &str, prepared: &Prepared) -> Result<RunArgs, Failure> {
     let plain = RunArgs::plain(&together.workload).context("flags of a run").map_err(Failure::failed)?;
-    let run_dir = together.run_dir.clone();
+    let run_dir = together.results.run_dir.clone();
+    let run_dir = Some(run_dir.unwrap_or_else(|| run_name::fresh(&prepared.workload.name, part)));
     Ok(RunArgs {
         seed: together.seed,
         private_as_public: together.private_as_public,
-        run_dir: Some(run_dir.unwrap_or_else(|| run_name::fresh(&prepared.workload.name, part))),
-        json: together.json,
-        output: together.output.clone(),
-        no_report: together.no_report,
-        no_live: together.no_live,
+        results: ResultArgs { run_dir, ..together.results.clone() },
         threads: together.threads,
         ..plain
     })
@@ -250,9 +236,7 @@ fn perform(together: &Together, plan: RunPlan) -> Result<Exit, Failure> {
     for warning in &plan.warnings {
         output::eprint(&format!("warning: {warning}\n"));
     }
-    run::perform(plan, together.no_live, |outcome| {
-        run::finish((together.json, together.no_report, together.output.as_deref()), outcome)
-    })
+    run::perform(plan, &together.results)
 }
 
 fn flat(given: &[Addresses]) -> Vec<SocketAddr> {

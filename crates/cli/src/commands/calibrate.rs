@@ -54,8 +54,8 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
     };
     let path = calibrate::keep(&run_dir, &calibration).map_err(Failure::failed)?;
     let text =
-        if args.json { output::json(&calibration)? } else { words(&workload, &calibration, peak, &path) };
-    output::result(&text, args.output.as_deref())?;
+        if args.results.json { output::json(&calibration)? } else { words(&workload, &calibration, peak, &path) };
+    output::result(&text, args.results.output.as_deref())?;
     Ok(Exit::Fine)
 }
 

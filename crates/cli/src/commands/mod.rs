@@ -8,6 +8,7 @@ pub mod lab;
 mod machine;
 pub mod proxies;
 pub mod report;
+pub mod result_args;
 pub mod role;
 pub mod run;
 pub mod run_args;

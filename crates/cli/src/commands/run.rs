@@ -10,15 +10,17 @@ use tokio::sync::{mpsc, watch};
 pub use super::run_args::RunArgs;
 use crate::commands::calibrate;
 use crate::commands::report::{self, Form};
+use crate::commands::result_args::ResultArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
+use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
 use crate::{output, run_name, target, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
-    output::check_result(args.output.as_deref())?;
+    output::check_result(args.results.output.as_deref())?;
     clear_leftovers();
     let target = target::choose(args)?;
     let prepared = prepare(&Wish {
@@ -40,30 +42,23 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         return calibrate::calibrate(args, plan);
     }
     forebode(&mut plan)?;
-    perform(plan, args.no_live, |outcome| {
-        finish((args.json, args.no_report, args.output.as_deref()), outcome)
-    })
+    perform(plan, &args.results)
 }
 
-/// Runs a plan while the user watches, and does what is left to do.
-pub fn perform(
-    plan: RunPlan,
-    no_live: bool,
-    finish: impl FnOnce(&RunOutcome) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
+/// Runs a plan while the user watches, and puts the result where the user wants it.
+pub fn perform(plan: RunPlan, results: &ResultArgs) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the run")
         .map_err(Failure::failed)?;
-    let outcome = match runtime.block_on(watched(plan, Style::choose(no_live)))? {
-        Ended::Run(outcome) => outcome,
+    match runtime.block_on(watched(plan, results))? {
+        Ended::Run(outcome) => finish(results, &outcome),
         Ended::Early(words) => {
             output::eprint(&format!("{words}\n"));
-            return Ok(Exit::Interrupted);
+            Ok(Exit::Interrupted)
         }
-    };
-    finish(&outcome)
+    }
 }
 
 /// Clears away what a killed Assay left behind, and says so.
@@ -89,12 +84,9 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
 }
 
 /// The result where the user wants it, and the exit code.
-pub fn finish(
-    (json, no_report, to): (bool, bool, Option<&Path>),
-    outcome: &RunOutcome,
-) -> Result<Exit, Failure> {
-    let form = if json { Form::Json } else { Form::Words };
-    report::make(&outcome.run_dir, form, !no_report, to)?;
+fn finish(results: &ResultArgs, outcome: &RunOutcome) -> Result<Exit, Failure> {
+    let form = if results.json { Form::Json } else { Form::Words };
+    report::make(&outcome.run_dir, form, !results.no_report, results.output.as_deref())?;
     Ok(match outcome.verdict {
         ref verdict if verdict.partial => Exit::Interrupted,
         ref verdict if !verdict.valid => Exit::Invalid,
@@ -109,19 +101,20 @@ enum Ended {
     Early(String),
 }
 
-/// Runs a plan with its live view; Ctrl-C once ends it well, twice at once.
-async fn watched(plan: RunPlan, style: Style) -> Result<Ended, Failure> {
+/// Runs a plan, and all who want to know hear of it; Ctrl-C once ends it well, twice at once.
+async fn watched(plan: RunPlan, results: &ResultArgs) -> Result<Ended, Failure> {
     let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-    let header = header(&plan);
+    let mut listeners = Listeners::default();
+    let view = live::watch(listeners.join(), header(&plan), Style::choose(results.no_live));
     let (event_sender, events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let run = assay_lab::run(plan, event_sender, stop);
-    let both = async { tokio::join!(run, live::watch(events, header, style)).0 };
-    tokio::pin!(both);
+    let all = async { tokio::join!(run, listeners.tell_all(events), view).0 };
+    tokio::pin!(all);
     let mut asked_before = false;
     loop {
         tokio::select! {
-            result = &mut both => return result.map(Ended::Run).or_else(ended_badly),
+            result = &mut all => return result.map(Ended::Run).or_else(ended_badly),
             () = interrupts.next() => {
                 if asked_before {
                     return Ok(Ended::Early("quit at once; `assay report` reads what is in the run directory".into()));
@@ -164,7 +157,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
     }
     let capacity_scale = prepared.scale.filter(|_| args.scale_capacity).unwrap_or(1.0);
     let scaled = |bytes: u64| scaled(bytes, capacity_scale);
-    let run_dir = match &args.run_dir {
+    let run_dir = match &args.results.run_dir {
         Some(path) => path.clone(),
         None => run_name::fresh(&prepared.workload.name, &target.name()),
     };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use assay_lab::LinkSettings;
 use clap::{Args, FromArgMatches};
 
+use super::result_args::ResultArgs;
 use crate::units;
 
 const TARGET: &str = "Target";
@@ -94,27 +95,15 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", help_heading = NETWORK)]
     pub congestion: Option<String>,
 
-    /// Where the run directory goes [default: runs/WORKLOAD-PROXY-DATE-TIME]
-    #[arg(long, value_name = "DIR", help_heading = RECORD)]
-    pub run_dir: Option<PathBuf>,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub results: ResultArgs,
     /// Record every single request (Parquet)
     #[arg(long, help_heading = RECORD)]
     pub xact_log: bool,
     /// Trace requests to the disk that the proxy's files are on: how many, how far apart (needs root)
     #[arg(long, help_heading = RECORD)]
     pub trace_disk: bool,
-    /// The result as one JSON document
-    #[arg(long, help_heading = RECORD)]
-    pub json: bool,
-    /// Write the result to FILE; `-` is standard output
-    #[arg(short, long, value_name = "FILE", help_heading = RECORD)]
-    pub output: Option<PathBuf>,
-    /// Make no HTML report (`assay report RUN_DIR` makes it later)
-    #[arg(long, help_heading = RECORD)]
-    pub no_report: bool,
-    /// A line a second instead of the live view
-    #[arg(long, help_heading = RECORD)]
-    pub no_live: bool,
 
     /// Robots' worker threads [default: one for each processor they may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = MACHINE)]

@@ -12,10 +12,10 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_lab::{LabEvent, Stage};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 pub use state::Header;
 
+use crate::listeners::Heard;
 use crate::output;
 use screen::Screen;
 use state::State;
@@ -45,7 +45,7 @@ impl Style {
 }
 
 /// Shows a run until its events end.
-pub async fn watch(mut events: UnboundedReceiver<LabEvent>, header: Header, style: Style) {
+pub async fn watch(mut events: Heard, header: Header, style: Style) {
     let mut view = View::new(header, style);
     let mut tick = tokio::time::interval(if style == Style::Screen { FRAME } else { SECOND });
     loop {
@@ -53,7 +53,7 @@ pub async fn watch(mut events: UnboundedReceiver<LabEvent>, header: Header, styl
             event = events.recv() => match event {
                 Some(event) => {
                     view.take(&event);
-                    if let (LabEvent::Started { .. }, Style::Lines) = (&event, style) {
+                    if let (LabEvent::Started { .. }, Style::Lines) = (&*event, style) {
                         tick.reset_after(view.until_start() + SECOND + REPORTING);
                     }
                 }

@@ -11,6 +11,7 @@ use assay_lab::{LabError, Mode, RunPlan};
 use assay_record::experiment::CellInfo;
 
 use super::args::LabArgs;
+use crate::commands::result_args::ResultArgs;
 use crate::commands::run::{self, RunArgs};
 use crate::exit::Failure;
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
@@ -137,7 +138,7 @@ impl Plans {
             scale_capacity: self.experiment.scale_capacity,
             seed: cell.seed,
             timeout: self.experiment.timeout,
-            run_dir: Some(PathBuf::from(&cell.id)),
+            results: ResultArgs { run_dir: Some(PathBuf::from(&cell.id)), ..plain.results },
             xact_log: self.experiment.xact_log,
             proxy_cpus: Some(units::Cpus(condition.proxy_cpus.clone())),
             cpu_quota: condition.limits.cpus,

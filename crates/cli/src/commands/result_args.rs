@@ -1,0 +1,26 @@
+//! Which flags do all commands have that run something? Where the result goes, and how it is watched.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Flags of `assay run`, `assay robots` and `assay origins` alike.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Results")]
+pub struct ResultArgs {
+    /// Where the run directory goes [default: runs/WORKLOAD-PROXY-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub run_dir: Option<PathBuf>,
+    /// The result as one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Write the result to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Make no HTML report (`assay report RUN_DIR` makes it later)
+    #[arg(long)]
+    pub no_report: bool,
+    /// A line a second instead of the live view
+    #[arg(long)]
+    pub no_live: bool,
+}

@@ -1,0 +1,55 @@
+//! Who is told what happens while a run goes on? Everybody who asked to be before it began.
+
+use std::sync::Arc;
+
+use assay_lab::LabEvent;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What a listener hears: every event, in order. It ends when the run has ended.
+pub type Heard = UnboundedReceiver<Arc<LabEvent>>;
+
+/// All who listen to a run: the terminal, thresholds, whoever serves it.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    told: Vec<UnboundedSender<Arc<LabEvent>>>,
+}
+
+impl Listeners {
+    /// One more; it may listen on another thread.
+    pub fn join(&mut self) -> Heard {
+        let (sender, heard) = unbounded_channel();
+        self.told.push(sender);
+        heard
+    }
+
+    /// Tells all of them one event. Who does not listen any more is not told.
+    pub fn tell(&mut self, event: LabEvent) {
+        let event = Arc::new(event);
+        self.told.retain(|listener| listener.send(event.clone()).is_ok());
+    }
+
+    /// Tells all of them everything, until the run has nothing more to tell.
+    pub async fn tell_all(mut self, mut events: UnboundedReceiver<LabEvent>) {
+        while let Some(event) = events.recv().await {
+            self.tell(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_hears_everything_and_who_leaves_is_missed_by_nobody() {
+        let mut listeners = Listeners::default();
+        let (mut one, other) = (listeners.join(), listeners.join());
+        listeners.tell(LabEvent::PhaseBegan { phase: 0, at_ms: 0 });
+        drop(other);
+        listeners.tell(LabEvent::Finished);
+        drop(listeners);
+        assert!(matches!(*one.try_recv().unwrap(), LabEvent::PhaseBegan { .. }));
+        assert!(matches!(*one.try_recv().unwrap(), LabEvent::Finished));
+        assert!(one.try_recv().is_err());
+    }
+}
