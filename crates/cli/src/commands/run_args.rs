@@ -152,13 +152,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 impl RunArgs {
     /// What `assay run WORKLOAD` means without any flag.
     pub fn plain(workload: &str) -> Result<Self, clap::Error> {
-        Self::parse(&[], workload)
-    }
-
-    /// What `assay run FLAGS WORKLOAD` means.
-    pub fn parse(flags: &[String], workload: &str) -> Result<Self, clap::Error> {
         let command = Self::augment_args(clap::Command::new("run").no_binary_name(true));
-        let words = flags.iter().map(String::as_str).chain(["--", workload]);
-        Self::from_arg_matches(&command.try_get_matches_from(words)?)
+        Self::from_arg_matches(&command.try_get_matches_from(["--", workload])?)
     }
 }

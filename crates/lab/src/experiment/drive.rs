@@ -19,6 +19,9 @@ use crate::{inform, prepare, real, run};
 
 /// What a cell takes beside its schedule until one has shown how much that is: starting, stopping, waiting.
 const USUAL_OVERHEAD_S: f64 = 8.0;
+/// Connections that were closed rest for a minute before the kernel lets them go (TCP_TIMEWAIT_LEN of Linux): so long may
+/// a cell have to wait for those of the cell before it.
+const REST: Duration = Duration::from_secs(60);
 /// Lines of a failure that go into the head of the experiment; all of it is in the run directory.
 const LAST_LINES: usize = 12;
 
@@ -98,12 +101,13 @@ pub async fn drive(
     events: mpsc::UnboundedSender<CellEvent>,
     stop: watch::Receiver<bool>,
 ) -> Result<Ending, LabError> {
+    let cool_down_s = course.experiment.cool_down.min(REST).as_secs_f64();
     let mut driver = Driver {
         course,
         plan_of,
         events,
         stop,
-        clock: Clock::default(),
+        clock: Clock { cool_down_s, ..Clock::default() },
         last_addresses: BTreeSet::new(),
         no_page_cache_drop: None,
     };
@@ -369,11 +373,16 @@ fn shortened(words: &str) -> String {
     }
 }
 
-/// How long cells would take, by what their schedules say.
-pub fn expected(cells: &[CellInfo], planned: &BTreeMap<String, Duration>) -> Duration {
+/// How long cells would take, by what their schedules say; and what waiting for resting connections may add at most.
+pub fn expected(
+    cells: &[CellInfo],
+    planned: &BTreeMap<String, Duration>,
+    cool_down: Duration,
+) -> (Duration, Duration) {
     let mut clock = Clock::default();
     planned.iter().for_each(|(workload, length)| clock.expect(workload, Some(*length)));
-    clock.left(cells)
+    let waits = cells.len().saturating_sub(1) as u32;
+    (clock.left(cells), cool_down.min(REST) * waits)
 }
 
 /// How long a plan's schedule is at least: phases that end at a count have no length of their own where the proxy sets the
@@ -384,11 +393,14 @@ pub fn planned(workload: &Workload) -> Option<Duration> {
     Some(timeline.total().unwrap_or_else(known))
 }
 
-/// How long cells take: as planned until one has shown it.
+/// How long cells take: as planned until one has shown it. What they take beside their schedules is learned from all of
+/// them, so that the first cell of a workload is not taken for shorter than it will be.
 #[derive(Debug, Default)]
 struct Clock {
     planned_s: BTreeMap<String, f64>,
     took_s: BTreeMap<String, (f64, u32)>,
+    /// What it is taken to be until cells have shown it.
+    cool_down_s: f64,
 }
 
 impl Clock {
@@ -410,8 +422,19 @@ impl Clock {
     fn one_s(&self, workload: &str) -> f64 {
         match self.took_s.get(workload) {
             Some((sum_s, count)) => sum_s / f64::from((*count).max(1)),
-            None => self.planned_s.get(workload).copied().unwrap_or(0.0) + USUAL_OVERHEAD_S,
+            None => self.planned_s.get(workload).copied().unwrap_or(0.0) + self.overhead_s(),
         }
+    }
+
+    /// What a cell takes beside its schedule.
+    fn overhead_s(&self) -> f64 {
+        let over = |(workload, (sum_s, count)): (&String, &(f64, u32))| {
+            let planned_s = self.planned_s.get(workload).copied().unwrap_or(0.0);
+            (sum_s - planned_s * f64::from(*count), *count)
+        };
+        let (sum_s, count) =
+            self.took_s.iter().map(over).fold((0.0, 0), |(sum, all), (s, count)| (sum + s, all + count));
+        if count == 0 { USUAL_OVERHEAD_S + self.cool_down_s } else { (sum_s / f64::from(count)).max(0.0) }
     }
 }
 
@@ -431,7 +454,16 @@ mod tests {
         assert_eq!(clock.left(&cells), Duration::from_secs(30 + 8 + 8));
         clock.took("a", Duration::from_secs(50));
         clock.took("a", Duration::from_secs(54));
-        assert_eq!(clock.left(&cells), Duration::from_secs(52 + 8));
+        assert_eq!(clock.left(&cells), Duration::from_secs(52 + 22), "beside its schedule, a cell takes 22 s");
+    }
+
+    #[test]
+    fn a_plan_says_what_waiting_for_connections_may_add() {
+        let cells = vec![CellInfo { workload: "a".into(), ..CellInfo::default() }; 3];
+        let planned = [("a".to_owned(), Duration::from_secs(30))].into();
+        let expect = |cool_down| expected(&cells, &planned, cool_down);
+        assert_eq!(expect(Duration::from_secs(70)), (Duration::from_secs(114), Duration::from_secs(120)));
+        assert_eq!(expect(Duration::from_secs(3)).1, Duration::from_secs(6));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_link::LinkSettings;
 use assay_record::experiment::{ConditionInfo, SubjectInfo};
 
 pub use directory::ExperimentDir;
@@ -68,6 +69,8 @@ pub struct Experiment {
     pub cool_down: Duration,
     /// How often a cell whose numbers cannot be trusted is tried again.
     pub retries: u32,
+    /// Take private worlds for public ones, as Web Polygraph does since 3.6.
+    pub private_as_public: bool,
     /// Drop the system's page cache before each cell, where that is allowed.
     pub drop_page_cache: bool,
     /// Record every xact.
@@ -113,8 +116,12 @@ pub struct Condition {
     pub limits: Limits,
     /// Processors of the proxy; empty: chosen.
     pub proxy_cpus: Vec<u32>,
-    /// What the network between roles is like, as flags of `assay run` have it: name and value.
-    pub flags: BTreeMap<String, String>,
+    /// The link between robots and the proxy.
+    pub robot_link: Option<LinkSettings>,
+    /// The link between the proxy and the origins.
+    pub origin_link: Option<LinkSettings>,
+    /// TCP congestion control of all connections between roles; none: the system's.
+    pub congestion: Option<String>,
     /// All of this as written.
     pub written: BTreeMap<String, String>,
 }

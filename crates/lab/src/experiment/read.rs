@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use assay_link::{LinkSettings, SettingsError};
 use toml::de::DeTable;
 
 use super::fields::{Fields, Source, Value, nearest};
@@ -20,7 +21,7 @@ const MOST_CELLS: usize = 100_000;
 /// The only condition of an experiment that names none.
 const PLAIN: &str = "plain";
 
-const TOP: [&str; 14] = [
+const TOP: [&str; 15] = [
     "title",
     "workloads",
     "workload",
@@ -34,14 +35,13 @@ const TOP: [&str; 14] = [
     "cool-down",
     "retries",
     "page-cache",
+    "private-as-public",
     "xact-log",
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
 const PROXY: [&str; 6] = ["name", "label", "mode", "memory", "disk", "set"];
-/// What a condition passes on as it is written.
-const NETWORK: [&str; 3] = ["robot-link", "origin-link", "congestion"];
 const CONDITION: [&str; 7] =
-    ["label", "cpu-quota", "memory-limit", "proxy-cpus", NETWORK[0], NETWORK[1], NETWORK[2]];
+    ["label", "cpu-quota", "memory-limit", "proxy-cpus", "robot-link", "origin-link", "congestion"];
 
 /// Reads an experiment.
 pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, ExperimentError> {
@@ -67,6 +67,7 @@ pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, Experiment
         timeout: time("timeout")?.unwrap_or(USUAL_TIMEOUT),
         cool_down: time("cool-down")?.unwrap_or(USUAL_COOL_DOWN),
         retries: or("retries", 1, 0, 100)? as u32,
+        private_as_public: flag("private-as-public")?,
         drop_page_cache: fields.get("page-cache").map_or(Ok(true), |value| value.read(drops))?,
         xact_log: flag("xact-log")?,
     };
@@ -201,10 +202,23 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
             "cpu-quota" => condition.limits.cpus = Some(value.number(0.0, 4096.0)?),
             "memory-limit" => condition.limits.memory_bytes = Some(value.read(units::memory_limit)?),
             "proxy-cpus" => condition.proxy_cpus = value.read(units::cpus)?.0,
-            network => drop(condition.flags.insert(network.to_owned(), value.text()?.to_owned())),
+            "robot-link" => condition.robot_link = Some(value.read(link)?),
+            "origin-link" => condition.origin_link = Some(value.read(link)?),
+            _ => condition.congestion = Some(value.read(algorithm)?),
         }
     }
     Ok(condition)
+}
+
+fn link(text: &str) -> Result<LinkSettings, String> {
+    text.parse().map_err(|error: SettingsError| error.to_string())
+}
+
+/// The name of a congestion control; whether the kernel has it is found out where the experiment is run.
+fn algorithm(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    let wrong = || format!("`{text}` is no congestion control; write its name, like cubic, reno or bbr");
+    is_name.then(|| text.to_owned()).ok_or_else(wrong)
 }
 
 /// Labels that are taken: each must mean one thing.
@@ -365,7 +379,7 @@ proxy-cpus = "0,2-3"
         let condition = experiment.condition("cpu-quota 0.5, memory-limit 512MB").unwrap();
         assert_eq!(condition.limits, Limits { cpus: Some(0.5), memory_bytes: Some(512 << 20) });
         assert_eq!(experiment.condition("free").unwrap().proxy_cpus, [0, 2, 3]);
-        assert_eq!(experiment.condition("free").unwrap().flags["robot-link"], "delay=40ms,loss=0.05%");
+        assert_eq!(experiment.condition("free").unwrap().robot_link, "delay=40ms,loss=0.05%".parse().ok());
         assert_eq!((experiment.repetitions, experiment.rehearse), (3, Some(Duration::from_secs(30))));
         assert!(experiment.drop_page_cache && experiment.retries == 1 && experiment.seed == 1);
     }
@@ -397,6 +411,8 @@ proxy-cpus = "0,2-3"
             ("[0, 60]", "[0, 0]", "`varnish, memory 64MB, ttl 0` is there twice"),
             ("\"demo\"", "\"mine.pg\"", "`mine.pg` is there twice"),
             ("[0, 60]", "[]", "ttl: the list is empty"),
+            ("delay=40ms", "dealy=40ms", "x.toml:27: robot-link: "),
+            ("proxy-cpus = \"0,2-3\"", "congestion = \"a b\"", "x.toml:28: congestion: `a b` is no"),
             ("title =", "title", "x.toml:1: "),
         ] {
             assert!(GOOD.contains(from), "{from}");

@@ -40,6 +40,7 @@ pub fn differences(then: &Experiment, now: &Experiment) -> Vec<String> {
     note("rehearse", length(then), length(now));
     note("timeout", format!("{:?}", then.timeout), format!("{:?}", now.timeout));
     note("scale-capacity", then.scale_capacity.to_string(), now.scale_capacity.to_string());
+    note("private-as-public", then.private_as_public.to_string(), now.private_as_public.to_string());
     found.extend(changed("workload", &then.workloads, &now.workloads, |workload| &workload.label));
     found.extend(changed("proxy", &then.subjects, &now.subjects, |subject| &subject.label));
     found.extend(changed("condition", &then.conditions, &now.conditions, |condition| &condition.label));

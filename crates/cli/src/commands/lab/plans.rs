@@ -58,7 +58,7 @@ impl Plans {
                 rate: choice.rate,
                 rehearse: self.experiment.rehearse,
                 seed,
-                private_as_public: false,
+                private_as_public: self.experiment.private_as_public,
                 digest_requests: DIGEST_REQUESTS,
                 threads: None,
             };
@@ -114,21 +114,14 @@ impl Plans {
         subject: &Subject,
         condition: &Condition,
     ) -> Result<RunArgs, Failure> {
-        let mut flags = Vec::new();
-        let mut flag = |name: &str, value: String| flags.extend([format!("--{name}"), value]);
-        subject.set.iter().for_each(|(name, value)| flag("set", format!("{name}={value}")));
-        condition.flags.iter().for_each(|(name, value)| flag(name, value.clone()));
-        let plain = RunArgs::parse(&flags, &cell.workload).map_err(|error| {
-            let words = error.to_string();
-            let first = words.lines().next().unwrap_or_default();
-            Failure::usage(anyhow!("{}", first.trim_start_matches("error: ").to_owned()))
-        })?;
+        let plain = RunArgs::plain(&cell.workload).map_err(Failure::failed)?;
         let proxy = match subject.proxy.as_str() {
             file if file.ends_with(".toml") => beside(&self.file, file).display().to_string(),
             name => name.to_owned(),
         };
         Ok(RunArgs {
             proxy,
+            settings: subject.set.clone().into_iter().collect(),
             forward: subject.mode == Some(Mode::Forward),
             reverse: subject.mode == Some(Mode::Reverse),
             memory: subject.memory_bytes,
@@ -143,6 +136,10 @@ impl Plans {
             proxy_cpus: Some(units::Cpus(condition.proxy_cpus.clone())),
             cpu_quota: condition.limits.cpus,
             memory_limit: condition.limits.memory_bytes,
+            robot_link: condition.robot_link,
+            origin_link: condition.origin_link,
+            congestion: condition.congestion.clone(),
+            private_as_public: self.experiment.private_as_public,
             ..plain
         })
     }

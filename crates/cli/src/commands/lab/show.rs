@@ -22,7 +22,7 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
     let lengths = lengths(&mut plans, &experiment)?;
     let cells = cells(&experiment);
     let refused = refused(&plans, &cells);
-    output::stdout(&(words(&experiment, &lengths) + &outlook(&cells, &lengths, &refused)))?;
+    output::stdout(&(words(&experiment, &lengths) + &outlook(&cells, &lengths, experiment.cool_down, &refused)))?;
     Ok(Exit::Fine)
 }
 
@@ -46,7 +46,7 @@ pub fn dry_run(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<E
         );
     }
     let refused = refused(&plans, &cells);
-    output::stdout(&(text + &outlook(&cells, &lengths, &refused)))?;
+    output::stdout(&(text + &outlook(&cells, &lengths, experiment.cool_down, &refused)))?;
     Ok(if refused.is_empty() || args.skip_missing { Exit::Fine } else { Exit::Usage })
 }
 
@@ -70,9 +70,21 @@ fn refused(plans: &Plans, cells: &[CellInfo]) -> BTreeSet<String> {
     checked.collect()
 }
 
-fn outlook(cells: &[CellInfo], lengths: &BTreeMap<String, Duration>, refused: &BTreeSet<String>) -> String {
-    let time = show_duration(expected(cells, lengths));
-    let mut text = format!("\n{} cells, about {time} in all\n", cells.len());
+fn outlook(
+    cells: &[CellInfo],
+    lengths: &BTreeMap<String, Duration>,
+    cool_down: Duration,
+    refused: &BTreeSet<String>,
+) -> String {
+    let (length, waiting) = expected(cells, lengths, cool_down);
+    let mut text = format!("\n{} cells, about {} in all", cells.len(), show_duration(length));
+    if !waiting.is_zero() {
+        let most = show_duration(length + waiting);
+        text += &format!(
+            "; up to {most} where connections of one cell have to be waited for before the next (`cool-down`)"
+        );
+    }
+    text.push('\n');
     for line in refused {
         text += &format!("this machine cannot carry {line}\n");
     }
