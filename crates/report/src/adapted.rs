@@ -2,7 +2,7 @@
 
 use assay_record::adapted::{Adapted, Decided};
 
-use crate::charts::{Chart, Line, short, time_chart};
+use crate::chart::{Chart, Line, short, time_chart};
 use crate::document::PhaseFigures;
 use crate::format::{duration_s, number};
 
@@ -24,7 +24,7 @@ pub(crate) fn chart(
         .map(|(kind, name, role)| {
             let values = time_s.iter().map(|at_s| value_at(kind, phases, adapted, at_s * 1000.0).map(short));
             let values = values.collect();
-            Line { name: name.to_owned(), role, dashed: false, points: false, x: None, values }
+            Line::new(name, role, values)
         })
         .collect();
     let about = "What thermostats and scripts decided, from when it took effect; a phase begins as planned.";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_record::machine::BlockInterval;
 use assay_record::series::Series;
 
-use crate::charts::{Chart, Line, dashed, logarithmic, short, time_chart};
+use crate::chart::{Chart, Line, dashed, logarithmic, short, time_chart};
 
 /// Heading of what everybody used.
 pub(crate) const RESOURCES: &str = "Resources";
@@ -61,7 +61,7 @@ impl Axis {
             }
         }
         let values = steps.iter().map(|step| value(step).map(short)).collect();
-        Line { name: name.into(), role, dashed: false, points: false, x: None, values }
+        Line::new(name, role, values)
     }
 
     /// A count as so much a second, divided by `unit`.
@@ -202,7 +202,7 @@ fn memory(axis: Axis, seen: &Seen<'_>) -> Option<Chart> {
     lines.push(Line { points: true, ..pss });
     lines.push(axis.level(seen, of("cache"), "page cache of its control group", "origin", MB));
     lines.push(dashed(axis.level(seen, of("group"), "charged to its control group", "offered", MB)));
-    lines.retain(|line| line.values.iter().any(Option::is_some));
+    lines.retain(Line::is_known);
     let about =
         "Of the proxy's processes together; PSS is added up every ten seconds. 1 MB is 1024 × 1024 bytes.";
     let told = seen.names("pss").contains(&"proxy") || seen.names("cache").contains(&"proxy");
@@ -331,13 +331,8 @@ fn traced(axis: Axis, series: &Series) -> Vec<Chart> {
         let Some(step) = steps.get_mut(index) else { continue };
         block.distances.iter().for_each(|(low, count)| *step.entry(*low).or_default() += count);
     }
-    let distances = quantiles.map(|(name, role, quantile)| Line {
-        name: name.into(),
-        role,
-        dashed: false,
-        points: false,
-        x: None,
-        values: steps.iter().map(|step| seek_mb(step, quantile).map(short)).collect(),
+    let distances = quantiles.map(|(name, role, quantile)| {
+        Line::new(name, role, steps.iter().map(|step| seek_mb(step, quantile).map(short)).collect())
     });
     vec![
         logarithmic(time_chart(

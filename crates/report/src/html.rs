@@ -9,7 +9,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
-use crate::charts::{self, Charts};
+use crate::chart::{self, Charts};
 use crate::error::ReportError;
 use crate::format;
 use crate::own;
@@ -22,7 +22,19 @@ use crate::words;
 /// What every page is made of: pieces of templates, the look, the script that draws charts, and uPlot.
 pub(crate) const MACROS: &str = include_str!("../assets/macros.html");
 pub(crate) const STYLE: &str = include_str!("../assets/report.css");
-pub(crate) const SCRIPT: &str = include_str!("../assets/report.js");
+pub(crate) const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("../assets/page/base.js"),
+    include_str!("../assets/page/view.js"),
+    include_str!("../assets/page/frame.js"),
+    include_str!("../assets/page/lines.js"),
+    include_str!("../assets/page/heat.js"),
+    include_str!("../assets/page/draw.js"),
+    include_str!("../assets/page/keys.js"),
+    include_str!("../assets/page/csv.js"),
+    include_str!("../assets/page/start.js"),
+    "})();\n"
+);
 pub(crate) const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
 pub(crate) const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const TEMPLATE: &str = include_str!("../assets/report.html");
@@ -94,7 +106,7 @@ struct FindingView<'a> {
 /// A heading and the charts under it.
 #[derive(Serialize)]
 struct Section<'a> {
-    name: &'static str,
+    name: &'a str,
     charts: Vec<ChartHead<'a>>,
 }
 
@@ -117,7 +129,7 @@ struct ErrorView<'a> {
 }
 
 fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, ReportError> {
-    let charts = charts::charts(summary, series);
+    let charts = chart::charts(summary, series);
     let (own_charts, sections) = sections(&charts);
     let template = [MACROS, TEMPLATE].concat();
     let mut environment = Environment::new();
@@ -162,11 +174,11 @@ pub(crate) fn embedded_json(charts: &impl Serialize) -> Result<String, ReportErr
 fn sections(charts: &Charts) -> (Vec<ChartHead<'_>>, Vec<Section<'_>>) {
     let (mut own, mut sections): (_, Vec<Section<'_>>) = (Vec::new(), Vec::new());
     for chart in &charts.charts {
-        let head = ChartHead { id: chart.id, title: chart.title, about: chart.about, unit: chart.unit };
+        let head = ChartHead { id: &chart.id, title: &chart.title, about: &chart.about, unit: &chart.unit };
         match sections.iter_mut().find(|section| section.name == chart.section) {
             _ if chart.section == own::charts::OWN => own.push(head),
             Some(section) => section.charts.push(head),
-            None => sections.push(Section { name: chart.section, charts: vec![head] }),
+            None => sections.push(Section { name: &chart.section, charts: vec![head] }),
         }
     }
     (own, sections)

@@ -8,7 +8,7 @@
 mod adapted;
 mod bed;
 pub mod calendar;
-mod charts;
+mod chart;
 pub mod compare;
 mod document;
 mod error;

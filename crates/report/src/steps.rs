@@ -16,7 +16,7 @@ pub(crate) struct Step<'a> {
     /// The schedule is over and only what was under way still ends: ratios and means would be of stragglers.
     pub after_the_end: bool,
     /// Length of what was measured in it, by the start of the interval.
-    lengths: BTreeMap<u64, u64>,
+    pub lengths: BTreeMap<u64, u64>,
     pub robots: RobotCounts,
     pub origins: OriginCounts,
     pub hit: Vec<&'a SparseHistogram>,
@@ -116,6 +116,10 @@ impl Merged {
 
     pub(crate) fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_us as f64 / self.count as f64)
+    }
+
+    pub(crate) fn max_us(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.max_us as f64)
     }
 
     pub(crate) fn quantile_us(&self, quantile: f64, ruler: &Histogram) -> Option<f64> {

@@ -7,7 +7,7 @@ use assay_record::run::RunInfo;
 use assay_record::series::Series;
 use serde::Serialize;
 
-use crate::charts::{Band, Kind, short};
+use crate::chart::{Band, Kind, short};
 use crate::steps::{Merged, Step, steps};
 use crate::tally::Span;
 

@@ -6,7 +6,7 @@ use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::series::Series;
 
 use super::steps::{OwnStep, Watched};
-use crate::charts::{Chart, Line, dashed, line, logarithmic, short, time_chart};
+use crate::chart::{Chart, Line, dashed, line, logarithmic, short, time_chart};
 use crate::steps::{Merged, Step};
 
 /// Heading of what Assay itself did.
@@ -37,7 +37,7 @@ fn own_line(
     value: impl Fn(&OwnStep<'_>) -> Option<f64>,
 ) -> Line {
     let values = own.iter().map(|step| value(step).map(short)).collect();
-    Line { name: name.into(), role, dashed: false, points: false, x: None, values }
+    Line::new(name, role, values)
 }
 
 /// How late a role's timers were, what a bare timer was before the run, and where its threads stood still.
@@ -47,7 +47,7 @@ fn timers(role: &str, own: &[OwnStep<'_>], series: &Series) -> Vec<Line> {
     let lag = own_line("timers: 99 %", "origin", own, |step| {
         Merged::of(step.timer_lag.get(role)?.iter().copied()).quantile_us(0.99, &ruler)
     });
-    lines.extend(lag.values.iter().any(Option::is_some).then_some(lag));
+    lines.extend(lag.is_known().then_some(lag));
     let before =
         series.baselines.iter().filter(|baseline| baseline.role == role).map(|baseline| &baseline.lag);
     if let Some(p99) = Merged::of(before).quantile_us(0.99, &ruler) {
@@ -55,7 +55,7 @@ fn timers(role: &str, own: &[OwnStep<'_>], series: &Series) -> Vec<Line> {
     }
     let stalls =
         own_line("stalls", "error", own, |step| step.stall_us.get(role).map(|length_us| *length_us as f64));
-    lines.extend(stalls.values.iter().any(Option::is_some).then_some(Line { points: true, ..stalls }));
+    lines.extend(stalls.is_known().then_some(Line { points: true, ..stalls }));
     lines
 }
 
@@ -86,8 +86,7 @@ fn robots(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Chart {
 
 fn origins(steps: &[Step<'_>], own: &[OwnStep<'_>], series: &Series) -> Option<Chart> {
     let thinks = late("think times", steps, |step| step.origin_lateness.as_slice());
-    let mut lines: Vec<Line> =
-        thinks.into_iter().filter(|line| line.values.iter().any(Option::is_some)).collect();
+    let mut lines: Vec<Line> = thinks.into_iter().filter(Line::is_known).collect();
     lines.extend(timers("origins", own, series));
     let about = "How much later than asked think times ended; beside it, how late origins' timers were served. A \
                  stall is a thread that stood still for that long.";
@@ -219,6 +218,6 @@ fn accept_queue(own: &[OwnStep<'_>]) -> Option<Chart> {
     let queue = own_line("longest", "origin", own, |step| step.accept_queue.map(f64::from));
     let about =
         "Most connections that waited to be accepted on one of the origins' listeners. Its limit is below.";
-    let any = queue.values.iter().any(Option::is_some);
+    let any = queue.is_known();
     any.then(|| time_chart(OWN, "accept-queue", "Accept queue of origins", "connections", about, vec![queue]))
 }

@@ -1,11 +1,13 @@
-//! What the charts show: series over time, and response time against rate.
+//! What do the charts of a run show over time, and against its rate?
 
 use std::collections::BTreeSet;
 
-use assay_record::histogram::Histogram;
 use assay_record::series::Series;
-use serde::Serialize;
 
+use super::times::{self, RESPONSE};
+use super::{
+    Band, Chart, Charts, Kind, Line, classes, counters, dashed, line, on_schedule, short, time_chart,
+};
 use crate::adapted;
 use crate::document::Summary;
 use crate::host;
@@ -14,94 +16,11 @@ use crate::own::steps::own_steps;
 use crate::steps::{Merged, Step, steps};
 use crate::words;
 
-/// Heading of the response times.
-const RESPONSE: &str = "Response time";
 /// Steps that a chart shows at most.
 const MOST_STEPS: u64 = 900;
 
-/// Everything that the page's script draws.
-#[derive(Debug, Serialize)]
-pub(crate) struct Charts {
-    /// Phases that ran, in seconds since the start of the run.
-    pub phases: Vec<Band>,
-    /// Length of a step in seconds.
-    pub step_s: f64,
-    /// Middle of every step, in seconds.
-    pub time: Vec<f64>,
-    pub charts: Vec<Chart>,
-}
-
-/// A phase on the time axis.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Band {
-    pub name: String,
-    pub start: f64,
-    pub end: f64,
-    /// Assay or the lab could have shaped it.
-    pub invalid: bool,
-}
-
-/// One chart.
-#[derive(Debug, Serialize)]
-pub(crate) struct Chart {
-    pub id: &'static str,
-    /// Heading of the page that it stands under.
-    pub section: &'static str,
-    pub title: &'static str,
-    /// One sentence: what is seen here.
-    pub about: &'static str,
-    pub unit: &'static str,
-    pub kind: Kind,
-    /// The y axis is logarithmic.
-    pub log: bool,
-    /// Against a rate: what the x axis says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub x_label: Option<&'static str>,
-    pub lines: Vec<Line>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
-    /// Over time; values are in the order of [`Charts::time`].
-    Time,
-    /// Points; each line has its own x.
-    Scatter,
-    /// Values by the share of requests that they suffice for; x is that share.
-    Distribution,
-}
-
-/// One line of a chart.
-#[derive(Debug, Serialize)]
-pub(crate) struct Line {
-    pub name: String,
-    /// What colour it has, by meaning.
-    pub role: &'static str,
-    pub dashed: bool,
-    /// Single events: points without a line.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub points: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub x: Option<Vec<Option<f64>>>,
-    pub values: Vec<Option<f64>>,
-}
-
 fn ratio_percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
-}
-
-/// Five significant digits are more than a pixel shows and keep the page small.
-pub(crate) fn short(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let digits = 4 - value.abs().log10().floor() as i32;
-    if digits >= 0 {
-        let scale = 10f64.powi(digits);
-        (value * scale).round() / scale
-    } else {
-        value.round()
-    }
 }
 
 /// Makes all charts of a run.
@@ -134,64 +53,26 @@ pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
     let mut charts = all(&steps, words::is_direct(summary));
     // After the response times over time.
     let place = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
-    charts.insert(place, distribution(series));
+    let names: Vec<&str> = summary.phases.iter().map(|phase| phase.name.as_str()).collect();
+    charts.splice(place..place, times::whole_run(series, &names));
     // Where load adapts to response times, beside their mean.
     let place = charts.iter().position(|chart| chart.section == RESPONSE).map_or(0, |first| first + 1);
     let adapted = adapted::chart(RESPONSE, &summary.phases, &series.adapted, &time);
     charts.splice(place..place, adapted);
+    charts.extend(counters::charts(&steps, series, step_ms));
     charts.extend(host::charts(series, step_ms, steps.len()));
     charts.extend(own::charts::charts(&steps, &own_steps(series, step_ms, steps.len()), series));
     Charts { phases, step_s: step_ms as f64 / 1000.0, time, charts }
 }
 
-pub(crate) fn line(
-    name: impl Into<String>,
-    role: &'static str,
-    steps: &[Step<'_>],
-    value: impl Fn(&Step<'_>) -> Option<f64>,
-) -> Line {
-    let values = steps.iter().map(|step| value(step).map(short)).collect();
-    Line { name: name.into(), role, dashed: false, points: false, x: None, values }
-}
-
-/// Leaves out what ended after the schedule: ratios and means of a few stragglers mislead.
-fn on_schedule(mut line: Line, steps: &[Step<'_>]) -> Line {
-    for (value, step) in line.values.iter_mut().zip(steps) {
-        if step.after_the_end {
-            *value = None;
-        }
-    }
-    line
-}
-
-pub(crate) fn dashed(mut line: Line) -> Line {
-    line.dashed = true;
-    line
-}
-
-pub(crate) fn time_chart(
-    section: &'static str,
-    id: &'static str,
-    title: &'static str,
-    unit: &'static str,
-    about: &'static str,
-    lines: Vec<Line>,
-) -> Chart {
-    Chart { id, section, title, about, unit, kind: Kind::Time, log: false, x_label: None, lines }
-}
-
-pub(crate) fn logarithmic(mut chart: Chart) -> Chart {
-    chart.log = true;
-    chart
-}
-
 fn all(steps: &[Step<'_>], direct: bool) -> Vec<Chart> {
     let mut charts = load(steps);
-    charts.extend(response(steps));
+    charts.extend(times::response(steps));
     if !direct {
         charts.extend(hit_ratios(steps));
     }
     charts.extend(against_rate(steps));
+    charts.extend(classes::charts(steps));
     charts.extend(connections(steps));
     charts.extend(errors(steps));
     charts.extend(resources(steps));
@@ -229,66 +110,6 @@ fn load(steps: &[Step<'_>]) -> Vec<Chart> {
             ],
         ),
     ]
-}
-
-fn response(steps: &[Step<'_>]) -> Vec<Chart> {
-    let ruler = Histogram::new();
-    let lines = |value: &dyn Fn(&Merged) -> Option<f64>| {
-        let ms = |merged: Merged| value(&merged).map(|us| us / 1000.0);
-        vec![
-            line("all", "all", steps, |s| ms(Merged::of(s.hit.iter().chain(&s.miss).copied()))),
-            line("hits", "hit", steps, |s| ms(Merged::of(s.hit.iter().copied()))),
-            line("misses", "miss", steps, |s| ms(Merged::of(s.miss.iter().copied()))),
-        ]
-    };
-    let about =
-        "From when a request was due to the last byte of its answer, by the second in which it ended.";
-    let chart = |id, title, lines| logarithmic(time_chart(RESPONSE, id, title, "ms", about, lines));
-    vec![
-        chart("response-mean", "Mean response time", lines(&Merged::mean_us)),
-        chart("response-p50", "Median response time", lines(&|merged| merged.quantile_us(0.5, &ruler))),
-        chart("response-p99", "99th percentile", lines(&|merged| merged.quantile_us(0.99, &ruler))),
-    ]
-}
-
-/// The response times of the whole run, from the shortest to the longest.
-fn distribution(series: &Series) -> Chart {
-    let (mut hits, mut misses) = (Histogram::new(), Histogram::new());
-    for interval in &series.robots {
-        hits.merge_sparse(&interval.hit.response);
-        misses.merge_sparse(&interval.miss.response);
-    }
-    let mut all = hits.clone();
-    all.merge(&misses);
-    // Fine at the end: tenths of a decade, as far as there are requests to speak of.
-    let most = (all.count().max(10) as f64).log10().min(5.0);
-    let shares: Vec<f64> =
-        (0..=(most * 10.0) as i32).map(|tenth| 1.0 - 10f64.powf(-f64::from(tenth) / 10.0)).collect();
-    let line = |name: &str, role, histogram: &Histogram| Line {
-        name: name.to_owned(),
-        role,
-        dashed: false,
-        points: false,
-        x: Some(shares.iter().map(|share| Some(*share)).collect()),
-        values: shares
-            .iter()
-            // A class of few requests has no far end.
-            .map(|share| (histogram.count() as f64 * (1.0 - share) >= 1.0 - 1e-9).then_some(*share))
-            .map(|share| histogram.quantile_us(share?).map(|us| short(us as f64 / 1000.0)))
-            .collect(),
-    };
-    Chart {
-        id: "response-distribution",
-        section: RESPONSE,
-        title: "Distribution",
-        about: "Over the whole run: how long the given share of requests took at most. Each mark to the right is \
-                ten times rarer.",
-        unit: "ms",
-        kind: Kind::Distribution,
-        log: true,
-        x_label: None,
-        lines: vec![line("all", "all", &all), line("hits", "hit", &hits), line("misses", "miss", &misses)],
-    }
 }
 
 fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
@@ -335,16 +156,10 @@ fn against_rate(steps: &[Step<'_>]) -> Vec<Chart> {
         Merged::of(s.origin_service.iter().copied()).mean_us().map(|us| us / 1000.0)
     });
     let origin_rate = steps.iter().map(|s| s.per_second(s.origins.responses).map(short)).collect();
-    let scatter = |id, title, about, x_label, line: Line, x| Chart {
-        id,
-        section: "Response time against rate",
-        title,
-        about,
-        unit: "ms",
-        kind: Kind::Scatter,
-        log: false,
-        x_label: Some(x_label),
-        lines: vec![Line { x: Some(x), ..on_schedule(line, steps) }],
+    let scatter = |id, title, about, x_label: &'static str, line: Line, x| {
+        let lines = vec![Line { x: Some(x), ..on_schedule(line, steps) }];
+        let chart = time_chart("Response time against rate", id, title, "ms", about, lines);
+        Chart { kind: Kind::Scatter, x_label: Some(x_label.into()), ..chart }
     };
     vec![
         scatter(
@@ -477,18 +292,4 @@ fn starved(steps: &[Step<'_>]) -> Option<Chart> {
 
 fn label(role: &str) -> &str {
     if role == "host" { "whole machine" } else { role }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_keep_five_digits() {
-        assert_eq!(short(123_456.0), 123_460.0 - 4.0);
-        assert_eq!(short(0.123_456_7), 0.123_46);
-        assert_eq!(short(12.345_678), 12.346);
-        assert_eq!(short(0.0), 0.0);
-        assert_eq!(short(f64::NAN), 0.0);
-    }
 }

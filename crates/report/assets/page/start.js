@@ -1,0 +1,4 @@
+// Everything is there: begin.
+fillBar();
+restyle();
+watchSight();
