@@ -31,7 +31,8 @@ Examples:
 
 Exit codes:
   0 fine · 1 the run failed · 2 usage or workload error, or a plan this machine cannot carry
-  96 invalid run: Assay or the lab was the limit, not the proxy · 105 interrupted";
+  96 invalid run: Assay or the lab was the limit, not the proxy · 99 a requirement failed
+  105 interrupted";
 
 /// Find out what a caching proxy is worth: put it under a known stream of requests, check every byte that
 /// comes back, and see how fast, how effective and how correct it is.

@@ -13,6 +13,8 @@ pub enum Exit {
     Usage = 2,
     /// The run ended but its numbers cannot be trusted: Assay or the lab was the limit.
     Invalid = 96,
+    /// What was required did not hold: a requirement failed, or a comparison found a regression.
+    Unmet = 99,
     /// Interrupted; what was measured until then is in the run directory.
     Interrupted = 105,
 }

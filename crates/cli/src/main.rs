@@ -16,6 +16,7 @@ mod prepared;
 mod run_name;
 mod source;
 mod target;
+mod thresholds;
 
 use clap::Parser;
 

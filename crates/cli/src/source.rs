@@ -5,7 +5,11 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_pgl::{Compiled, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source};
+use assay_pgl::{
+    Code, Compiled, Diagnostic, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source,
+    Span,
+};
+use assay_report::require::Requirement;
 
 use crate::bundled;
 use crate::exit::Failure;
@@ -34,7 +38,13 @@ pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
     match assay_pgl::compile(name, &resolver) {
         Ok(compiled) => {
             show(&compiled.warnings, &compiled.sources);
-            Ok(compiled)
+            match requirements(&compiled) {
+                wrong if wrong.is_empty() => Ok(compiled),
+                wrong => {
+                    show(&wrong, &compiled.sources);
+                    Err(Failure::usage(anyhow!("{name} requires what cannot be judged")))
+                }
+            }
         }
         Err(failure) => {
             show(&failure.diagnostics, &failure.sources);
@@ -44,6 +54,24 @@ pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
             Err(Failure::usage(anyhow!("{name} does not compile: {plural}")))
         }
     }
+}
+
+/// What is wrong with a workload's requirements: the compiler passes them on as they are.
+fn requirements(compiled: &Compiled) -> Vec<Diagnostic> {
+    let names = compiled.workload.schedule.phases.iter().map(|phase| phase.name.as_str());
+    let both = compiled.workload.requirements.iter().zip(&compiled.requirement_places);
+    let wrong = |(text, place): (&String, &Span)| {
+        let read = text.parse::<Requirement>().and_then(|required| required.check_phase(names.clone()));
+        let error = read.err()?;
+        let mut span = *place;
+        // Within the quotation marks, where nothing in them was written in another way.
+        if (span.end - span.start) as usize == text.len() + 2 {
+            let at = |offset: usize| place.start + 1 + offset.min(text.len()) as u32;
+            span = Span { start: at(error.span.0), end: at(error.span.1).max(at(error.span.0) + 1), ..span };
+        }
+        Some(Diagnostic::error(Code::Arguments, span, error.message).maybe_help(error.help))
+    };
+    both.filter_map(wrong).collect()
 }
 
 /// Bundled workloads first: `demo` is the demo, `./demo` is a file.

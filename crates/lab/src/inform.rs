@@ -36,6 +36,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         bed: prepared.bed.as_ref().map(crate::bed::Bed::info),
         phases: phases(plan, prepared),
         calibration: plan.calibration.clone(),
+        requirements: plan.requirements.clone(),
         ..RunInfo::default()
     }
 }
@@ -88,11 +89,19 @@ fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {
         goal: goal(phase),
         load: (phase.load.begin, phase.load.end),
         recurrence: (phase.recurrence.begin, phase.recurrence.end),
+        expected_requests: (plan.part == Part::Whole && !adapts(phase))
+            .then(|| span.expected.map(|expected| expected.requests))
+            .flatten(),
         log_stats: phase.log_stats,
         primary: phase.primary,
         invalid: false,
     })
     .collect()
+}
+
+/// True when the load of a phase depends on what is measured.
+fn adapts(phase: &Phase) -> bool {
+    phase.thermostat.is_some() || phase.script.is_some()
 }
 
 /// A phase's goal in words.

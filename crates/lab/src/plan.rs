@@ -180,6 +180,8 @@ pub struct RunPlan {
     pub calibration: Option<Calibration>,
     /// Where the private work directory of a real proxy is made; none: the system's temporary directory.
     pub temp_dir: Option<PathBuf>,
+    /// What it is required to show, as written.
+    pub requirements: Vec<String>,
     /// More warnings for the record (of the compiler, say); they come after the run's own.
     pub warnings: Vec<String>,
 }

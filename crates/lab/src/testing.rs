@@ -134,6 +134,7 @@ pub fn plan() -> RunPlan {
         realtime: false,
         calibration: None,
         temp_dir: None,
+        requirements: Vec::new(),
         warnings: Vec::new(),
     }
 }

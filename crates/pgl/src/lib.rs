@@ -51,6 +51,8 @@ pub struct Compiled {
     pub workload: Workload,
     /// Warnings and notes, in order of appearance.
     pub warnings: Vec<Diagnostic>,
+    /// Where each of the workload's requirements stands.
+    pub requirement_places: Vec<Span>,
     /// All texts that took part; the main file first.
     pub sources: Vec<Source>,
 }
@@ -97,13 +99,14 @@ pub fn compile(main: &str, resolver: &dyn Resolver) -> Result<Compiled, Failure>
     let tokens = lexer::lex(&mut sources, resolver, &mut diagnostics);
     let parsed = parser::parse(&tokens, &mut diagnostics);
     let registered = eval::run(&parsed.program, &parsed.skipped, &sources, resolver, &mut diagnostics);
+    let requirement_places = registered.requirements.iter().map(|(_, span)| *span).collect();
     let workload = build::build(&name, &registered, &sources, resolver, &mut diagnostics);
     let failed = diagnostics.failed();
     let diagnostics = diagnostics.finish();
     if failed {
         Err(Failure { diagnostics, sources })
     } else {
-        Ok(Compiled { workload, warnings: diagnostics, sources })
+        Ok(Compiled { workload, warnings: diagnostics, requirement_places, sources })
     }
 }
 

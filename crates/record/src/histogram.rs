@@ -89,6 +89,17 @@ impl Histogram {
         (self.count() > 0).then_some(self.max_us)
     }
 
+    /// Smallest value in microseconds, to 0.1 %; none when empty.
+    pub fn min_us(&self) -> Option<u64> {
+        (self.count() > 0).then(|| self.inner.min())
+    }
+
+    /// Number of values that are longer than `value_us` and do not share its bucket.
+    pub fn count_over_us(&self, value_us: u64) -> u64 {
+        let above = self.inner.highest_equivalent(value_us.min(MAX_US)).saturating_add(1);
+        if above > MAX_US { 0 } else { self.inner.count_between(above, MAX_US) }
+    }
+
     /// Largest value that shares a bucket with `value_us`.
     pub fn bucket_high_us(&self, value_us: u64) -> u64 {
         self.inner.highest_equivalent(value_us)
@@ -123,6 +134,18 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_over_a_limit_are_counted_without_those_of_its_bucket() {
+        let mut histogram = Histogram::new();
+        assert_eq!((histogram.min_us(), histogram.count_over_us(0)), (None, 0));
+        [5, 10, 1000, 2_000_000, u64::MAX].into_iter().for_each(|us| histogram.record(us));
+        assert_eq!(histogram.min_us(), Some(5));
+        assert_eq!(
+            [0, 5, 999, 1000, 2_000_000, MAX_US, u64::MAX].map(|us| histogram.count_over_us(us)),
+            [5, 4, 3, 2, 1, 0, 0]
+        );
+    }
 
     #[test]
     fn the_maximum_is_exact_also_after_merging_and_storing() {

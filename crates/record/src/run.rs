@@ -51,6 +51,8 @@ pub struct RunInfo {
     pub boundaries: Vec<Vec<u32>>,
     /// What this machine can offer for this workload, where that was found before.
     pub calibration: Option<Calibration>,
+    /// What the run is required to show (`--require`, `require()` in the workload), as written.
+    pub requirements: Vec<String>,
     /// Whether the numbers can be trusted; absent (and `finished` false) while the run goes on.
     pub verdict: Verdict,
     /// True once everything is written.
@@ -259,6 +261,8 @@ pub struct PhaseInfo {
     pub load: (f64, f64),
     /// Recurrence factor at start and end.
     pub recurrence: (f64, f64),
+    /// Requests that are to be expected; none: that depends on what happens, or this is a part of a run.
+    pub expected_requests: Option<f64>,
     /// The workload wants it in the statistics.
     pub log_stats: bool,
     /// The workload wants to be judged by it.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::own::health::{
     Health, Lags, NetworkHealth, RoleHealth, StallCause, StallHealth, ThreadHealth,
 };
+pub use crate::require::Judged;
 pub use crate::special::Special;
 
 /// Version of the document.
@@ -44,6 +45,9 @@ pub struct Summary {
     /// The run in words, a sentence or two each: what was tested, did it keep up, what did it save, was
     /// anything wrong, can the numbers be trusted.
     pub verdict: Vec<Finding>,
+    /// What was required of the run, and whether it held; empty: nothing was. Of an invalid run it says nothing.
+    #[serde(default)]
+    pub requirements: Vec<Judged>,
     /// Reasons to doubt it, worst first: those that make it invalid, then those worth knowing.
     pub doubts: Vec<Doubt>,
     /// How well Assay itself did.
@@ -112,6 +116,8 @@ pub enum Topic {
     Savings,
     /// Was anything wrong with its answers?
     Correctness,
+    /// Did it show what it had to?
+    Requirements,
     /// Can the numbers be trusted?
     Trust,
 }

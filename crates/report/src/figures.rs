@@ -20,7 +20,7 @@ fn per_second(count: u64, seconds: Option<f64>) -> Option<f64> {
     seconds.filter(|s| *s > 0.0).map(|s| round(count as f64 / s, 3))
 }
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| round(part as f64 / whole as f64, 6))
 }
 
@@ -70,7 +70,7 @@ fn response_times(tally: &Tally) -> ResponseTimes {
     }
 }
 
-fn hit_ratios(tally: &Tally) -> (HitRatio, HitRatio) {
+pub(crate) fn hit_ratios(tally: &Tally) -> (HitRatio, HitRatio) {
     let counts = &tally.robots;
     let measured = counts.hits + counts.collapsed - tally.hidden_validations();
     let measured_bytes = counts.hit_bytes + counts.collapsed_bytes - tally.hidden_validation_bytes();
@@ -98,7 +98,7 @@ fn outcomes(tally: &Tally) -> Outcomes {
     }
 }
 
-fn offload(tally: &Tally) -> Offload {
+pub(crate) fn offload(tally: &Tally) -> Offload {
     let spared =
         |origin: u64, client: u64| (client > 0).then(|| round(1.0 - origin as f64 / client as f64, 6));
     Offload {

@@ -209,6 +209,7 @@ fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
         Topic::Speed => "Did it keep up?",
         Topic::Savings => "What did it save?",
         Topic::Correctness => "Was anything wrong?",
+        Topic::Requirements => "Did it do what it must?",
         Topic::Trust => "Can it be trusted?",
     };
     let findings = summary.verdict.iter();

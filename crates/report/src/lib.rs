@@ -19,6 +19,7 @@ pub mod html;
 mod own;
 mod page;
 mod repeat;
+pub mod require;
 mod resources;
 mod special;
 mod steps;

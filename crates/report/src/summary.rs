@@ -15,6 +15,7 @@ use crate::adapted;
 use crate::error::ReportError;
 use crate::figures::{figures, round};
 use crate::own;
+use crate::require;
 use crate::tally::{self, Tally};
 use crate::words;
 
@@ -64,6 +65,12 @@ impl Summary {
             partial: info.verdict.partial || unfinished,
             unfinished,
             verdict: Vec::new(),
+            requirements: require::judge(
+                info,
+                &parts,
+                tally::whole(&spans),
+                info.verdict.partial || unfinished,
+            ),
             health: own::sums::health(info, series, &total, &phases),
             calibration: info.calibration.as_ref().map(|known| calibration(known, &phases)),
             doubts,

@@ -294,7 +294,7 @@ impl Tally {
         self.origin_connections_peak = self.origin_connections_peak.max(part.origin_connections_peak);
     }
 
-    fn add_robots(&mut self, interval: &RobotInterval) {
+    pub(crate) fn add_robots(&mut self, interval: &RobotInterval) {
         self.robots.merge(&interval.counts);
         self.hit.add(&interval.hit);
         self.miss.add(&interval.miss);
@@ -309,7 +309,7 @@ impl Tally {
         self.peaks.connections = self.peaks.connections.max(levels.connections);
     }
 
-    fn add_origins(&mut self, interval: &OriginInterval) {
+    pub(crate) fn add_origins(&mut self, interval: &OriginInterval) {
         self.origins.merge(&interval.counts);
         self.origin_service.merge_sparse(&interval.service);
         self.origin_lateness.merge_sparse(&interval.lateness);

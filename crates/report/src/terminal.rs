@@ -30,6 +30,7 @@ pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String
     let mut page = Page { style: Style { width: style.width.max(40), ..*style }, text: String::new() };
     page.headline(summary);
     page.verdict(summary);
+    page.requirements(summary);
     page.tables(summary);
     page.facts(summary);
     page.errors(summary);
@@ -122,6 +123,26 @@ impl Page {
             self.doubts("!", YELLOW, &worth_knowing);
             self.line("");
         }
+    }
+
+    fn requirements(&mut self, summary: &Summary) {
+        if summary.requirements.is_empty() {
+            return;
+        }
+        self.heading("Requirements");
+        let width =
+            summary.requirements.iter().map(|one| one.text.chars().count()).max().unwrap_or(0).min(40);
+        for one in &summary.requirements {
+            let (mark, code) = match one.held {
+                Some(true) => ("✓", GREEN),
+                Some(false) => ("✗", RED),
+                None => ("·", DIM),
+            };
+            let text = clean(&one.text);
+            let mark = self.paint(code, mark);
+            self.line(&format!("{mark} {text:<width$}  {}", clean(&one.seen)));
+        }
+        self.line("");
     }
 
     /// A marked paragraph with a hanging indent.

@@ -5,6 +5,7 @@ use assay_record::run::RunInfo;
 use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
 use crate::format::{self, bytes, count, duration_s, number, opt_number, percent, share, time_ms};
 use crate::own;
+use crate::require;
 
 /// Share of requests unsent up to which a target is said to have kept up: when a phase ends, a few always wait.
 const KEPT_UP_UNSENT: f64 = 0.01;
@@ -59,7 +60,10 @@ pub(crate) fn rehearsed(scale: Option<f64>) -> Option<String> {
 
 /// The verdict: a finding per topic, in the order of a reader's questions.
 pub(crate) fn verdict(summary: &Summary) -> Vec<Finding> {
-    vec![tested(summary), speed(summary), savings(summary), correctness(summary), own::words::trust(summary)]
+    let mut findings = vec![tested(summary), speed(summary), savings(summary), correctness(summary)];
+    findings.extend(require::finding(&summary.requirements, summary.valid));
+    findings.push(own::words::trust(summary));
+    findings
 }
 
 fn tested(summary: &Summary) -> Finding {

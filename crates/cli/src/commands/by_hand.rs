@@ -188,6 +188,8 @@ pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     // Origins are numbered in 16 bits; compiling the workload has checked it.
     plan.part = Part::Origins { first: first as u16, last: last as u16, linger: args.linger };
     plan.origin_listen = Some(listen);
+    // Origins see nothing of what is required.
+    plan.requirements.clear();
     perform(together, plan)
 }
 

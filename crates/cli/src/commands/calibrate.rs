@@ -53,8 +53,11 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan) -> Result<Exit, Failure> {
         Err(End::Failed(failure)) => return Err(failure),
     };
     let path = calibrate::keep(&run_dir, &calibration).map_err(Failure::failed)?;
-    let text =
-        if args.results.json { output::json(&calibration)? } else { words(&workload, &calibration, peak, &path) };
+    let text = if args.results.json {
+        output::json(&calibration)?
+    } else {
+        words(&workload, &calibration, peak, &path)
+    };
     output::result(&text, args.results.output.as_deref())?;
     Ok(Exit::Fine)
 }

@@ -97,7 +97,7 @@ pub fn make_comparison(dir: &Path, form: Form, with_html: bool, file: Option<&Pa
 }
 
 /// Summarises a run directory, writes its HTML report unless told not to, and prints the result.
-pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) -> Result<(), Failure> {
+pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) -> Result<Summary, Failure> {
     let dir = RunDir::open(run_dir).map_err(Failure::usage)?;
     let summary = Summary::from_run(&dir).map_err(Failure::failed)?;
     summary.write(&dir).map_err(Failure::failed)?;
@@ -106,5 +106,6 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
         Form::Json => summary.to_json().map_err(Failure::failed)?,
         Form::Words | Form::Markdown => terminal::render(&summary, page.as_deref(), &output::style(file)),
     };
-    output::result(&text, file)
+    output::result(&text, file)?;
+    Ok(summary)
 }

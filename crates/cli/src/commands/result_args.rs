@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use assay_report::require::Requirement;
 use clap::Args;
 
 /// Flags of `assay run`, `assay robots` and `assay origins` alike.
@@ -23,4 +24,11 @@ pub struct ResultArgs {
     /// A line a second instead of the live view
     #[arg(long)]
     pub no_live: bool,
+    /// What the run must show, like 'p99(hit) < 5ms', 'top1.dhr > 0.55' or 'errors == 0'; may be given more than once. One
+    /// that fails ends with exit code 99
+    #[arg(long, value_name = "REQUIREMENT")]
+    pub require: Vec<Requirement>,
+    /// End the run as soon as a requirement has failed for good
+    #[arg(long)]
+    pub stop_on_failure: bool,
 }

@@ -1,5 +1,6 @@
 //! `assay run`: put a proxy under a workload, watch it, and report.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::{output, run_name, target, units};
+use crate::{output, run_name, target, thresholds, units};
 
 /// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
@@ -53,7 +54,12 @@ pub fn perform(plan: RunPlan, results: &ResultArgs) -> Result<Exit, Failure> {
         .context("cannot start the run")
         .map_err(Failure::failed)?;
     match runtime.block_on(watched(plan, results))? {
-        Ended::Run(outcome) => finish(results, &outcome),
+        Ended::Run(outcome, failed) => {
+            if let Some(words) = &failed {
+                output::eprint(&format!("stopped: a requirement failed: {words}\n"));
+            }
+            finish(results, &outcome, failed.is_some())
+        }
         Ended::Early(words) => {
             output::eprint(&format!("{words}\n"));
             Ok(Exit::Interrupted)
@@ -83,20 +89,24 @@ pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The result where the user wants it, and the exit code.
-fn finish(results: &ResultArgs, outcome: &RunOutcome) -> Result<Exit, Failure> {
+/// The result where the user wants it, and the exit code. `stopped`: a requirement ended the run.
+fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<Exit, Failure> {
     let form = if results.json { Form::Json } else { Form::Words };
-    report::make(&outcome.run_dir, form, !results.no_report, results.output.as_deref())?;
-    Ok(match outcome.verdict {
-        ref verdict if verdict.partial => Exit::Interrupted,
-        ref verdict if !verdict.valid => Exit::Invalid,
-        _ => Exit::Fine,
+    let summary = report::make(&outcome.run_dir, form, !results.no_report, results.output.as_deref())?;
+    let verdict = &outcome.verdict;
+    // Numbers that cannot be trusted fail nobody.
+    Ok(match () {
+        () if verdict.partial && !stopped => Exit::Interrupted,
+        () if !verdict.valid => Exit::Invalid,
+        () if stopped || summary.requirements.iter().any(|one| one.held == Some(false)) => Exit::Unmet,
+        () => Exit::Fine,
     })
 }
 
 /// How a run that began came to its end.
 enum Ended {
-    Run(RunOutcome),
+    /// With the requirement that ended it, in words.
+    Run(RunOutcome, Option<String>),
     /// By the user, and there is nothing to report; why, in words.
     Early(String),
 }
@@ -105,16 +115,30 @@ enum Ended {
 async fn watched(plan: RunPlan, results: &ResultArgs) -> Result<Ended, Failure> {
     let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
     let mut listeners = Listeners::default();
-    let view = live::watch(listeners.join(), header(&plan), Style::choose(results.no_live));
+    let (standings_sender, standings) = thresholds::channel();
+    let required = plan.requirements.iter().filter_map(|text| text.parse().ok()).collect();
+    let requirements = thresholds::listen(listeners.join(), required, standings_sender);
+    let view =
+        live::watch(listeners.join(), header(&plan), standings.clone(), Style::choose(results.no_live));
+    let failed = thresholds::failed(standings);
+    tokio::pin!(failed);
     let (event_sender, events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let run = assay_lab::run(plan, event_sender, stop);
-    let all = async { tokio::join!(run, listeners.tell_all(events), view).0 };
+    let all = async { tokio::join!(run, listeners.tell_all(events), requirements, view).0 };
     tokio::pin!(all);
     let mut asked_before = false;
+    let mut failure = None;
     loop {
         tokio::select! {
-            result = &mut all => return result.map(Ended::Run).or_else(ended_badly),
+            result = &mut all => return result.map(|outcome| Ended::Run(outcome, failure)).or_else(ended_badly),
+            words = &mut failed, if results.stop_on_failure && failure.is_none() => {
+                // Whoever has asked for the end already is told that it was asked for.
+                if !asked_before {
+                    failure = Some(words);
+                    let _ = stop_sender.send(true);
+                }
+            }
             () = interrupts.next() => {
                 if asked_before {
                     return Ok(Ended::Early("quit at once; `assay report` reads what is in the run directory".into()));
@@ -161,6 +185,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         Some(path) => path.clone(),
         None => run_name::fresh(&prepared.workload.name, &target.name()),
     };
+    let requirements = requirements(args, prepared)?;
     let mut plan = RunPlan {
         exe,
         assay_version: env!("CARGO_PKG_VERSION").into(),
@@ -202,10 +227,25 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         realtime: args.realtime,
         calibration: None,
         temp_dir: None,
+        requirements,
         warnings: prepared.warnings.clone(),
     };
     plan.apply_settings().map_err(Failure::usage)?;
     Ok(plan)
+}
+
+/// What the workload and the command line require, each once.
+fn requirements(args: &RunArgs, prepared: &Prepared) -> Result<Vec<String>, Failure> {
+    let workload = &prepared.workload;
+    let mut all = workload.requirements.clone();
+    for required in &args.results.require {
+        let names = workload.schedule.phases.iter().map(|phase| phase.name.as_str());
+        required.check_phase(names).map_err(|error| Failure::usage(anyhow!("--require: {error}")))?;
+        all.push(required.text().to_owned());
+    }
+    let mut known = BTreeSet::new();
+    all.retain(|text| known.insert(text.clone()));
+    Ok(all)
 }
 
 /// Processors that were named; none: empty.

@@ -12,11 +12,14 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_lab::{LabEvent, Stage};
+use assay_report::require::State as Stands;
+use tokio::sync::watch;
 
 pub use state::Header;
 
 use crate::listeners::Heard;
 use crate::output;
+use crate::thresholds::Standings;
 use screen::Screen;
 use state::State;
 
@@ -45,7 +48,7 @@ impl Style {
 }
 
 /// Shows a run until its events end.
-pub async fn watch(mut events: Heard, header: Header, style: Style) {
+pub async fn watch(mut events: Heard, header: Header, standings: watch::Receiver<Standings>, style: Style) {
     let mut view = View::new(header, style);
     let mut tick = tokio::time::interval(if style == Style::Screen { FRAME } else { SECOND });
     loop {
@@ -59,7 +62,10 @@ pub async fn watch(mut events: Heard, header: Header, style: Style) {
                 }
                 None => break,
             },
-            _ = tick.tick() => view.tick(),
+            _ = tick.tick() => {
+                view.stand(&standings.borrow());
+                view.tick();
+            }
         }
     }
 }
@@ -102,6 +108,20 @@ impl View {
                 output::eprint(&format!("{message}\n"));
             }
             _ => {}
+        }
+    }
+
+    /// Takes in how requirements stand. One that has failed is told at once where there is no screen.
+    fn stand(&mut self, now: &Standings) {
+        let before = std::mem::replace(&mut self.state.requirements, now.clone());
+        if self.screen.is_some() {
+            return;
+        }
+        let failed_before = |index: usize| before.get(index).is_some_and(|one| one.state == Stands::Failed);
+        for (index, one) in now.iter().enumerate() {
+            if one.state == Stands::Failed && !failed_before(index) {
+                output::eprint(&format!("requirement failed: {} ({})\n", one.text, one.seen));
+            }
         }
     }
 

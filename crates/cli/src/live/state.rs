@@ -12,6 +12,7 @@ use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotL
 use assay_record::run::PhaseInfo;
 
 use super::own::Own;
+use crate::thresholds::Standings;
 
 /// Seconds kept for the curves.
 const SECONDS_KEPT: usize = 400;
@@ -150,6 +151,8 @@ pub struct State {
     pub hosts: BTreeMap<String, HostInterval>,
     /// What a person should see: faults and first errors, oldest first.
     pub messages: VecDeque<String>,
+    /// How requirements stand.
+    pub requirements: Standings,
     /// How Assay itself does.
     pub own: Own,
 }

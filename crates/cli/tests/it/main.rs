@@ -8,6 +8,7 @@ mod experiments;
 mod machine;
 mod matrix;
 mod mistakes;
+mod requirements;
 mod runs;
 mod support;
 mod workloads;

@@ -72,6 +72,7 @@ pub(crate) fn build(
         files: builder.files,
         foreign: builder.foreign,
         substitutes,
+        requirements: registered.requirements.iter().map(|(text, _)| text.clone()).collect(),
     }
 }
 

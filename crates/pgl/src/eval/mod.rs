@@ -54,6 +54,8 @@ pub(crate) struct Registered {
     pub scripts: Vec<Option<Script>>,
     /// Everything given to `note_substitutes()`: groups of addresses.
     pub substitutes: Vec<(Rc<Array>, Span)>,
+    /// Everything given to `require()`.
+    pub requirements: Vec<(String, Span)>,
     /// Objects of the main source that nothing has read: what they are, what they are called, and where.
     pub unread: Vec<(RecordKind, Rc<str>, Span)>,
     /// `working_set_length()` in seconds.

@@ -17,8 +17,8 @@ use crate::value::array::Array;
 use crate::value::{Record, Value};
 
 /// Procedures that a script cannot call: when it runs, all is registered.
-const REGISTERING: [&str; 5] =
-    ["use", "schedule", "working_set_length", "working_set_cap", "note_substitutes"];
+const REGISTERING: [&str; 6] =
+    ["use", "schedule", "working_set_length", "working_set_cap", "note_substitutes", "require"];
 
 /// A procedure.
 pub(crate) struct Procedure {
@@ -41,12 +41,13 @@ const fn procedure(
 }
 
 /// All procedures.
-pub(crate) const PROCEDURES: [Procedure; 13] = [
+pub(crate) const PROCEDURES: [Procedure; 14] = [
     procedure("use", "agent, ...", 1..=MANY, use_objects),
     procedure("schedule", "phase, ...", 0..=MANY, schedule),
     procedure("working_set_length", "time", 1..=1, working_set_length),
     procedure("working_set_cap", "int", 1..=1, working_set_cap),
     procedure("note_substitutes", "addresses, ...", 1..=MANY, note_substitutes),
+    procedure("require", "requirement, ...", 1..=MANY, require),
     procedure("print", "value, ...", 0..=MANY, print),
     procedure("printV", "level, value, ...", 1..=MANY, |i, call, arguments| {
         i.print_at_level(call, arguments)
@@ -285,6 +286,15 @@ fn note_substitutes(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -
     for argument in arguments {
         let addresses = i.addresses(argument)?;
         i.registered.substitutes.push((addresses, argument.span));
+    }
+    Ok(())
+}
+
+/// What a requirement says is not known here: it is about what is measured.
+fn require(i: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<()> {
+    for argument in arguments {
+        let Ok(Value::Text(text)) = i.argument(argument, Base::Text) else { continue };
+        i.registered.requirements.push((text.to_string(), argument.span));
     }
     Ok(())
 }

@@ -438,6 +438,7 @@ fn info(story: Story) -> RunInfo {
     let direct = story == Story::Direct;
     let words = "assay run image.pg --proxy varnish --rehearse 60s --seed 7";
     RunInfo {
+        requirements: Vec::new(),
         calibration: (story == Story::Calibrated).then(own::calibration),
         schema: RUN_SCHEMA.into(),
         assay_version: "0.1.0".into(),

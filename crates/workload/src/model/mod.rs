@@ -52,6 +52,9 @@ pub struct Workload {
     /// Groups of origins that stand for one another when a connection is reused.
     #[serde(default)]
     pub substitutes: Vec<Vec<OriginIndex>>,
+    /// What a run must show, as written; it is for others to read.
+    #[serde(default)]
+    pub requirements: Vec<String>,
 }
 
 /// One type of content.

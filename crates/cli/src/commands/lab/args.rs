@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use assay_lab::experiment::Experiment;
 use assay_record::experiment::ExperimentInfo;
+use assay_report::require::Requirement;
 use clap::{Args, Subcommand};
 
 use crate::{run_name, units};
@@ -51,6 +52,10 @@ pub struct LabArgs {
     /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
     #[arg(long, value_name = "DIR", help_heading = EXPERIMENT)]
     pub proxy_dir: Vec<PathBuf>,
+    /// What every cell must show, like 'p99(hit) < 5ms' or 'errors == 0'; may be given more than once. Cells that do not
+    /// are listed at the end, with exit code 99
+    #[arg(long, value_name = "REQUIREMENT", help_heading = EXPERIMENT)]
+    pub require: Vec<Requirement>,
     /// Cells that this machine cannot carry (a proxy that is not installed) count as failed, and the rest runs
     #[arg(long, help_heading = EXPERIMENT)]
     pub skip_missing: bool,

@@ -10,7 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow};
 use assay_lab::LabError;
 use assay_lab::experiment::{Course, Ending, Experiment, ExperimentDir, differences, drive, resume};
+use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
+use assay_report::summary::Summary;
 use tokio::sync::{mpsc, watch};
 
 pub use self::args::LabArgs;
@@ -201,12 +203,32 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
             dir.display()
         ));
     }
+    let unmet = unmet(dir, info);
+    unmet.iter().for_each(|line| output::eprint(&format!("{line}\n")));
     Ok(match (ending.interrupted, failed, invalid) {
         (true, ..) => Exit::Interrupted,
         (_, 1.., _) => Exit::Failed,
         (_, _, 1..) => Exit::Invalid,
+        _ if !unmet.is_empty() => Exit::Unmet,
         _ => Exit::Fine,
     })
+}
+
+/// Requirements that did not hold in cells that are done, a line each.
+fn unmet(dir: &Path, info: &ExperimentInfo) -> Vec<String> {
+    let done = info.cells.iter().filter(|cell| cell.state == CellState::Done);
+    let judged = done.filter_map(|cell| {
+        let run = RunDir::open(&dir.join(cell.run.as_ref()?)).ok()?;
+        // Most have none, and a summary takes its time.
+        let required = run.read_info().is_ok_and(|info| !info.requirements.is_empty());
+        let summary = required.then(|| Summary::from_run(&run).ok()).flatten()?;
+        Some((cell, summary.requirements))
+    });
+    let failed = judged.flat_map(|(cell, judged)| {
+        let failed = judged.into_iter().filter(|one| one.held == Some(false));
+        failed.map(|one| format!("{}: requirement failed: {} ({})", cell.id, one.text, one.seen))
+    });
+    failed.collect()
 }
 
 /// Compares the cells that are done: tables on the terminal, a page and a document in the experiment's directory.

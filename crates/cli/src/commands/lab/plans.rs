@@ -9,6 +9,7 @@ use anyhow::anyhow;
 use assay_lab::experiment::{Condition, Experiment, Subject, beside, planned, world};
 use assay_lab::{LabError, Mode, RunPlan};
 use assay_record::experiment::CellInfo;
+use assay_report::require::Requirement;
 
 use super::args::LabArgs;
 use crate::commands::result_args::ResultArgs;
@@ -22,6 +23,8 @@ pub struct Plans {
     experiment: Experiment,
     file: PathBuf,
     proxy_dir: Vec<PathBuf>,
+    /// What every cell must show.
+    require: Vec<Requirement>,
     /// Compiled workloads, by label and seed.
     prepared: BTreeMap<(String, u64), Rc<Prepared>>,
 }
@@ -30,6 +33,7 @@ impl Plans {
     /// Compiles every workload, for every repetition.
     pub fn make(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<Self, Failure> {
         let mut plans = Self::without_workloads(file, experiment, &args.proxy_dir);
+        plans.require.clone_from(&args.require);
         for cell in assay_lab::experiment::cells(experiment) {
             plans.compile(&cell.workload, cell.seed)?;
         }
@@ -42,6 +46,7 @@ impl Plans {
             experiment: experiment.clone(),
             file: file.to_owned(),
             proxy_dir: proxy_dir.to_vec(),
+            require: Vec::new(),
             prepared: BTreeMap::new(),
         }
     }
@@ -131,7 +136,11 @@ impl Plans {
             scale_capacity: self.experiment.scale_capacity,
             seed: cell.seed,
             timeout: self.experiment.timeout,
-            results: ResultArgs { run_dir: Some(PathBuf::from(&cell.id)), ..plain.results },
+            results: ResultArgs {
+                run_dir: Some(PathBuf::from(&cell.id)),
+                require: self.require.clone(),
+                ..plain.results
+            },
             xact_log: self.experiment.xact_log,
             proxy_cpus: Some(units::Cpus(condition.proxy_cpus.clone())),
             cpu_quota: condition.limits.cpus,

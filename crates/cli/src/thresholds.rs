@@ -1,0 +1,108 @@
+//! Does a run show what it must, while it goes on? Listens to it and tells how every requirement stands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_lab::LabEvent;
+use assay_report::require::{Requirement, Standing, State, Watch};
+use tokio::sync::watch;
+
+use crate::listeners::Heard;
+
+/// How often it is looked at how they stand.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How all requirements stand, in their order; empty before the start, and where nothing is required.
+pub type Standings = Arc<Vec<Standing>>;
+
+/// Where standings are told.
+pub fn channel() -> (watch::Sender<Standings>, watch::Receiver<Standings>) {
+    watch::channel(Standings::default())
+}
+
+/// Listens to a run until it ends, and tells how its requirements stand whenever that changes.
+pub async fn listen(mut heard: Heard, required: Vec<Requirement>, told: watch::Sender<Standings>) {
+    if required.is_empty() {
+        return;
+    }
+    let mut watched = None;
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            event = heard.recv() => match event {
+                Some(event) => take(&mut watched, &required, &event),
+                None => return,
+            },
+            _ = look.tick() => {
+                let Some(watched) = &watched else { continue };
+                let now: Standings = Arc::new(Watch::standing(watched));
+                told.send_if_modified(|before| {
+                    let changed = *before != now;
+                    *before = now;
+                    changed
+                });
+            }
+        }
+    }
+}
+
+fn take(watched: &mut Option<Watch>, required: &[Requirement], event: &LabEvent) {
+    if let LabEvent::Started { phases, .. } = event {
+        *watched = Some(Watch::new(required, phases));
+    }
+    let Some(watched) = watched else { return };
+    match event {
+        LabEvent::Robots(interval) => watched.robots(interval),
+        LabEvent::Origins(interval) => watched.origins(interval),
+        LabEvent::PhaseBegan { phase, at_ms } => watched.began(*phase, *at_ms),
+        LabEvent::PhaseEnded { phase, at_ms } => watched.ended(*phase, *at_ms),
+        _ => {}
+    }
+}
+
+/// Waits until a requirement has failed, whatever is still to come; gives it in words. Never ends when none does.
+pub async fn failed(mut told: watch::Receiver<Standings>) -> String {
+    loop {
+        let first = told.borrow_and_update().iter().find(|one| one.state == State::Failed).cloned();
+        if let Some(one) = first {
+            return format!("{} ({})", one.text, one.seen);
+        }
+        if told.changed().await.is_err() {
+            // The run has ended, and how is known from its record.
+            return std::future::pending().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::error_kind::ErrorKind;
+    use assay_record::interval::RobotInterval;
+    use assay_record::run::{PhaseInfo, TargetInfo};
+
+    use super::*;
+    use crate::listeners::Listeners;
+
+    #[test]
+    fn the_first_error_fails_a_run_that_may_have_none() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let mut listeners = Listeners::default();
+            let (sender, told) = channel();
+            let required = vec!["errors == 0".parse().unwrap()];
+            let listening = listen(listeners.join(), required, sender);
+            let phases = vec![PhaseInfo { name: "top".into(), ..PhaseInfo::default() }];
+            let target = TargetInfo::default();
+            listeners.tell(LabEvent::Started { phases, target, started_unix_ms: 0 });
+            let mut interval = RobotInterval { length_ms: 1000, ..RobotInterval::default() };
+            interval.counts.due = 1;
+            interval.counts.errors.insert(ErrorKind::Stale, 1);
+            listeners.tell(LabEvent::Robots(Box::new(interval)));
+            let words = tokio::select! {
+                () = listening => unreachable!("somebody still tells"),
+                words = failed(told) => words,
+            };
+            assert_eq!(words, "errors == 0 (1)");
+        });
+    }
+}

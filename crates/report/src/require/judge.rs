@@ -1,0 +1,93 @@
+//! Did a run show what was required? Judged when it has ended, from everything that was added up.
+
+use assay_record::run::RunInfo;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Requirement;
+use crate::document::{Finding, Mood, Topic};
+use crate::tally::{Span, Tally};
+
+/// A requirement, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Requirement")]
+pub struct Judged {
+    /// As it was written.
+    pub text: String,
+    /// True: it held. False: it failed, or there was nothing to measure. Null: the run ended before there was.
+    pub held: Option<bool>,
+    /// What was measured, in `unit`; null: nothing.
+    pub value: Option<f64>,
+    /// `ms`, `ratio` (0 to 1), `per_second` or `count`.
+    pub unit: String,
+    /// What was measured, in words.
+    pub seen: String,
+    /// The phases that were looked at.
+    pub phases: Vec<String>,
+}
+
+/// Judges everything that was required of a run. `parts` are its phases, and what belongs to none of them.
+pub(crate) fn judge(info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial: bool) -> Vec<Judged> {
+    info.requirements.iter().map(|text| one(text, info, parts, whole, partial)).collect()
+}
+
+fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial: bool) -> Judged {
+    let Ok(requirement) = text.parse::<Requirement>() else {
+        // It was written by a version that knows more than this one.
+        let seen = "this version of Assay cannot read it".to_owned();
+        return Judged {
+            text: text.to_owned(),
+            held: None,
+            value: None,
+            unit: String::new(),
+            seen,
+            phases: Vec::new(),
+        };
+    };
+    let indices = requirement.phases(&info.phases);
+    let tally = Tally::of_some(indices.iter().filter_map(|index| parts.get(*index)));
+    // The whole run is as long as it took, also where phases have pauses between them.
+    let span = if indices.len() > info.phases.len() { whole } else { tally.span };
+    let value = requirement.metric.read(&tally, span.map(Span::length_s));
+    let held = match value {
+        Some(value) => Some(requirement.holds(value)),
+        None if partial => None,
+        None => Some(false),
+    };
+    Judged {
+        text: requirement.text().to_owned(),
+        held,
+        value: value.map(|value| requirement.metric.in_unit(value)),
+        unit: requirement.metric.unit().to_owned(),
+        seen: requirement.words(value),
+        phases: indices
+            .iter()
+            .filter_map(|index| info.phases.get(*index))
+            .map(|phase| phase.name.clone())
+            .collect(),
+    }
+}
+
+/// All requirements in one sentence of the verdict; none: nothing was required.
+pub(crate) fn finding(judged: &[Judged], valid: bool) -> Option<Finding> {
+    let of = |held: Option<bool>| judged.iter().filter(move |one| one.held == held);
+    let (failed, held, open) = (of(Some(false)).count(), of(Some(true)).count(), of(None).count());
+    let all = judged.len();
+    let each: Vec<String> = of(Some(false)).map(|one| format!("{} ({})", one.text, one.seen)).collect();
+    let (mood, text) = match (all, failed) {
+        (0, _) => return None,
+        _ if !valid => (
+            Mood::Doubtful,
+            format!(
+                "{held} of {all} requirements held, but the numbers cannot be trusted: this says nothing."
+            ),
+        ),
+        (_, 1..) => (Mood::Bad, format!("{failed} of {all} requirements failed: {}.", each.join("; "))),
+        _ if open > 0 => {
+            (Mood::Plain, format!("{held} of {all} requirements held; the run ended too early for the rest."))
+        }
+        (1, _) => (Mood::Good, format!("What was required held: {} ({}).", judged[0].text, judged[0].seen)),
+        _ => (Mood::Good, format!("All {all} requirements held.")),
+    };
+    Some(Finding { about: Topic::Requirements, mood, text })
+}

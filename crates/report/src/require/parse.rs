@@ -1,0 +1,438 @@
+//! How is a requirement written? From text to [`Requirement`], with errors that point at the place.
+
+use assay_record::error_kind::ErrorKind;
+
+use super::metric::{Class, Counted, Kind, Metric, Stat, Which};
+use super::{Op, Requirement};
+
+/// A place in the text: first byte, one past the last.
+type Place = (usize, usize);
+
+/// Longer texts are no requirements.
+const LONGEST: usize = 400;
+/// Names of metrics; any percentile is one too.
+const METRICS: [&str; 15] = [
+    "p50", "p90", "p95", "p99", "p99.9", "mean", "min", "max", "dhr", "bhr", "offload", "rate", "errors",
+    "unsent", "requests",
+];
+const KINDS: [(&str, Kind); 4] = [
+    ("response", Kind::Response),
+    ("service", Kind::Service),
+    ("ttfb", Kind::Ttfb),
+    ("lateness", Kind::Lateness),
+];
+const CLASSES: [(&str, Class); 4] =
+    [("all", Class::All), ("hit", Class::Hit), ("miss", Class::Miss), ("with_unsent", Class::WithUnsent)];
+const RATIOS: [(&str, Which); 3] =
+    [("offered", Which::Offered), ("ideal", Which::Ideal), ("measured", Which::Measured)];
+/// Units of time, in microseconds.
+const TIMES: [(&str, f64); 7] =
+    [("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("msec", 1e3), ("s", 1e6), ("sec", 1e6), ("min", 6e7)];
+
+/// Why a text is no requirement.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.render())]
+pub struct RequirementError {
+    /// The text.
+    pub text: String,
+    /// Where it is wrong: first byte, and one past the last.
+    pub span: (usize, usize),
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
+}
+
+impl RequirementError {
+    /// The message, the text with the place underlined, and what to write instead.
+    fn render(&self) -> String {
+        let clean: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let chars = |to: usize| self.text.char_indices().filter(|(at, _)| *at < to).count();
+        let (start, end) = (chars(self.span.0), chars(self.span.1));
+        let carets = "^".repeat(end.saturating_sub(start).max(1));
+        let help = self.help.as_ref().map_or_else(String::new, |help| format!("\n  help: {help}"));
+        format!("{}\n  {clean}\n  {:start$}{carets}{help}", self.message, "")
+    }
+}
+
+/// Reads a requirement.
+pub(super) fn parse(text: &str) -> Result<Requirement, RequirementError> {
+    let parser = Parser { text, at: 0 };
+    if text.len() > LONGEST {
+        return parser.fail((0, 1), "this is too long for a requirement", None);
+    }
+    parser.requirement()
+}
+
+/// The error of a requirement that names a phase which is not there.
+pub(super) fn no_such_phase<'a>(
+    text: &str,
+    span: Place,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> RequirementError {
+    let all: Vec<&str> = known.clone().collect();
+    let help = did_you_mean(name, known)
+        .unwrap_or_else(|| format!("the phases are {}; `run` is all of them", all.join(", ")));
+    let message = format!("the schedule has no phase `{name}`");
+    RequirementError { text: text.to_owned(), span, message, help: Some(help) }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+type Parsed<T> = Result<T, RequirementError>;
+
+impl<'a> Parser<'a> {
+    fn fail<T>(&self, span: Place, message: impl Into<String>, help: Option<String>) -> Parsed<T> {
+        Err(RequirementError { text: self.text.to_owned(), span, message: message.into(), help })
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_spaces(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    /// The character that is next, as a place.
+    fn here(&self) -> Place {
+        (self.at, self.at + self.rest().chars().next().map_or(1, char::len_utf8))
+    }
+
+    fn take(&mut self, mark: &str) -> bool {
+        self.skip_spaces();
+        let found = self.rest().starts_with(mark);
+        self.at += if found { mark.len() } else { 0 };
+        found
+    }
+
+    /// A name; `p99.9` is one.
+    fn word(&mut self) -> Option<(&'a str, Place)> {
+        self.skip_spaces();
+        let rest = self.rest();
+        let mut length = 0;
+        for (at, c) in rest.char_indices() {
+            let next = rest[at + c.len_utf8()..].chars().next();
+            let begins = c.is_alphabetic() || c == '_';
+            let goes_on = c.is_ascii_digit() || (c == '-' && next.is_some_and(char::is_alphanumeric));
+            let fraction = c == '.'
+                && next.is_some_and(|next| next.is_ascii_digit())
+                && rest[..at].strip_prefix('p').is_some_and(is_digits);
+            // The digits behind the point of a percentile belong to it as well.
+            if !(begins || (at > 0 && goes_on) || fraction) {
+                break;
+            }
+            length = at + c.len_utf8();
+        }
+        let start = self.at;
+        self.at += length;
+        (length > 0).then(|| (&rest[..length], (start, start + length)))
+    }
+
+    /// A name, or anything in double quotes.
+    fn name(&mut self) -> Parsed<(&'a str, Place)> {
+        self.skip_spaces();
+        let start = self.at;
+        if let Some(inner) = self.rest().strip_prefix('"') {
+            let Some(length) = inner.find('"') else {
+                return self.fail((start, self.text.len()), "a quotation mark is missing", None);
+            };
+            self.at += length + 2;
+            return Ok((&inner[..length], (start, self.at)));
+        }
+        match self.word() {
+            Some(found) => Ok(found),
+            None => self.fail(
+                self.here(),
+                "expected a metric, or a phase and a metric",
+                Some("like `p99(hit) < 5ms`, `top1.dhr > 0.55` or `errors == 0`".into()),
+            ),
+        }
+    }
+
+    fn requirement(mut self) -> Parsed<Requirement> {
+        let mut path = vec![self.name()?];
+        while self.take(".") {
+            path.push(self.name()?);
+        }
+        let class = self.class()?;
+        let (phase, metric) = self.resolve(&path, class)?;
+        let metric = self.over(metric)?;
+        let op = self.op()?;
+        let (limit, percent) = self.limit(&metric)?;
+        let metric = match metric {
+            Metric::Count { of, .. } => Metric::Count { of, share: percent },
+            metric => metric,
+        };
+        self.skip_spaces();
+        if !self.rest().is_empty() {
+            let help = "one requirement at a time; give --require again for another".to_owned();
+            return self.fail((self.at, self.text.len()), "this is too much", Some(help));
+        }
+        Ok(Requirement { text: self.text.trim().to_owned(), phase, metric, op, limit, percent })
+    }
+
+    fn class(&mut self) -> Parsed<Option<(&'a str, Place)>> {
+        if !self.take("(") {
+            return Ok(None);
+        }
+        let Some(word) = self.word() else {
+            return self.fail(self.here(), "expected a class, such as `hit`", None);
+        };
+        if !self.take(")") {
+            return self.fail(self.here(), "expected `)`", None);
+        }
+        Ok(Some(word))
+    }
+
+    /// From names to phase and metric: the last names the metric, the one before it may name a kind of time.
+    fn resolve(
+        &self,
+        path: &[(&'a str, Place)],
+        class: Option<(&'a str, Place)>,
+    ) -> Parsed<(Option<(String, Place)>, Metric)> {
+        let Some(((name, place), before)) = path.split_last() else {
+            return self.fail(self.here(), "expected a metric", None);
+        };
+        let kind = before.last().and_then(|(word, _)| lookup(&KINDS, word));
+        let phases = &before[..before.len() - usize::from(kind.is_some())];
+        let metric = self.metric(name, *place, kind, class)?;
+        let phase = match phases {
+            [] => None,
+            [(name, place)] => Some(((*name).to_owned(), *place)),
+            [_, (name, place), ..] => {
+                let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+                let help = did_you_mean(name, names.iter().copied())
+                    .unwrap_or_else(|| format!("kinds of time are {}", names.join(", ")));
+                return self.fail(*place, format!("`{name}` is no kind of time"), Some(help));
+            }
+        };
+        Ok((phase, metric))
+    }
+
+    fn metric(
+        &self,
+        name: &str,
+        place: Place,
+        kind: Option<Kind>,
+        class: Option<(&'a str, Place)>,
+    ) -> Parsed<Metric> {
+        if let Some(stat) = self.stat(name, place)? {
+            let kind = kind.unwrap_or(Kind::Response);
+            let class = self.choice(class, &CLASSES, Class::All, "class of requests")?;
+            return match (kind, class) {
+                (Kind::Lateness, Class::Hit | Class::Miss) | (_, Class::WithUnsent)
+                    if kind != Kind::Response =>
+                {
+                    self.fail(
+                        place,
+                        "these times are not kept apart by that class",
+                        Some("leave it out".into()),
+                    )
+                }
+                _ => Ok(Metric::Time { kind, class, stat }),
+            };
+        }
+        if lookup(&KINDS, name).is_some() {
+            let help = format!("which one: `{name}.p99`, `{name}.mean`, `{name}.max`?");
+            return self.fail(place, format!("`{name}` is many times"), Some(help));
+        }
+        if kind.is_some() {
+            let help = "expected a percentile such as `p99`, or mean, min, max".to_owned();
+            return self.fail(place, format!("`{name}` is no time"), Some(help));
+        }
+        Ok(match name {
+            "dhr" | "bhr" => {
+                let which = self.choice(class, &RATIOS, Which::Measured, "hit ratio")?;
+                Metric::HitRatio { bytes: name == "bhr", which, over: None }
+            }
+            "offload" => {
+                let of = [("requests", false), ("bytes", true)];
+                Metric::Offload { bytes: self.choice(class, &of, false, "kind of offload")? }
+            }
+            "rate" | "throughput" => {
+                let of = [("measured", false), ("offered", true)];
+                Metric::Rate { offered: self.choice(class, &of, false, "rate")? }
+            }
+            "errors" => {
+                let of: Vec<_> = ErrorKind::ALL.iter().map(|kind| (kind.name(), Some(*kind))).collect();
+                let of = Counted::Errors(self.choice(class, &of, None, "class of errors")?);
+                Metric::Count { of, share: false }
+            }
+            "unsent" | "requests" | "completed" => {
+                let of = [("all", ())];
+                self.choice(class, &of, (), "class of these")?;
+                let of = match name {
+                    "unsent" => Counted::Unsent,
+                    "requests" => Counted::Requests,
+                    _ => Counted::Completed,
+                };
+                Metric::Count { of, share: false }
+            }
+            _ => {
+                let help = did_you_mean(name, METRICS.into_iter().chain(["throughput", "completed"]));
+                let help = help.unwrap_or_else(|| format!("metrics are {}", METRICS.join(", ")));
+                return self.fail(place, format!("there is no metric `{name}`"), Some(help));
+            }
+        })
+    }
+
+    /// A percentile, the mean, or an end.
+    fn stat(&self, name: &str, place: Place) -> Parsed<Option<Stat>> {
+        Ok(Some(match name {
+            "mean" => Stat::Mean,
+            "min" => Stat::Min,
+            "max" => Stat::Max,
+            _ => {
+                let digits =
+                    name.strip_prefix('p').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+                let Some(percent) = digits.and_then(|digits| digits.parse::<f64>().ok()) else {
+                    return Ok(None);
+                };
+                if !(0.0..100.0).contains(&percent) {
+                    let help = "a percentile is below 100: `p99.9`; the longest is `max`".to_owned();
+                    return self.fail(place, format!("there is no percentile {percent}"), Some(help));
+                }
+                Stat::Quantile(percent / 100.0)
+            }
+        }))
+    }
+
+    /// What stands in parentheses, out of what may.
+    fn choice<T: Copy>(
+        &self,
+        class: Option<(&'a str, Place)>,
+        known: &[(&str, T)],
+        usual: T,
+        what: &str,
+    ) -> Parsed<T> {
+        let Some((word, place)) = class else { return Ok(usual) };
+        if let Some(found) = lookup(known, word) {
+            return Ok(found);
+        }
+        let names = || known.iter().map(|(name, _)| *name);
+        let help = did_you_mean(word, names())
+            .unwrap_or_else(|| format!("expected {}", names().collect::<Vec<_>>().join(", ")));
+        self.fail(place, format!("there is no {what} `{word}`"), Some(help))
+    }
+
+    /// `/ ideal`.
+    fn over(&mut self, metric: Metric) -> Parsed<Metric> {
+        if !self.take("/") {
+            return Ok(metric);
+        }
+        let help = Some("a hit ratio can be divided by `ideal` or `offered`: `dhr / ideal > 0.9`".to_owned());
+        let Some((word, place)) = self.word() else {
+            return self.fail(self.here(), "expected `ideal`", help);
+        };
+        match (metric, lookup(&RATIOS, word)) {
+            (Metric::HitRatio { bytes, which, .. }, Some(over)) => {
+                Ok(Metric::HitRatio { bytes, which, over: Some(over) })
+            }
+            _ => self.fail(place, "this cannot be divided so", help),
+        }
+    }
+
+    fn op(&mut self) -> Parsed<Op> {
+        const OPS: [(&str, Op); 7] = [
+            ("<=", Op::AtMost),
+            (">=", Op::AtLeast),
+            ("==", Op::Equal),
+            ("!=", Op::NotEqual),
+            ("<", Op::Less),
+            (">", Op::More),
+            ("=", Op::Equal),
+        ];
+        for (mark, op) in OPS {
+            if self.take(mark) {
+                return Ok(op);
+            }
+        }
+        self.skip_spaces();
+        self.fail(self.here(), "expected one of < <= > >= == !=", None)
+    }
+
+    /// A number with its unit; true when the unit is a percent sign.
+    fn limit(&mut self, metric: &Metric) -> Parsed<(f64, bool)> {
+        self.skip_spaces();
+        let start = self.at;
+        let digits = |c: char| c.is_ascii_digit() || c == '.' || c == ',' || c == '_';
+        let sign = usize::from(self.rest().starts_with('-'));
+        let length = self.rest()[sign..].find(|c| !digits(c)).unwrap_or(self.rest().len() - sign) + sign;
+        let place = (start, start + length.max(1));
+        let number = self.rest()[..length].replace([',', '_'], "");
+        let Some(value) = number.parse::<f64>().ok().filter(|value| value.is_finite()) else {
+            return self.fail(place, "expected a number", None);
+        };
+        self.at += length;
+        self.skip_spaces();
+        let unit_start = self.at;
+        if self.take("%") {
+            return match metric {
+                Metric::Time { .. } | Metric::Rate { .. } => {
+                    self.fail((unit_start, self.at), "this is no share of anything", None)
+                }
+                _ => Ok((value / 100.0, true)),
+            };
+        }
+        let slash = self.take("/");
+        let unit = self.word().map_or("", |(word, _)| word);
+        let place = (unit_start.min(place.1), self.at.max(place.1));
+        match (metric, slash, unit) {
+            (Metric::Time { .. }, false, unit) => match lookup(&TIMES, unit) {
+                Some(us) => Ok((value * us, false)),
+                None if unit.is_empty() => self.fail(
+                    (start, self.at),
+                    "a time needs its unit",
+                    Some(format!("`{number}ms`, `{number}s`?")),
+                ),
+                None => {
+                    self.fail(place, format!("`{unit}` is no unit of time"), Some("us, ms, s or min".into()))
+                }
+            },
+            (_, false, "") | (Metric::Rate { .. }, true, "s" | "sec") => Ok((value, false)),
+            (Metric::Rate { .. }, ..) => {
+                self.fail(place, "expected requests per second", Some(format!("`{number}/s`")))
+            }
+            _ => {
+                self.fail(place, "this has no unit", Some(format!("`{number}`, or in percent: `{number}%`")))
+            }
+        }
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn lookup<T: Copy>(known: &[(&str, T)], word: &str) -> Option<T> {
+    known.iter().find(|(name, _)| *name == word).map(|(_, found)| *found)
+}
+
+/// The known name nearest to a misspelt one, when one is near enough to be meant.
+fn did_you_mean<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let far = |name: &str| (distance(&wrong.to_lowercase(), &name.to_lowercase()), name.len());
+    let near = known.map(|name| (far(name), name)).filter(|((far, _), name)| {
+        *far <= (name.chars().count().max(wrong.chars().count()) / 3).max(1) && *far < wrong.chars().count()
+    });
+    near.min().map(|(_, name)| format!("did you mean `{name}`?"))
+}
+
+/// Letters to put in, take out or replace to come from one to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let best = (last[j] + usize::from(x != *y)).min(last[j + 1] + 1).min(row[j] + 1);
+            row.push(best);
+        }
+        last = row;
+    }
+    last[b.len()]
+}

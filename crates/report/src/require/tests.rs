@@ -1,0 +1,271 @@
+//! Requirements, read, judged and watched.
+
+use assay_record::counts::RobotCounts;
+use assay_record::error_kind::ErrorKind;
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::RobotInterval;
+use assay_record::run::{PhaseInfo, RunInfo};
+use proptest::prelude::*;
+
+use super::*;
+use crate::tally::{Span, Tally};
+
+fn read(text: &str) -> Requirement {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refused(text: &str) -> String {
+    text.parse::<Requirement>().expect_err(text).to_string()
+}
+
+fn schedule() -> Vec<PhaseInfo> {
+    let phase = |name: &str, log_stats, expected| PhaseInfo {
+        name: name.into(),
+        log_stats,
+        expected_requests: expected,
+        ..PhaseInfo::default()
+    };
+    vec![phase("fill", false, Some(1000.0)), phase("top1", true, Some(1000.0)), phase("top2", true, None)]
+}
+
+fn sparse(values_us: impl IntoIterator<Item = u64>) -> SparseHistogram {
+    let mut histogram = Histogram::new();
+    values_us.into_iter().for_each(|us| histogram.record(us));
+    histogram.to_sparse()
+}
+
+/// A second in which `hits` of 100 requests were hits of 1 to so many ms, and `errors` failed.
+fn second(phase: u16, hits: u64, errors: u64) -> RobotInterval {
+    let mut counts = RobotCounts {
+        due: 100,
+        due_basic: 100,
+        sent: 100,
+        completed: 100 - errors,
+        basic: 100 - errors,
+        hits,
+        misses: 100 - errors - hits,
+        ideal_basic: 100,
+        ideal_hits: 50,
+        ..RobotCounts::default()
+    };
+    if errors > 0 {
+        counts.errors.insert(ErrorKind::WrongBytes, errors);
+    }
+    let mut interval = RobotInterval { length_ms: 1000, phase, counts, ..RobotInterval::default() };
+    interval.hit.response = sparse((1..=hits).map(|ms| ms * 1000));
+    interval.miss.response = sparse((0..100 - errors - hits).map(|_| 200_000));
+    interval
+}
+
+fn judged(text: &str, intervals: &[RobotInterval], partial: bool) -> Judged {
+    let info = RunInfo { phases: schedule(), requirements: vec![text.into()], ..RunInfo::default() };
+    let span = |index: u64| Some(Span { start_ms: index * 1000, end_ms: index * 1000 + 1000 });
+    let mut parts: Vec<Tally> = (0..3).map(|index| Tally { span: span(index), ..Tally::default() }).collect();
+    parts.push(Tally::default());
+    intervals.iter().for_each(|interval| parts[usize::from(interval.phase)].add_robots(interval));
+    judge(&info, &parts, Some(Span { start_ms: 0, end_ms: 3000 }), partial).remove(0)
+}
+
+#[test]
+fn everything_in_the_manual_is_a_requirement() {
+    for text in [
+        "top1.p99(hit) < 5ms",
+        "dhr > 0.55",
+        "dhr > 55%",
+        "errors == 0",
+        "errors < 0.1 %",
+        "errors(timed_out) <= 3",
+        "p99.9 < 1s",
+        "service.mean(miss) <= 0.4 s",
+        "top1.ttfb.max < 2 min",
+        "lateness.p99 < 500us",
+        "p99(with_unsent) < 10s",
+        "dhr / ideal >= 0.95",
+        "top2 . bhr(offered) > 40%",
+        "offload(bytes) > -0.1",
+        "rate > 1,000/s",
+        "throughput >= 950",
+        "run.unsent < 1%",
+        "\"a phase of mine\".requests != 0",
+        "p50 = 1ms",
+    ] {
+        assert_eq!(read(text).text(), text);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_pointed_at_with_what_to_write_instead() {
+    for (text, message, help) in [
+        ("", "expected a metric", "like `p99(hit) < 5ms`"),
+        ("top1.p99(hits) < 5ms", "there is no class of requests `hits`", "did you mean `hit`?"),
+        ("p99 < 5", "a time needs its unit", "`5ms`"),
+        ("p99 < 5 parsecs", "`parsecs` is no unit of time", "us, ms, s or min"),
+        ("dhrr > 1", "there is no metric `dhrr`", "did you mean `dhr`?"),
+        ("errors 0", "expected one of < <=", ""),
+        ("errors == none", "expected a number", ""),
+        ("errors(stalee) == 0", "there is no class of errors `stalee`", "did you mean `stale`?"),
+        ("p100 < 1s", "there is no percentile 100", "the longest is `max`"),
+        ("top1.servce.p99 < 1s", "`servce` is no kind of time", "did you mean `service`?"),
+        ("service < 1s", "`service` is many times", "`service.p99`"),
+        ("service.dhr < 1", "`dhr` is no time", ""),
+        ("rate > 100ms", "expected requests per second", "`100/s`"),
+        ("dhr > 1s", "this has no unit", "in percent"),
+        ("p99 < 5%", "this is no share of anything", ""),
+        ("p99 / ideal < 5ms", "this cannot be divided so", "dhr / ideal"),
+        ("errors == 0; dhr > 1", "this is too much", "one requirement at a time"),
+        ("\"top < 1", "a quotation mark is missing", ""),
+        ("lateness.p99(hit) < 1ms", "not kept apart", "leave it out"),
+    ] {
+        let said = refused(text);
+        assert!(said.contains(message) && said.contains(help), "{text}: {said}");
+    }
+    assert_eq!(
+        refused("top1.p99(hits) < 5ms"),
+        "there is no class of requests `hits`\n  top1.p99(hits) < 5ms\n           ^^^^\n  help: did you mean `hit`?"
+    );
+}
+
+#[test]
+fn a_phase_must_be_in_the_schedule_and_run_is_all_of_it() {
+    let names = || ["fill", "top1", "top2"].into_iter();
+    assert!(read("top1.dhr > 1").check_phase(names()).is_ok());
+    assert!(read("run.dhr > 1").check_phase(names()).is_ok());
+    let error = read("topl.dhr > 1").check_phase(names()).unwrap_err();
+    assert_eq!((error.span, error.help.as_deref()), ((0, 4), Some("did you mean `top1`?")));
+    let phases = |text: &str| read(text).phases(&schedule());
+    assert_eq!(phases("dhr > 1"), [1, 2], "those that belong into the statistics");
+    assert_eq!(phases("run.dhr > 1"), [0, 1, 2, 3]);
+    assert_eq!(phases("fill.dhr > 1"), [0]);
+}
+
+#[test]
+fn a_run_is_judged_by_the_phases_that_are_named() {
+    let run = [second(0, 0, 7), second(1, 40, 0), second(2, 60, 0)];
+    for (text, held, seen) in [
+        ("errors == 0", true, "0"),
+        ("run.errors == 0", false, "7"),
+        ("run.errors < 3%", true, "2.33 %"),
+        ("dhr >= 0.5", true, "0.5"),
+        ("top1.dhr > 45%", false, "40 %"),
+        ("top1.dhr / ideal > 0.75", true, "0.8"),
+        ("top1.p50(hit) <= 20.1ms", true, "20.0 ms"),
+        ("top1.max(hit) < 40ms", false, "40.0 ms"),
+        ("top1.min(hit) >= 0.99ms", true, "1.00 ms"),
+        ("p99(miss) > 1s", false, "200 ms"),
+        ("rate == 100/s", true, "100/s"),
+        ("run.rate < 98", true, "97.7/s"),
+        ("unsent == 0", true, "0"),
+    ] {
+        let judged = judged(text, &run, false);
+        assert_eq!((judged.held, judged.seen.as_str()), (Some(held), seen), "{text}");
+    }
+}
+
+#[test]
+fn what_was_not_measured_did_not_hold_unless_the_run_ended_early() {
+    assert_eq!(judged("p99(hit) < 5ms", &[second(1, 0, 0)], false).held, Some(false));
+    let early = judged("top2.p99 < 5ms", &[second(1, 10, 0)], true);
+    assert_eq!((early.held, early.seen.as_str(), early.value), (None, "nothing to measure", None));
+}
+
+/// How a requirement stands after each of some seconds.
+fn watched(text: &str, seconds: &[RobotInterval]) -> Vec<State> {
+    let mut watch = Watch::new(&[read(text)], &schedule());
+    seconds
+        .iter()
+        .map(|interval| {
+            watch.began(interval.phase, 0);
+            watch.robots(interval);
+            watch.standing()[0].state
+        })
+        .collect()
+}
+
+#[test]
+fn failed_is_said_only_where_nothing_can_change_it() {
+    use State::{Early, Failed, Failing, Holding};
+    assert_eq!(
+        watched("errors == 0", &[second(0, 9, 1), second(1, 9, 0), second(1, 9, 1)]),
+        [Early, Holding, Failed]
+    );
+    // 1,000 requests are expected: more than 1 % of them (and of what chance may add) must be over.
+    let slow = |hits| second(1, hits, 0);
+    assert_eq!(watched("top1.p99 < 100ms", &[slow(95), slow(95), slow(90)]), [Failing, Failing, Failed]);
+    assert_eq!(watched("top1.p99 < 300ms", &[slow(95)]), [Holding]);
+    assert_eq!(watched("p99 < 100ms", &[slow(0), slow(0)]), [Failing, Failing], "top2 may be of any length");
+    assert_eq!(watched("max < 100ms", &[slow(0)]), [Failed]);
+    assert_eq!(watched("min > 2ms", &[slow(1)]), [Failed]);
+    assert_eq!(watched("top1.dhr > 0.9", &[slow(0), slow(0)]), [Failing, Failed]);
+    assert_eq!(watched("top1.dhr < 0.9", &[slow(0)]), [Holding]);
+    assert_eq!(
+        watched("top1.errors < 1%", &[second(1, 0, 5), second(1, 0, 5), second(1, 0, 5)]),
+        [Failing, Failing, Failed]
+    );
+    assert_eq!(watched("top1.mean < 10ms", &[slow(0)]), [Failed], "all others may be as short as they like");
+}
+
+#[test]
+fn a_phase_that_is_over_is_judged_when_all_its_requests_are_known() {
+    let mut watch = Watch::new(&[read("top1.p99 < 100ms"), read("top1.dhr > 0.9")], &schedule());
+    let mut last = second(1, 95, 0);
+    last.counts.completed -= 1;
+    watch.began(1, 0);
+    watch.robots(&last);
+    watch.ended(1, 1000);
+    let states = |watch: &Watch| watch.standing().iter().map(|one| one.state).collect::<Vec<_>>();
+    // Five of 100 are too many, whatever becomes of the last.
+    assert_eq!(states(&watch), [State::Failed, State::Holding]);
+    let mut straggler = RobotInterval { phase: 1, ..RobotInterval::default() };
+    straggler.counts.completed = 1;
+    straggler.miss.response = sparse([300_000]);
+    watch.robots(&straggler);
+    assert_eq!(states(&watch), [State::Failed, State::Held]);
+    assert_eq!(watch.standing()[0].seen, "200 ms");
+    assert!(watch.standing()[1].seen.starts_with("0.9"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_strange_to_be_refused(text in "\\PC{0,60}") {
+        if let Err(error) = text.parse::<Requirement>() {
+            prop_assert!(error.span.0 <= error.span.1);
+            prop_assert!(!error.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn near_misses_are_read_or_refused_in_words(
+        text in "(top1\\.|\"x\"\\.|run\\.)?(service\\.)?(p99|p9{1,5}|mean|dhr|errors|rate|p99\\.99)(\\((hit|miss|stale)\\))? ?(/ ideal)? ?(<|<=|==|!=|>) ?-?[0-9]{1,6}(\\.[0-9]{1,3})? ?(ms|s|%|/s|µs)?"
+    ) {
+        match text.parse::<Requirement>() {
+            Ok(required) => {
+                // What was read means the same when it is read again, and can be asked of anything.
+                prop_assert_eq!(required.text().parse::<Requirement>().unwrap(), required.clone());
+                let watch = Watch::new(&[required], &schedule());
+                prop_assert_eq!(watch.standing().len(), 1);
+            }
+            Err(error) => prop_assert!(error.span.1 <= text.len() + 1, "{}", error),
+        }
+    }
+
+    #[test]
+    fn nothing_that_was_called_failed_holds_in_the_end(
+        seconds in prop::collection::vec((0u64..=90, 0u64..=10), 1..12),
+        limit in 1u64..300,
+        what in 0usize..5,
+    ) {
+        let text = match what {
+            0 => format!("top1.p90 < {limit}ms"),
+            1 => format!("top1.mean <= {limit}ms"),
+            2 => format!("top1.errors < {}%", limit as f64 / 20.0),
+            3 => format!("top1.dhr > {}%", limit.min(100)),
+            _ => format!("top1.max < {limit}ms"),
+        };
+        let seconds: Vec<RobotInterval> = seconds.iter().map(|(hits, errors)| second(1, *hits, *errors)).collect();
+        let states = watched(&text, &seconds);
+        if seconds.len() <= 10 && states.contains(&State::Failed) {
+            prop_assert_eq!(judged(&text, &seconds, false).held, Some(false), "{} {:?}", text, states);
+            prop_assert_eq!(states.last(), Some(&State::Failed), "what failed stays so");
+        }
+    }
+}

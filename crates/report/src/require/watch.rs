@@ -1,0 +1,224 @@
+//! How do requirements stand while the run goes on? From what was reported so far; "failed" is said only where nothing
+//! that can still come would change it.
+
+use std::collections::BTreeMap;
+
+use assay_record::interval::{OriginInterval, RobotInterval};
+use assay_record::run::PhaseInfo;
+
+use super::metric::{Metric, Stat, Which, times};
+use super::{Op, Requirement};
+use crate::tally::Tally;
+
+/// How a requirement stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Its phase has not begun, or has shown too little to say anything.
+    Early,
+    /// It holds so far.
+    Holding,
+    /// It fails so far, and may hold in the end.
+    Failing,
+    /// It held: its phases are over.
+    Held,
+    /// It failed, whatever is still to come.
+    Failed,
+}
+
+impl State {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            State::Early => "too early to say",
+            State::Holding => "holds so far",
+            State::Failing => "failing so far",
+            State::Held => "held",
+            State::Failed => "failed",
+        }
+    }
+}
+
+/// A requirement on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// As it was written.
+    pub text: String,
+    /// How it stands.
+    pub state: State,
+    /// What was measured so far, in words.
+    pub seen: String,
+}
+
+/// Watches requirements. Reports of a run go in, in any order.
+pub struct Watch {
+    requirements: Vec<(Requirement, Vec<usize>)>,
+    /// What was reported of the phases that requirements are about: one sum for each set of phases.
+    sums: BTreeMap<Vec<usize>, Tally>,
+    phases: Vec<PhaseOnItsWay>,
+}
+
+/// What is known of one phase.
+#[derive(Default)]
+struct PhaseOnItsWay {
+    /// Requests that are to be expected; none: that depends on what happens.
+    expected: Option<f64>,
+    began_ms: Option<u64>,
+    ended_ms: Option<u64>,
+    /// The end of the last interval.
+    seen_ms: u64,
+    due: u64,
+    /// Requests of which it is known what became of them.
+    settled: u64,
+}
+
+impl Watch {
+    /// Watches `requirements` in a run through a schedule.
+    pub fn new(requirements: &[Requirement], schedule: &[PhaseInfo]) -> Self {
+        let requirements: Vec<_> =
+            requirements.iter().map(|required| (required.clone(), required.phases(schedule))).collect();
+        let sums = requirements.iter().map(|(_, phases)| (phases.clone(), Tally::default())).collect();
+        let planned =
+            |info: &PhaseInfo| PhaseOnItsWay { expected: info.expected_requests, ..PhaseOnItsWay::default() };
+        // What belongs to no phase comes last.
+        let phases = schedule.iter().map(planned).chain([PhaseOnItsWay::default()]).collect();
+        Self { requirements, sums, phases }
+    }
+
+    /// Takes in what robots report.
+    pub fn robots(&mut self, interval: &RobotInterval) {
+        let index = usize::from(interval.phase).min(self.phases.len() - 1);
+        let phase = &mut self.phases[index];
+        let counts = &interval.counts;
+        phase.seen_ms = phase.seen_ms.max(interval.start_ms + interval.length_ms);
+        phase.due += counts.due;
+        let errors: u64 = counts.errors.values().sum();
+        phase.settled += counts.completed + errors + counts.unsent + counts.not_reached;
+        self.sums_of(index).for_each(|sum| sum.add_robots(interval));
+    }
+
+    /// Takes in what origins report.
+    pub fn origins(&mut self, interval: &OriginInterval) {
+        let index = usize::from(interval.phase).min(self.phases.len() - 1);
+        self.sums_of(index).for_each(|sum| sum.add_origins(interval));
+    }
+
+    /// A phase began.
+    pub fn began(&mut self, phase: u16, at_ms: u64) {
+        if let Some(phase) = self.phases.get_mut(usize::from(phase)) {
+            phase.began_ms = Some(at_ms);
+        }
+    }
+
+    /// A phase ended.
+    pub fn ended(&mut self, phase: u16, at_ms: u64) {
+        if let Some(phase) = self.phases.get_mut(usize::from(phase)) {
+            phase.ended_ms = Some(at_ms);
+        }
+    }
+
+    fn sums_of(&mut self, phase: usize) -> impl Iterator<Item = &mut Tally> {
+        self.sums.iter_mut().filter(move |(phases, _)| phases.contains(&phase)).map(|(_, sum)| sum)
+    }
+
+    /// How everything stands now.
+    pub fn standing(&self) -> Vec<Standing> {
+        self.requirements.iter().map(|(required, phases)| self.one(required, phases)).collect()
+    }
+
+    fn one(&self, required: &Requirement, phases: &[usize]) -> Standing {
+        let text = required.text().to_owned();
+        let Some(sum) = self.sums.get(phases) else {
+            return Standing { text, state: State::Early, seen: String::new() };
+        };
+        let seconds = self.seconds(phases);
+        let value = required.metric.read(sum, seconds);
+        let fails = value.is_some_and(|value| !required.holds(value));
+        let over = self.over(phases);
+        let state = if (fails && over) || foregone(required, sum, self.bound(phases, sum)) {
+            State::Failed
+        } else if value.is_none() || !required.metric.enough(sum, seconds) {
+            State::Early
+        } else if fails {
+            State::Failing
+        } else if over {
+            State::Held
+        } else {
+            State::Holding
+        };
+        Standing { text, state, seen: required.words(value) }
+    }
+
+    /// How long phases have gone, together.
+    fn seconds(&self, phases: &[usize]) -> Option<f64> {
+        let gone = phases.iter().filter_map(|index| self.phases.get(*index)).filter_map(|phase| {
+            let end_ms = phase.ended_ms.unwrap_or(phase.seen_ms);
+            Some(end_ms.saturating_sub(phase.began_ms?) as f64 / 1000.0)
+        });
+        gone.fold(None, |sum, length| Some(sum.unwrap_or(0.0) + length))
+    }
+
+    /// True when the phases have ended and it is known what became of all their requests.
+    fn over(&self, phases: &[usize]) -> bool {
+        let schedule = self.phases.len() - 1;
+        let real = || phases.iter().filter(|index| **index < schedule).map(|index| &self.phases[*index]);
+        real().next().is_some() && real().all(|phase| phase.ended_ms.is_some() && phase.settled >= phase.due)
+    }
+
+    /// No more requests than this will come due in phases; none: that is not known.
+    fn bound(&self, phases: &[usize], sum: &Tally) -> Option<f64> {
+        let schedule = self.phases.len() - 1;
+        let expected = |index: &usize| {
+            let phase = &self.phases[*index];
+            // A phase that is over has what it has.
+            if phase.ended_ms.is_some() { Some(phase.due as f64) } else { phase.expected }
+        };
+        let expected: f64 =
+            phases.iter().filter(|index| **index < schedule).map(expected).sum::<Option<f64>>()?;
+        // What is drawn at random is hardly ever so far from what is expected.
+        let most = expected + 5.0 * libm::sqrt(expected) + 10.0;
+        Some(most.max(sum.robots.due as f64))
+    }
+}
+
+/// True when nothing that can still come makes a requirement hold. `bound` is the largest number of requests that there
+/// can be in the end.
+fn foregone(required: &Requirement, sum: &Tally, bound: Option<f64>) -> bool {
+    let Requirement { metric, op, limit, .. } = required;
+    let (op, limit) = (*op, *limit);
+    match *metric {
+        // It only grows.
+        Metric::Count { of, share: false } => {
+            let value = of.count(sum) as f64;
+            op.is_upper() && !op.holds(value, limit) && value >= limit
+        }
+        Metric::Count { of, share: true } => {
+            let count = of.count(sum) as f64;
+            op.is_upper() && count > 0.0 && bound.is_some_and(|bound| count > limit * bound.max(count))
+        }
+        Metric::Time { kind, class, stat } => {
+            let histogram = times(kind, class, sum);
+            let over = || histogram.count_over_us(limit as u64) as f64;
+            match (stat, op) {
+                (Stat::Max, Op::Less | Op::AtMost) => over() > 0.0,
+                (Stat::Min, Op::More | Op::AtLeast) => {
+                    histogram.min_us().is_some_and(|least| !op.holds(least as f64, limit))
+                }
+                (Stat::Quantile(quantile), Op::Less | Op::AtMost) => {
+                    bound.is_some_and(|bound| over() > (1.0 - quantile) * bound)
+                }
+                (Stat::Mean, Op::Less | Op::AtMost) => {
+                    let total = histogram.mean_us().unwrap_or(0.0) * histogram.count() as f64;
+                    bound.is_some_and(|bound| total > limit * bound)
+                }
+                _ => false,
+            }
+        }
+        // The best that can come: everything is a hit from now on.
+        Metric::HitRatio { bytes: false, which: Which::Measured, over: None } => {
+            let (basic, ratio) = (sum.robots.basic as f64, metric.read(sum, None).unwrap_or(0.0));
+            let best = |bound: f64| (ratio * basic + (bound - basic).max(0.0)) / bound.max(basic).max(1.0);
+            matches!(op, Op::More | Op::AtLeast) && bound.is_some_and(|bound| best(bound) < limit)
+        }
+        _ => false,
+    }
+}
