@@ -454,7 +454,11 @@ mod tests {
         assert_eq!(clock.left(&cells), Duration::from_secs(30 + 8 + 8));
         clock.took("a", Duration::from_secs(50));
         clock.took("a", Duration::from_secs(54));
-        assert_eq!(clock.left(&cells), Duration::from_secs(52 + 22), "beside its schedule, a cell takes 22 s");
+        assert_eq!(
+            clock.left(&cells),
+            Duration::from_secs(52 + 22),
+            "beside its schedule, a cell takes 22 s"
+        );
     }
 
     #[test]

@@ -62,11 +62,13 @@ fn changed<T: PartialEq>(what: &str, then: &[T], now: &[T], label: impl Fn(&T) -
     gone.chain(rest).collect()
 }
 
-/// Goes on with `old`: what has a result keeps it, all else waits. What an interrupted cell left is put aside.
+/// Goes on with `old`: what has a result keeps it (`redo_invalid`: if it can be trusted), all else waits. What an
+/// interrupted cell left is put aside.
 pub fn resume(
     dir: &ExperimentDir,
     experiment: &Experiment,
     old: ExperimentInfo,
+    redo_invalid: bool,
 ) -> Result<Resumed, LabError> {
     let mut notes = Vec::new();
     let mut info = super::info(experiment);
@@ -89,6 +91,7 @@ pub fn resume(
                 wait_again(dir, cell, "it was interrupted")?;
             }
             CellState::Failed => wait_again(dir, cell, "it failed before")?,
+            CellState::Invalid if redo_invalid => wait_again(dir, cell, "its numbers could not be trusted")?,
             CellState::Waiting | CellState::Done | CellState::Invalid => {}
         }
     }
@@ -136,19 +139,25 @@ mod tests {
         );
     }
 
-    #[test]
-    fn only_what_waits_failed_or_was_interrupted_runs_again() {
-        let temp = tempfile::tempdir().unwrap();
+    /// An experiment of which one cell is done, one was interrupted, one failed and one is invalid; each left a directory.
+    fn half_done(temp: &std::path::Path) -> (Experiment, ExperimentInfo, ExperimentDir) {
         let experiment = read(TEXT);
         let mut info = super::super::info(&experiment);
-        let dir = ExperimentDir::create(&temp.path().join("x"), &experiment, &info).unwrap();
+        let dir = ExperimentDir::create(&temp.join("x"), &experiment, &info).unwrap();
         let states = [CellState::Done, CellState::Running, CellState::Failed, CellState::Invalid];
         for (cell, state) in info.cells.iter_mut().zip(states) {
             (cell.state, cell.tries) = (state, 1);
             std::fs::create_dir(dir.path().join(ExperimentDir::cell(&cell.id))).unwrap();
         }
         info.subjects[0].version = "7".into();
-        let resumed = resume(&dir, &experiment, info.clone()).unwrap();
+        (experiment, info, dir)
+    }
+
+    #[test]
+    fn only_what_waits_failed_or_was_interrupted_runs_again() {
+        let temp = tempfile::tempdir().unwrap();
+        let (experiment, info, dir) = half_done(temp.path());
+        let resumed = resume(&dir, &experiment, info.clone(), false).unwrap();
         let states: Vec<_> = resumed.info.cells.iter().map(|cell| cell.state).collect();
         let waiting = CellState::Waiting;
         assert_eq!(states, [CellState::Done, waiting, waiting, CellState::Invalid]);
@@ -156,5 +165,16 @@ mod tests {
         assert_eq!(resumed.info.subjects[0].version, "7");
         let left = std::fs::read_dir(dir.path().join("cells")).unwrap().count();
         assert_eq!(left, 2, "what was interrupted or failed is put aside");
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_runs_again_where_that_is_wanted() {
+        let temp = tempfile::tempdir().unwrap();
+        let (experiment, info, dir) = half_done(temp.path());
+        let resumed = resume(&dir, &experiment, info, true).unwrap();
+        let states: Vec<_> = resumed.info.cells.iter().map(|cell| cell.state).collect();
+        let waiting = CellState::Waiting;
+        assert_eq!(states, [CellState::Done, waiting, waiting, waiting]);
+        assert_eq!(std::fs::read_dir(dir.path().join("cells")).unwrap().count(), 1);
     }
 }

@@ -74,6 +74,9 @@ pub struct LabArgs {
         help_heading = AGAIN
     )]
     pub resume: Option<PathBuf>,
+    /// Run cells whose numbers cannot be trusted once more, too
+    #[arg(long, requires = "resume", help_heading = AGAIN)]
+    pub redo_invalid: bool,
     /// Begin anew, though an unfinished one is in `runs/`
     #[arg(long, help_heading = AGAIN)]
     pub new: bool,

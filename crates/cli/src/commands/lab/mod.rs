@@ -141,7 +141,7 @@ fn resumed(args: &LabArgs, experiment: Experiment, named: &Path) -> Result<SetUp
         ))
         .hint("begin anew (--new), or go on all the same and mix the results (--mix-versions)"));
     }
-    let resumed = resume(&dir, &experiment, info).map_err(Failure::usage)?;
+    let resumed = resume(&dir, &experiment, info, args.redo_invalid).map_err(Failure::usage)?;
     resumed.notes.iter().chain(&changed).for_each(|note| output::eprint(&format!("note: {note}\n")));
     Ok(SetUp { experiment, dir, info: resumed.info, fresh: false })
 }
@@ -199,6 +199,13 @@ fn conclude(args: &LabArgs, file: &Path, dir: &Path, ending: &Ending) -> Result<
     if failed > 0 && !ending.interrupted {
         output::eprint(&format!(
             "what failed runs again, alone, with: assay lab {} --resume {}\n",
+            file.display(),
+            dir.display()
+        ));
+    }
+    if invalid > 0 && !ending.interrupted {
+        output::eprint(&format!(
+            "what cannot be trusted runs again, alone, with: assay lab {} --resume {} --redo-invalid\n",
             file.display(),
             dir.display()
         ));

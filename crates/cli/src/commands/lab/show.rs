@@ -22,7 +22,9 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
     let lengths = lengths(&mut plans, &experiment)?;
     let cells = cells(&experiment);
     let refused = refused(&plans, &cells);
-    output::stdout(&(words(&experiment, &lengths) + &outlook(&cells, &lengths, experiment.cool_down, &refused)))?;
+    output::stdout(
+        &(words(&experiment, &lengths) + &outlook(&cells, &lengths, experiment.cool_down, &refused)),
+    )?;
     Ok(Exit::Fine)
 }
 
