@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what the tests can use beyond a Rust toolchain: six caching proxies, and a browser.
+# Installs what the tests can use beyond a Rust toolchain: six caching proxies, a browser, and a Python with pandas and
+# DuckDB in a virtual environment of its own (in the user's cache directory).
 #
 # Only where that is possible without asking: as root, on Debian and its relatives. Elsewhere it says what is
 # missing, and the tests that need it say that they were skipped. Nothing that is already there is touched, and
@@ -14,10 +15,28 @@ for pair in varnishd:varnish nginx:nginx squid:squid traffic_server:trafficserve
     apache2:apache2 chromium:chromium; do
     command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
 done
-[ -n "$missing" ] || exit 0
+# Readers of Parquet and of HdrHistogram's logs that share no code with us.
+python="${XDG_CACHE_HOME:-$HOME/.cache}/assay/python"
+packages="duckdb==2.0.0 pandas==3.1.1 pyarrow==26.0.1 numpy==2.4.6 hdrhistogram==0.10.8"
+make_python() {
+    [ "$(cat "$python/packages" 2>/dev/null)" = "$packages" ] && return 0
+    # shellcheck disable=SC2086 # they are words
+    if python3 -m venv --clear "$python" && "$python/bin/pip" install -q --disable-pip-version-check $packages; then
+        echo "$packages" >"$python/packages"
+    else
+        rm -rf "$python"
+        echo "no Python with pandas and DuckDB. Tests that need it are skipped." >&2
+    fi
+}
+if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    missing="$missing python3-venv"
+fi
+
+[ -n "$missing" ] || { make_python; exit 0; }
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     echo "not installed:$missing. Tests that need them are skipped; as root on Debian they would be installed." >&2
+    make_python
     exit 0
 fi
 
@@ -33,3 +52,4 @@ export DEBIAN_FRONTEND=noninteractive
 if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null; }; then
     echo "could not install:$missing. Tests that need them are skipped." >&2
 fi
+make_python

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::checksums::Checksums;
 use crate::run::RunInfo;
 
 /// A directory that holds one run.
@@ -126,7 +127,10 @@ impl RunDir {
     /// Opens a directory that a run has left (or is writing).
     pub fn open(path: &Path) -> Result<Self, RunDirError> {
         let dir = Self { path: path.to_owned() };
-        if dir.info_path().is_file() { Ok(dir) } else { Err(RunDirError::NotARun { path: path.to_owned() }) }
+        // One that lost its head still has its measurements.
+        let parts = [dir.info_path(), dir.journal_path(), path.join("robots.parquet")];
+        let is_run = parts.iter().any(|part| part.is_file());
+        if is_run { Ok(dir) } else { Err(RunDirError::NotARun { path: path.to_owned() }) }
     }
 
     /// The directory itself.
@@ -159,6 +163,11 @@ impl RunDir {
         self.path.join("xacts.parquet")
     }
 
+    /// `SHA256SUMS`: what the files were when the run had written them.
+    pub fn checksums_path(&self) -> PathBuf {
+        self.path.join("SHA256SUMS")
+    }
+
     /// `examples.json`: the first errors of each kind.
     pub fn examples_path(&self) -> PathBuf {
         self.path.join("examples.json")
@@ -179,7 +188,16 @@ impl RunDir {
         let path = self.info_path();
         let mut text = serde_json::to_vec_pretty(info).map_err(|e| RunDirError::write(&path, e.into()))?;
         text.push(b'\n');
-        self.write_whole(&path, &text)
+        if !self.checksums_path().exists() {
+            return self.write_whole(&path, &text);
+        }
+        // Whoever comes in between finds no digest of it, rather than a wrong one.
+        let mut sums = Checksums::read(self);
+        sums.forget("run.json");
+        sums.write(self)?;
+        self.write_whole(&path, &text)?;
+        sums.add(&path)?;
+        sums.write(self)
     }
 
     /// Reads `run.json`.

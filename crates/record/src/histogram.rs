@@ -105,6 +105,11 @@ impl Histogram {
         self.inner.highest_equivalent(value_us)
     }
 
+    /// The histogram of the library, for its encodings.
+    pub(crate) fn as_hdr(&self) -> &hdrhistogram::Histogram<u64> {
+        &self.inner
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.inner.reset();

@@ -1,13 +1,104 @@
-//! What the tables of a run directory hold, for people.
+//! What the tables of a run directory hold: for people, and for those who carry them elsewhere.
 
 use std::fmt::Write;
 
+use crate::checksums::Checksums;
 use crate::columns::{SERIES, TableSpec, XACTS};
+use crate::dir::{RunDir, RunDirError};
+use crate::table::{self, Table};
+
+pub use crate::table::{Cell, Kind};
+
+/// A table of a run directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableLayout {
+    /// Its name: that of its file without `.parquet`.
+    pub name: &'static str,
+    /// Its file.
+    pub file: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// Its columns, in order.
+    pub columns: Vec<ColumnLayout>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnLayout {
+    /// Its name; one that measures ends in its unit.
+    pub name: &'static str,
+    /// What it holds: `uint64`, `text or null`.
+    pub kind: &'static str,
+    /// What it means.
+    pub about: &'static str,
+}
+
+fn specs() -> impl Iterator<Item = &'static TableSpec> {
+    SERIES.into_iter().chain([&XACTS])
+}
+
+/// All tables that a run directory can have.
+pub fn tables() -> Vec<TableLayout> {
+    let columns = |table: &TableSpec| {
+        let columns = (table.columns)();
+        columns.iter().map(|c| ColumnLayout { name: c.name, kind: c.kind_name(), about: c.about }).collect()
+    };
+    specs()
+        .map(|table| TableLayout {
+            name: table.file.trim_end_matches(".parquet"),
+            file: table.file,
+            about: table.about,
+            columns: columns(table),
+        })
+        .collect()
+}
+
+/// A table as it lies on disk, with all columns that it has.
+#[derive(Debug)]
+pub struct StoredTable {
+    path: std::path::PathBuf,
+    columns: Vec<(String, Kind)>,
+}
+
+impl StoredTable {
+    /// Opens a file of a run directory; an error when it is not what the run wrote.
+    pub fn open(dir: &RunDir, file: &str) -> Result<Self, RunDirError> {
+        let path = dir.path().join(file);
+        Checksums::read(dir).check(&path)?;
+        Ok(Self { columns: table::columns_of(&path)?, path })
+    }
+
+    /// Name and kind of each column, in the file's order.
+    pub fn columns(&self) -> &[(String, Kind)] {
+        &self.columns
+    }
+
+    /// Calls `each` with every row, in order. A stretch of 65,536 rows is in memory at a time.
+    pub fn for_each_row<E: From<RunDirError>>(
+        &self,
+        mut each: impl FnMut(&[Cell<'_>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let mut outcome = Ok(());
+        Table::read_in_groups(&self.path, &names, |group| {
+            for row in 0..group.rows() {
+                if outcome.is_err() {
+                    break;
+                }
+                let cells: Vec<Cell<'_>> =
+                    self.columns.iter().map(|(name, kind)| group.cell(name, *kind, row)).collect();
+                outcome = each(&cells);
+            }
+            Ok(())
+        })?;
+        outcome
+    }
+}
 
 /// The tables of a run directory as Markdown, a section each. The reference page holds this text.
 pub fn tables_as_markdown() -> String {
     let mut text = String::new();
-    for table in SERIES.into_iter().chain([&XACTS]) {
+    for table in specs() {
         section(&mut text, table);
     }
     text
@@ -21,4 +112,34 @@ fn section(text: &mut String, table: &TableSpec) {
         let _ = writeln!(text, "| `{}` | {} | {} |", column.name, column.kind_name(), column.about);
     }
     text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_measures_ends_in_its_unit() {
+        let units = [
+            ("milliseconds", "_ms"),
+            ("microseconds", "_us"),
+            ("nanoseconds", "_ns"),
+            ("in bytes", "_bytes"),
+        ];
+        for table in tables() {
+            for column in &table.columns {
+                for (word, suffix) in units {
+                    if column.about.contains(&format!(", in {word}")) || column.about.ends_with(word) {
+                        assert!(
+                            column.name.ends_with(suffix),
+                            "{}: {}: {}",
+                            table.file,
+                            column.name,
+                            column.about
+                        );
+                    }
+                }
+            }
+        }
+    }
 }

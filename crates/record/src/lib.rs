@@ -6,21 +6,27 @@
 //! *Does not:* draw, judge or print (that is `assay-report`), measure, or touch a socket.
 
 pub mod adapted;
+mod checksums;
 mod columns;
 pub mod counts;
 pub mod dir;
 pub mod doubt;
 pub mod error_kind;
 pub mod experiment;
+pub mod hdr_log;
 pub mod health;
 pub mod histogram;
 pub mod interval;
 pub mod layout;
 pub mod machine;
+pub mod missing;
 pub mod outcome;
 pub mod role;
 pub mod run;
 pub mod series;
 mod table;
+mod what_is_there;
 pub mod xact;
 pub mod xact_log;
+
+pub use what_is_there::WhatIsThere;

@@ -23,7 +23,7 @@ pub(crate) const ROWS_PER_GROUP: usize = 65_536;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Unsigned 64-bit integer.
     Uint,
     /// Signed 64-bit integer.
@@ -90,13 +90,19 @@ impl Column {
 }
 
 /// One value of a row, in the order of the table's columns.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Cell<'a> {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing.
     Null,
+    /// An unsigned integer.
     Uint(u64),
+    /// A signed integer.
     Int(i64),
+    /// A double.
     Float(f64),
+    /// Text.
     Text(&'a str),
+    /// True or false.
     Bool(bool),
 }
 
@@ -301,6 +307,8 @@ pub(crate) struct Table {
     path: PathBuf,
     rows: usize,
     columns: BTreeMap<String, Values>,
+    /// Columns that the file has and nobody asked for.
+    others: Vec<String>,
 }
 
 impl Table {
@@ -330,7 +338,7 @@ impl Table {
     }
 
     fn empty(path: &Path) -> Self {
-        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new() }
+        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: Vec::new() }
     }
 
     fn read_group(&mut self, group: &dyn RowGroupReader, names: &[&str]) -> Result<(), ParquetError> {
@@ -339,6 +347,9 @@ impl Table {
         for (index, descriptor) in schema.columns().iter().enumerate() {
             let name = descriptor.name();
             if !names.contains(&name) {
+                if !self.others.iter().any(|other| other == name) {
+                    self.others.push(name.to_owned());
+                }
                 continue;
             }
             let entry = self.columns.entry(name.to_owned());
@@ -367,6 +378,11 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Columns that the file has and nobody asked for.
+    pub(crate) fn others(&self) -> &[String] {
+        &self.others
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -428,6 +444,18 @@ impl Table {
         self.required(name, value)
     }
 
+    /// Any value; null also where the file has fewer of them than rows.
+    pub(crate) fn cell(&self, name: &str, kind: Kind, row: usize) -> Cell<'_> {
+        let cell = match kind {
+            Kind::Uint => self.opt_uint(name, row).map(Cell::opt_uint),
+            Kind::Int => self.opt_int(name, row).map(Cell::opt_int),
+            Kind::Text => self.opt_text(name, row).map(Cell::opt_text),
+            Kind::Float => self.float(name, row).map(Cell::Float),
+            Kind::Bool => self.bool(name, row).map(Cell::Bool),
+        };
+        cell.unwrap_or(Cell::Null)
+    }
+
     /// A number as a narrower type, or a message that names the column.
     pub(crate) fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, RunDirError> {
         T::try_from(value).map_err(|_| {
@@ -448,11 +476,40 @@ fn for_each_group(
 ) -> Result<(), RunDirError> {
     let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
     let bad = |source: ParquetError| RunDirError::columns(path, source.to_string());
-    let reader = SerializedFileReader::new(file).map_err(bad)?;
-    for index in 0..reader.num_row_groups() {
-        each(reader.get_row_group(index).map_err(bad)?.as_ref()).map_err(bad)?;
+    // What is in a file that somebody else wrote, or that was damaged, is not for the library's asserts to end us.
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let reader = SerializedFileReader::new(file).map_err(bad)?;
+        for index in 0..reader.num_row_groups() {
+            each(reader.get_row_group(index).map_err(bad)?.as_ref()).map_err(bad)?;
+        }
+        Ok(())
+    }));
+    read.unwrap_or_else(|_| Err(RunDirError::columns(path, "its pages cannot be decoded")))
+}
+
+/// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.
+pub(crate) fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, RunDirError> {
+    let mut columns = Vec::new();
+    let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        SerializedFileReader::new(file).map(|reader| reader.metadata().file_metadata().schema_descr_ptr())
+    }));
+    let schema = read
+        .unwrap_or_else(|_| Err(ParquetError::General("its end cannot be decoded".into())))
+        .map_err(|source| RunDirError::columns(path, source.to_string()))?;
+    for column in schema.columns() {
+        let unsigned = column.logical_type_ref() == Some(&LogicalType::integer(64, false));
+        let kind = match column.physical_type() {
+            Physical::INT64 if unsigned => Kind::Uint,
+            Physical::INT64 => Kind::Int,
+            Physical::DOUBLE => Kind::Float,
+            Physical::BYTE_ARRAY => Kind::Text,
+            Physical::BOOLEAN => Kind::Bool,
+            _ => continue,
+        };
+        columns.push((column.name().to_owned(), kind));
     }
-    Ok(())
+    Ok(columns)
 }
 
 /// Appends all values of one column chunk.
@@ -468,7 +525,8 @@ where
     let mut reader = parquet::column::reader::get_typed_column_reader::<T>(reader);
     let rows = group.metadata().num_rows().max(0).unsigned_abs() as usize;
     let optional = group.metadata().schema_descr().column(index).max_def_level() > 0;
-    let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
+    // A damaged file may claim any number of rows.
+    let (mut values, mut levels) = (Vec::with_capacity(rows.min(ROWS_PER_GROUP)), Vec::new());
     reader.read_records(rows, optional.then_some(&mut levels), None, &mut values)?;
     if !optional {
         all.extend(values.into_iter().map(Some));

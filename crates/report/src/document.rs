@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::ErrorExample;
+use assay_record::missing::Missing;
 use assay_record::run::{BedInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,10 @@ pub struct Summary {
     pub calibration: Option<CalibrationUse>,
     /// What a reader should know, worst first.
     pub warnings: Vec<String>,
+    /// What the run directory does not say any more, or not in words that this version knows. Numbers that need it are
+    /// null or too small.
+    #[serde(default)]
+    pub missing: Vec<Missing>,
     /// What explains the numbers without being wrong.
     pub notes: Vec<String>,
     /// The phase whose numbers say what the target can do: the one that the workload marks as primary, else

@@ -42,6 +42,22 @@ pub enum ReportError {
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
     },
+    /// Somebody wants a table that there is none of.
+    #[error("a run directory has no table {name:?}; it has {}", known.join(", "))]
+    NoSuchTable {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// What is taken along cannot be written.
+    #[error("cannot write {}: {cause}; check that there is room and that you may write there", path.display())]
+    Export {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
     /// The page could not be put together.
     #[error("cannot put the HTML report together: {0}; this is a fault of Assay, please report it")]
     Page(#[from] minijinja::Error),

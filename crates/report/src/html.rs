@@ -41,8 +41,8 @@ const TEMPLATE: &str = include_str!("../assets/report.html");
 
 /// Writes `report.html` and `summary.json` into the run directory; says where the report is.
 pub fn write(dir: &RunDir) -> Result<PathBuf, ReportError> {
-    let (info, series) = (dir.read_info()?, Series::read(dir)?);
-    let summary = Summary::from_parts(dir, &info, &series, dir.is_unfinished()?);
+    let there = dir.read_what_is_there()?;
+    let (summary, series) = (Summary::from_parts(dir, &there), there.series);
     summary.write(dir)?;
     let path = dir.report_path();
     dir.write_whole(&path, render(dir, &summary, &series)?.as_bytes())?;

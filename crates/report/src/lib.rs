@@ -1,6 +1,8 @@
 //! Says what a run was worth: as a document ([`summary`]), in a terminal ([`terminal`]) and as one offline
 //! HTML page ([`html`]). And which subject of an experiment did better, in the same forms ([`compare`]).
 //!
+//! Takes numbers along in the forms of others ([`export`]).
+//!
 //! Reads the run directory and nothing else. Percentiles are taken from merged histograms only.
 //!
 //! *Does not:* measure, or decide whether a run is valid beyond what the directory says and shows.
@@ -12,8 +14,10 @@ mod chart;
 pub mod compare;
 mod document;
 mod error;
+pub mod export;
 mod figures;
 mod format;
+mod gaps;
 mod host;
 pub mod html;
 mod own;

@@ -4,25 +4,28 @@ pub use crate::document::*;
 
 use std::collections::BTreeMap;
 
+use assay_record::WhatIsThere;
 use assay_record::dir::RunDir;
 use assay_record::doubt::{Doubt, Reason};
 use assay_record::error_kind::ErrorKind;
 use assay_record::health::Calibration;
-use assay_record::run::{PhaseInfo, RunInfo};
+use assay_record::missing::Missing;
+use assay_record::run::PhaseInfo;
 use assay_record::series::Series;
 
 use crate::adapted;
 use crate::error::ReportError;
 use crate::figures::{figures, round};
+use crate::gaps;
 use crate::own;
 use crate::require;
 use crate::tally::{self, Tally};
 use crate::words;
 
 impl Summary {
-    /// Summarises the run in a directory; also one that was killed.
+    /// Summarises the run in a directory; also one that was killed, or damaged.
     pub fn from_run(dir: &RunDir) -> Result<Self, ReportError> {
-        Ok(Self::from_parts(dir, &dir.read_info()?, &Series::read(dir)?, dir.is_unfinished()?))
+        Ok(Self::from_parts(dir, &dir.read_what_is_there()?))
     }
 
     /// Writes it to `summary.json` in the run directory.
@@ -43,7 +46,9 @@ impl Summary {
         schemars::schema_for!(Summary).to_value()
     }
 
-    pub(crate) fn from_parts(dir: &RunDir, info: &RunInfo, series: &Series, unfinished: bool) -> Self {
+    pub(crate) fn from_parts(dir: &RunDir, there: &WhatIsThere) -> Self {
+        let WhatIsThere { info, series, missing, .. } = there;
+        let unfinished = there.unfinished;
         let spans = tally::spans(info, series);
         let parts = Tally::of_phases(series, &spans);
         let total = Tally::of_run(&parts, tally::whole(&spans), series);
@@ -62,7 +67,7 @@ impl Summary {
             stream_digest: info.stream_digest.clone(),
             // A run that was killed has no verdict of its own: what is known to be wrong is all there is.
             valid: (info.verdict.valid || unfinished) && !doubts.iter().any(|doubt| doubt.invalidates),
-            partial: info.verdict.partial || unfinished,
+            partial: info.verdict.partial || unfinished || missing.iter().any(Missing::is_loss),
             unfinished,
             verdict: Vec::new(),
             requirements: require::judge(
@@ -75,6 +80,7 @@ impl Summary {
             calibration: info.calibration.as_ref().map(|known| calibration(known, &phases)),
             doubts,
             warnings: Vec::new(),
+            missing: missing.clone(),
             notes: Vec::new(),
             baseline: None,
             total: figures(&total),
@@ -95,15 +101,16 @@ impl Summary {
         summary.notes = words::notes(info);
         summary.notes.extend(adapted::sentences(&summary.phases, &series.adapted));
         // What the numbers show comes before what the lab has to say of itself and of the workload.
-        summary.warnings = words::warnings(&summary);
+        summary.warnings = gaps::warnings(&summary.missing);
+        summary.warnings.extend(words::warnings(&summary));
         summary.warnings.extend(info.verdict.warnings.iter().map(|warning| words::sentence(warning)));
-        summary.verdict = words::verdict(&summary);
+        summary.verdict = gaps::verdict(&summary, words::verdict(&summary));
         summary
     }
 }
 
 fn phases(
-    info: &RunInfo,
+    info: &assay_record::run::RunInfo,
     doubts: &[Doubt],
     spans: &[Option<tally::Span>],
     parts: &[Tally],

@@ -1,5 +1,6 @@
 //! The run in words: findings, warnings and notes, from the numbers.
 
+use assay_record::missing::Missing;
 use assay_record::run::RunInfo;
 
 use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
@@ -267,7 +268,9 @@ fn correctness(summary: &Summary) -> Finding {
 
 /// What is missing from a partial run.
 pub(crate) fn partial(summary: &Summary) -> &'static str {
-    if summary.unfinished {
+    if summary.missing.iter().any(Missing::is_loss) {
+        "parts of the run directory are missing or damaged (the warnings name them). Numbers that need them are left out, or too small."
+    } else if summary.unfinished {
         "unfinished: the run was killed, or still goes on. This is what was measured up to its last whole second."
     } else {
         "the run ended before its schedule did. The numbers are right for what ran, and say nothing about the rest."

@@ -13,4 +13,5 @@ pub mod role;
 pub mod run;
 pub mod run_args;
 mod schedule;
+mod take_along;
 pub mod workloads;

@@ -8,6 +8,7 @@ use assay_report::summary::Summary;
 use assay_report::{html, terminal};
 use clap::Args;
 
+use super::take_along::{TakeArgs, take_along};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -16,7 +17,9 @@ Examples:
   assay report runs/demo-builtin-20260102-030405
   assay report runs/demo-builtin-20260102-030405 --json -o demo.json
   assay report varnish-vs-ats                    an experiment: its runs, compared
-  assay report varnish-vs-ats --markdown         the same, for a pull request";
+  assay report varnish-vs-ats --markdown         the same, for a pull request
+  assay report runs/demo-builtin-20260102-030405 --csv demo/ --hdr demo.hlog
+  assay report runs/demo-builtin-20260102-030405 --table robots | head";
 
 /// Flags of `assay report`.
 #[derive(Debug, Args)]
@@ -37,6 +40,9 @@ pub struct ReportArgs {
     /// Make no HTML report
     #[arg(long)]
     pub no_report: bool,
+    /// What is taken along.
+    #[command(flatten)]
+    pub take: TakeArgs,
     /// Print the JSON Schema of a run's document instead
     #[arg(long, conflicts_with_all = ["run_dir", "json", "no_report"])]
     pub schema: bool,
@@ -68,6 +74,9 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         (_, true) => Form::Markdown,
         _ => Form::Words,
     };
+    if args.take.any() {
+        return take_along(&args.take, dir, args.json, args.output.as_deref());
+    }
     if compare::is_experiment(dir) {
         make_comparison(dir, form, !args.no_report, args.output.as_deref())?;
     } else if form == Form::Markdown {

@@ -126,14 +126,6 @@ pub(crate) const PROCESSORS: TableSpec = TableSpec {
     },
 };
 
-/// All rows of a table.
-pub(crate) fn read_all<T>(
-    table: &Table,
-    read: fn(&Table, usize) -> Result<T, RunDirError>,
-) -> Result<Vec<T>, RunDirError> {
-    (0..table.rows()).map(|row| read(table, row)).collect()
-}
-
 /// The row of an interval in threads.parquet.
 pub(crate) fn thread_row(number: u64, interval: &ThreadInterval) -> [Cell<'_>; 13] {
     [

@@ -1,6 +1,9 @@
 //! How a journal becomes Parquet files.
 
+use std::path::Path;
+
 use super::{Entry, ProxySample, read_journal};
+use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
@@ -13,9 +16,31 @@ use crate::table::{Cell, TableWriter};
 /// Turns a journal into Parquet, and removes it when everything else is in its place.
 pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
     let journal = dir.journal_path();
-    let mut tables = Tables::create(dir)?;
+    let examples = convert_to(dir, dir.path(), &mut Err)?;
+    let path = dir.examples_path();
+    let text = serde_json::to_vec_pretty(&examples).map_err(|e| RunDirError::write(&path, e.into()))?;
+    dir.write_whole(&path, &text)?;
+    let mut sums = Checksums::default();
+    for table in columns::SERIES {
+        sums.add(&dir.path().join(table.file))?;
+    }
+    sums.add(&path)?;
+    if dir.xacts_path().exists() {
+        sums.add(&dir.xacts_path())?;
+    }
+    sums.write(dir)?;
+    std::fs::remove_file(&journal).map_err(|source| RunDirError::write(&journal, source))
+}
+
+/// Writes the tables of a journal into a directory; examples are no table, and are handed back.
+pub(super) fn convert_to(
+    dir: &RunDir,
+    out: &Path,
+    bad: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
+) -> Result<Vec<ErrorExample>, RunDirError> {
+    let mut tables = Tables::create(out)?;
     let mut examples: Vec<ErrorExample> = Vec::new();
-    read_journal(&journal, |entry| match entry {
+    read_journal(&dir.journal_path(), bad, |entry| match entry {
         Entry::Robots(interval) => tables.robots(&interval),
         Entry::Origins(interval) => tables.origins(&interval),
         Entry::Host(interval) => tables.host.push(&host::host_row(&interval)),
@@ -43,10 +68,7 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
         Entry::Blocks(intervals) => intervals.iter().try_for_each(|interval| tables.block(interval)),
     })?;
     tables.finish()?;
-    let path = dir.examples_path();
-    let text = serde_json::to_vec_pretty(&examples).map_err(|e| RunDirError::write(&path, e.into()))?;
-    dir.write_whole(&path, &text)?;
-    std::fs::remove_file(&journal).map_err(|source| RunDirError::write(&journal, source))
+    Ok(examples)
 }
 
 /// The Parquet files of the series, being written.
@@ -92,8 +114,8 @@ struct Owner {
 }
 
 impl Tables {
-    fn create(dir: &RunDir) -> Result<Self, RunDirError> {
-        let create = |spec: &TableSpec| TableWriter::create(&dir.path().join(spec.file), (spec.columns)());
+    fn create(out: &Path) -> Result<Self, RunDirError> {
+        let create = |spec: &TableSpec| TableWriter::create(&out.join(spec.file), (spec.columns)());
         Ok(Self {
             robots: create(&columns::ROBOTS)?,
             origins: create(&columns::ORIGINS)?,

@@ -23,6 +23,7 @@ use crate::error_kind::ErrorExample;
 use crate::health::{Baseline, LinkInterval, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use crate::interval::{HostInterval, OriginInterval, RobotInterval};
 use crate::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
+use crate::missing::Gaps;
 
 /// One thing that was measured: a line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -245,15 +246,20 @@ impl SeriesWriter {
 impl Series {
     /// Reads the measurements of a run, whether it ended, was killed, or still goes on.
     pub fn read(dir: &RunDir) -> Result<Self, RunDirError> {
+        Self::read_with(dir, &mut Gaps::strict())
+    }
+
+    pub(crate) fn read_with(dir: &RunDir, gaps: &mut Gaps) -> Result<Self, RunDirError> {
         let journal = dir.journal_path();
         if !journal.exists() {
-            return Self::read_tables(dir);
+            return read::read_tables(dir, gaps);
         }
         let mut series = Self::default();
-        read_journal(&journal, |entry| {
+        let read = read_journal(&journal, &mut |error| gaps.error(error), |entry| {
             series.take(entry);
             Ok(())
-        })?;
+        });
+        read.or_else(|error| gaps.error(error))?;
         Ok(series)
     }
 
@@ -321,13 +327,19 @@ impl RunDir {
     pub fn for_each_entry(&self, mut each: impl FnMut(&Entry<'_>)) -> Result<(), RunDirError> {
         let journal = self.journal_path();
         if journal.exists() {
-            return read_journal(&journal, |entry| {
+            return read_journal(&journal, &mut Err, |entry| {
                 each(&entry);
                 Ok(())
             });
         }
         Series::read(self)?.for_each(|entry| each(&entry));
         Ok(())
+    }
+
+    /// Writes the tables of a run that has not ended into another directory. Lines of the journal that cannot be read
+    /// are left out. The run directory stays as it is.
+    pub fn tables_so_far(&self, out: &Path) -> Result<(), RunDirError> {
+        convert::convert_to(self, out, &mut |_| Ok(())).map(drop)
     }
 
     /// True when the run's end was not written: it still goes on, or was killed.
@@ -361,9 +373,11 @@ impl RunDir {
     }
 }
 
-/// Calls `each` for every line of a journal. A last line without an end is left out.
+/// Calls `each` for every line of a journal, and `bad` for every one that cannot be read. A last line without an end
+/// is left out.
 fn read_journal(
     path: &Path,
+    bad: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
     mut each: impl FnMut(Entry<'static>) -> Result<(), RunDirError>,
 ) -> Result<(), RunDirError> {
     let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
@@ -375,9 +389,10 @@ fn read_journal(
         if line.last() != Some(&b'\n') {
             return Ok(());
         }
-        let entry = serde_json::from_slice(&line)
-            .map_err(|e| RunDirError::columns(path, format!("line {number}: {e}")))?;
-        each(entry)?;
+        match serde_json::from_slice(&line) {
+            Ok(entry) => each(entry)?,
+            Err(e) => bad(RunDirError::columns(path, format!("line {number}: {e}")))?,
+        }
     }
     Ok(())
 }

@@ -1,76 +1,247 @@
-//! How measurements come back from the Parquet files.
+//! How measurements come back from the Parquet files: all of them, or as many as there are.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{ProxySample, Series};
+use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
 use crate::error_kind::ErrorExample;
 use crate::histogram::SparseHistogram;
-use crate::interval::RobotInterval;
+use crate::interval::{OriginInterval, RobotInterval};
+use crate::missing::{Gap, Gaps};
 use crate::table::Table;
 
-impl Series {
-    pub(super) fn read_tables(dir: &RunDir) -> Result<Self, RunDirError> {
-        let open = |spec: &TableSpec| Table::read(&dir.path().join(spec.file), &spec.names());
-        // A run of an earlier version did not watch itself, and has no such tables.
-        let open_if_there = |spec: &TableSpec| {
-            let there = dir.path().join(spec.file).exists();
-            if there { open(spec).map(Some) } else { Ok(None) }
-        };
-        let mut series = Self::default();
-        let robots = open(&columns::ROBOTS)?;
-        for row in 0..robots.rows() {
-            series.robots.push(columns::read_robots(&robots, row)?);
+/// More intervals than a run of eleven days has are no intervals, but damage.
+const MOST_INTERVALS: usize = 1 << 20;
+
+/// Reads all tables of a run that ended.
+pub(super) fn read_tables(dir: &RunDir, gaps: &mut Gaps) -> Result<Series, RunDirError> {
+    let sums = Checksums::read(dir);
+    let mut reader = Reader { dir, sums, gaps, series: Series::default() };
+    reader.read()?;
+    reader.unknown_tables();
+    Ok(reader.series)
+}
+
+struct Reader<'a> {
+    dir: &'a RunDir,
+    sums: Checksums,
+    gaps: &'a mut Gaps,
+    series: Series,
+}
+
+/// Whether a run of any version has a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// Every run has it.
+    Always,
+    /// A run of an earlier version does not have it.
+    Later,
+}
+
+/// Whether other tables say "the n-th row".
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbered {
+    Yes,
+    No,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Result<(), RunDirError> {
+        use Numbered::{No, Yes};
+        use Since::{Always, Later};
+        self.series.robots = self.rows(&columns::ROBOTS, Always, Yes, columns::read_robots)?;
+        self.series.origins = self.rows(&columns::ORIGINS, Always, Yes, columns::read_origins)?;
+        self.stand_ins()?;
+        self.each(&columns::CLASSES, Always, Series::read_class)?;
+        self.each(&columns::ERRORS, Always, Series::read_error)?;
+        self.series.threads = self.rows(&health::THREADS, Later, Yes, health::read_thread)?;
+        self.series.baselines = self.rows(&health::BASELINES, Later, Yes, health::read_baseline)?;
+        self.series.stalls = self.rows(&health::STALLS, Later, No, health::read_stall)?;
+        self.series.network = self.rows(&host::NETWORK, Later, No, host::read_network)?;
+        self.series.processors = self.rows(&health::PROCESSORS, Later, No, health::read_processor)?;
+        self.series.adapted = self.rows(&adapted::ADAPTED, Later, No, adapted::read)?;
+        self.series.machine = self.rows(&host::MACHINE, Later, No, host::read_machine)?;
+        self.series.disks = self.rows(&host::DISKS, Later, No, host::read_disk)?;
+        self.series.interfaces = self.rows(&host::INTERFACES, Later, No, host::read_interface)?;
+        self.series.blocks = self.rows(&host::BLOCKS, Later, Yes, host::read_block)?;
+        if let Some(seeks) = self.open(&host::SEEKS, Later)? {
+            host::read_seeks(&seeks, &mut self.series.blocks).or_else(|error| self.gaps.error(error))?;
         }
-        let origins = open(&columns::ORIGINS)?;
-        for row in 0..origins.rows() {
-            series.origins.push(columns::read_origins(&origins, row)?);
-        }
-        series.read_classes(&open(&columns::CLASSES)?)?;
-        series.read_errors(&open(&columns::ERRORS)?)?;
-        if let Some(table) = open_if_there(&health::THREADS)? {
-            series.threads = health::read_all(&table, health::read_thread)?;
-        }
-        if let Some(table) = open_if_there(&health::BASELINES)? {
-            series.baselines = health::read_all(&table, health::read_baseline)?;
-        }
-        if let Some(table) = open_if_there(&health::STALLS)? {
-            series.stalls = health::read_all(&table, health::read_stall)?;
-        }
-        if let Some(table) = open_if_there(&host::NETWORK)? {
-            series.network = health::read_all(&table, host::read_network)?;
-        }
-        if let Some(table) = open_if_there(&health::PROCESSORS)? {
-            series.processors = health::read_all(&table, health::read_processor)?;
-        }
-        if let Some(table) = open_if_there(&adapted::ADAPTED)? {
-            series.adapted = health::read_all(&table, adapted::read)?;
-        }
-        if let Some(table) = open_if_there(&host::MACHINE)? {
-            series.machine = health::read_all(&table, host::read_machine)?;
-        }
-        if let Some(table) = open_if_there(&host::DISKS)? {
-            series.disks = health::read_all(&table, host::read_disk)?;
-        }
-        if let Some(table) = open_if_there(&host::INTERFACES)? {
-            series.interfaces = health::read_all(&table, host::read_interface)?;
-        }
-        if let Some(table) = open_if_there(&host::BLOCKS)? {
-            series.blocks = health::read_all(&table, host::read_block)?;
-            host::read_seeks(&open(&host::SEEKS)?, &mut series.blocks)?;
-        }
-        if let Some(table) = open_if_there(&health::LINKS)? {
-            series.links = health::read_all(&table, health::read_link)?;
-        }
-        series.read_histograms(&open(&columns::TIMES)?, &dir.path().join(columns::HISTOGRAMS.file))?;
-        series.host = health::read_all(&open(&host::HOST)?, host::read_host)?;
-        series.read_proxy(&open(&columns::PROXY)?)?;
-        series.examples = read_examples(&dir.examples_path())?;
-        Ok(series)
+        self.series.links = self.rows(&health::LINKS, Later, Yes, health::read_link)?;
+        self.read_histograms()?;
+        self.series.host = self.rows(&host::HOST, Always, No, host::read_host)?;
+        self.each(&columns::PROXY, Always, Series::read_counter)?;
+        self.read_examples()
     }
 
+    /// Opens a table; none: it is not there or cannot be read, and that is noted.
+    fn open(&mut self, spec: &TableSpec, since: Since) -> Result<Option<Table>, RunDirError> {
+        let path = self.dir.path().join(spec.file);
+        if !path.exists() && since == Since::Later && !self.sums.names(spec.file) {
+            return Ok(None);
+        }
+        match self.sums.check(&path).and_then(|()| Table::read(&path, &spec.names())) {
+            Ok(table) => {
+                if !table.others().is_empty() {
+                    let columns = table.others().join(", ");
+                    self.gaps.note(&path, Gap::Unknown, format!("it has the columns {columns} besides ours"));
+                }
+                Ok(Some(table))
+            }
+            Err(error) => self.gaps.error(error).map(|()| None),
+        }
+    }
+
+    /// All rows of a table. Of one that other tables count the rows of, a damaged row stands as an empty one.
+    fn rows<T: Default>(
+        &mut self,
+        spec: &TableSpec,
+        since: Since,
+        numbered: Numbered,
+        read: fn(&Table, usize) -> Result<T, RunDirError>,
+    ) -> Result<Vec<T>, RunDirError> {
+        let Some(table) = self.open(spec, since)? else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        for row in 0..table.rows() {
+            match read(&table, row) {
+                Ok(value) => all.push(value),
+                Err(error) => {
+                    self.gaps.error(error)?;
+                    if numbered == Numbered::Yes {
+                        all.push(T::default());
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Takes in each row of a table that adds to others.
+    fn each(
+        &mut self,
+        spec: &TableSpec,
+        since: Since,
+        take: fn(&mut Series, &Table, usize) -> Result<(), RunDirError>,
+    ) -> Result<(), RunDirError> {
+        let Some(table) = self.open(spec, since)? else { return Ok(()) };
+        for row in 0..table.rows() {
+            take(&mut self.series, &table, row).or_else(|error| self.gaps.error(error))?;
+        }
+        Ok(())
+    }
+
+    /// Where the counts of a side are lost, its times are not: they say themselves when they were and of which phase.
+    fn stand_ins(&mut self) -> Result<(), RunDirError> {
+        if !(self.series.robots.is_empty() || self.series.origins.is_empty()) {
+            return Ok(());
+        }
+        let times = self.dir.path().join(columns::TIMES.file);
+        let names = ["side", "interval", "start_ms", "phase"];
+        // What is wrong with the times is said where they are read.
+        let Ok(heads) = self.sums.check(&times).and_then(|()| Table::read(&times, &names)) else {
+            return Ok(());
+        };
+        let lost = (self.series.robots.is_empty(), self.series.origins.is_empty());
+        for row in 0..heads.rows() {
+            let place = || -> Result<(usize, u64, u16), RunDirError> {
+                let index = heads.narrow::<u32>("interval", heads.uint("interval", row)?)?;
+                let phase = heads.narrow("phase", heads.uint("phase", row)?)?;
+                Ok((index as usize, heads.uint("start_ms", row)?, phase))
+            };
+            let (Ok(side), Ok((index, start_ms, phase))) = (heads.text("side", row), place()) else {
+                continue;
+            };
+            if index >= MOST_INTERVALS {
+                continue;
+            }
+            match side {
+                "robots" if lost.0 => {
+                    let interval = RobotInterval { start_ms, phase, ..RobotInterval::default() };
+                    put(&mut self.series.robots, index, interval);
+                }
+                "origins" if lost.1 => {
+                    let interval = OriginInterval { start_ms, phase, ..OriginInterval::default() };
+                    put(&mut self.series.origins, index, interval);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Both tables are in the order of the histograms' numbers; the buckets are read as they are needed,
+    /// because they are most of what a run leaves.
+    fn read_histograms(&mut self) -> Result<(), RunDirError> {
+        let heads = self.open(&columns::TIMES, Since::Always)?;
+        let path = self.dir.path().join(columns::HISTOGRAMS.file);
+        let Some(heads) = heads else { return Ok(()) };
+        for row in 0..heads.rows() {
+            self.series.read_head(&heads, row).or_else(|error| self.gaps.error(error))?;
+        }
+        let (sums, series, gaps) = (&self.sums, &mut self.series, &mut *self.gaps);
+        let mut head = 0;
+        let read = sums.check(&path).and_then(|()| {
+            Table::read_in_groups(&path, &["histogram", "low_us", "count"], |group| {
+                series.read_buckets(&heads, &mut head, group).or_else(|error| gaps.error(error))
+            })
+        });
+        read.or_else(|error| self.gaps.error(error))
+    }
+
+    fn read_examples(&mut self) -> Result<(), RunDirError> {
+        let path = self.dir.examples_path();
+        if !path.exists() && !self.sums.names("examples.json") {
+            return Ok(());
+        }
+        let read = |path: &Path| -> Result<Vec<serde_json::Value>, RunDirError> {
+            self.sums.check(path)?;
+            let text = std::fs::read(path).map_err(|cause| RunDirError::read(path, cause))?;
+            serde_json::from_slice(&text).map_err(|e| RunDirError::columns(path, e.to_string()))
+        };
+        match read(&path) {
+            Ok(values) => {
+                for value in values {
+                    match serde_json::from_value::<ErrorExample>(value) {
+                        Ok(example) => self.series.examples.push(example),
+                        Err(e) => self.gaps.error(RunDirError::columns(&path, e.to_string()))?,
+                    }
+                }
+                Ok(())
+            }
+            Err(error) => self.gaps.error(error),
+        }
+    }
+
+    /// Tables that only another version can read, and tables that are gone and nobody asked for.
+    fn unknown_tables(&mut self) {
+        let known =
+            |name: &str| columns::SERIES.into_iter().chain([&columns::XACTS]).any(|table| table.file == name);
+        let entries = std::fs::read_dir(self.dir.path()).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        for name in names.iter().filter(|name| name.ends_with(".parquet") && !known(name)) {
+            let path = self.dir.path().join(name);
+            self.gaps.note(&path, Gap::Unknown, "this one does not know the table");
+        }
+        if self.sums.names(columns::XACTS.file) && !self.dir.xacts_path().exists() {
+            self.gaps.note(&self.dir.xacts_path(), Gap::Absent, "it is not there");
+        }
+    }
+}
+
+/// Puts an interval in its place; those before it that are not known are empty.
+fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
+    if index >= all.len() {
+        all.resize(index + 1, T::default());
+    }
+    all[index] = interval;
+}
+
+impl Series {
     /// The robots' interval that a row of another table belongs to.
     fn robots_of(&mut self, table: &Table, row: usize) -> Result<&mut RobotInterval, RunDirError> {
         let number = table.uint("interval", row)?;
@@ -78,61 +249,55 @@ impl Series {
         self.robots.get_mut(index).ok_or_else(|| table.unknown("interval", &number.to_string()))
     }
 
-    fn read_classes(&mut self, table: &Table) -> Result<(), RunDirError> {
-        for row in 0..table.rows() {
-            let (by, value, count) =
-                (table.text("by", row)?, table.text("value", row)?, table.uint("count", row)?);
-            let counts = &mut self.robots_of(table, row)?.counts;
-            match by {
-                "method" => *counts.by_method.entry(value.to_owned()).or_default() += count,
-                "type" => *counts.by_type.entry(value.to_owned()).or_default() += count,
-                "status" => {
-                    let status = value.parse().map_err(|_| table.unknown("value", value))?;
-                    *counts.by_status.entry(status).or_default() += count;
-                }
-                other => return Err(table.unknown("by", other)),
+    fn read_class(&mut self, table: &Table, row: usize) -> Result<(), RunDirError> {
+        let (by, value, count) =
+            (table.text("by", row)?, table.text("value", row)?, table.uint("count", row)?);
+        let counts = &mut self.robots_of(table, row)?.counts;
+        match by {
+            "method" => *counts.by_method.entry(value.to_owned()).or_default() += count,
+            "type" => *counts.by_type.entry(value.to_owned()).or_default() += count,
+            "status" => {
+                let status = value.parse().map_err(|_| table.unknown("value", value))?;
+                *counts.by_status.entry(status).or_default() += count;
             }
+            other => return Err(table.unknown("by", other)),
         }
         Ok(())
     }
 
-    fn read_errors(&mut self, table: &Table) -> Result<(), RunDirError> {
-        for row in 0..table.rows() {
-            let name = table.text("kind", row)?;
-            let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
-            let count = table.uint("count", row)?;
-            *self.robots_of(table, row)?.counts.errors.entry(kind).or_default() += count;
-        }
+    fn read_error(&mut self, table: &Table, row: usize) -> Result<(), RunDirError> {
+        let name = table.text("kind", row)?;
+        let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
+        let count = table.uint("count", row)?;
+        *self.robots_of(table, row)?.counts.errors.entry(kind).or_default() += count;
         Ok(())
     }
 
-    /// Both tables are in the order of the histograms' numbers; the buckets are read as they are needed,
-    /// because they are most of what a run leaves.
-    fn read_histograms(&mut self, heads: &Table, buckets: &Path) -> Result<(), RunDirError> {
-        for row in 0..heads.rows() {
-            let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
-            *self.histogram_of(heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
-        }
-        let mut head = 0;
-        Table::read_in_groups(buckets, &["histogram", "low_us", "count"], |group| {
-            let mut row = 0;
-            while row < group.rows() {
-                let number = group.uint("histogram", row)?;
-                while head < heads.rows() && heads.uint("histogram", head)? != number {
-                    head += 1;
-                }
-                if head == heads.rows() {
-                    return Err(group.unknown("histogram", &number.to_string()));
-                }
-                let histogram = self.histogram_of(heads, head)?;
-                while row < group.rows() && group.uint("histogram", row)? == number {
-                    histogram.buckets.push((group.uint("low_us", row)?, group.uint("count", row)?));
-                    row += 1;
-                }
-                histogram.buckets.shrink_to_fit();
+    fn read_head(&mut self, heads: &Table, row: usize) -> Result<(), RunDirError> {
+        let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
+        *self.histogram_of(heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
+        Ok(())
+    }
+
+    /// Takes in a stretch of the buckets; `head` is where the heads have been read up to.
+    fn read_buckets(&mut self, heads: &Table, head: &mut usize, group: &Table) -> Result<(), RunDirError> {
+        let mut row = 0;
+        while row < group.rows() {
+            let number = group.uint("histogram", row)?;
+            while *head < heads.rows() && heads.uint("histogram", *head)? != number {
+                *head += 1;
             }
-            Ok(())
-        })
+            if *head == heads.rows() {
+                return Err(group.unknown("histogram", &number.to_string()));
+            }
+            let histogram = self.histogram_of(heads, *head)?;
+            while row < group.rows() && group.uint("histogram", row)? == number {
+                histogram.buckets.push((group.uint("low_us", row)?, group.uint("count", row)?));
+                row += 1;
+            }
+            histogram.buckets.shrink_to_fit();
+        }
+        Ok(())
     }
 
     fn histogram_of(&mut self, table: &Table, row: usize) -> Result<&mut SparseHistogram, RunDirError> {
@@ -157,25 +322,39 @@ impl Series {
         place.ok_or_else(|| table.unknown("metric", metric))
     }
 
-    fn read_proxy(&mut self, table: &Table) -> Result<(), RunDirError> {
-        for row in 0..table.rows() {
-            let at_ms = table.uint("at_ms", row)?;
-            if self.proxy.last().is_none_or(|sample| sample.at_ms != at_ms) {
-                self.proxy.push(ProxySample { at_ms, counters: BTreeMap::new() });
-            }
-            let (name, value) = (table.text("counter", row)?.to_owned(), table.float("value", row)?);
-            if let Some(sample) = self.proxy.last_mut() {
-                sample.counters.insert(name, value);
-            }
+    fn read_counter(&mut self, table: &Table, row: usize) -> Result<(), RunDirError> {
+        let at_ms = table.uint("at_ms", row)?;
+        let (name, value) = (table.text("counter", row)?.to_owned(), table.float("value", row)?);
+        if self.proxy.last().is_none_or(|sample| sample.at_ms != at_ms) {
+            self.proxy.push(ProxySample { at_ms, counters: BTreeMap::new() });
+        }
+        if let Some(sample) = self.proxy.last_mut() {
+            sample.counters.insert(name, value);
         }
         Ok(())
     }
 }
 
-fn read_examples(path: &Path) -> Result<Vec<ErrorExample>, RunDirError> {
-    match std::fs::read(path) {
-        Ok(text) => serde_json::from_slice(&text).map_err(|e| RunDirError::columns(path, e.to_string())),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(source) => Err(RunDirError::read(path, source)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Cell, Column, Kind, TableWriter};
+
+    #[test]
+    fn columns_of_a_newer_version_are_named_and_the_others_are_read() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(&tmp.path().join("run")).unwrap();
+        let mut columns = (columns::PROXY.columns)();
+        columns.push(Column::new("mood", Kind::Text, ""));
+        let mut table = TableWriter::create(&dir.path().join("proxy.parquet"), columns).unwrap();
+        table.push(&[Cell::Uint(5), Cell::Text("hits"), Cell::Float(7.0), Cell::Text("good")]).unwrap();
+        table.finish().unwrap();
+        let mut gaps = Gaps::tolerant();
+        let series = read_tables(&dir, &mut gaps).unwrap();
+        assert_eq!(series.proxy[0].counters["hits"], 7.0);
+        let found = gaps.into_found();
+        let proxy = found.iter().find(|missing| missing.file == "proxy.parquet").unwrap();
+        assert!(proxy.gap == Gap::Unknown && proxy.what.contains("mood"), "{proxy:?}");
+        assert!(found.iter().any(|missing| missing.file == "robots.parquet" && missing.gap == Gap::Absent));
     }
 }

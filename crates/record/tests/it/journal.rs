@@ -74,6 +74,9 @@ fn a_run_that_did_not_watch_itself_can_still_be_read() {
     {
         std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
     }
+    // Nor did it keep checksums, which would say that something is gone.
+    assert!(Series::read(&dir).is_err());
+    std::fs::remove_file(dir.checksums_path()).unwrap();
     assert_eq!(Series::read(&dir).unwrap(), series);
 }
 

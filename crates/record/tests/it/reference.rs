@@ -34,6 +34,7 @@ fn the_reference_page_names_every_part_of_the_directory() {
         dir.proxy_dir(),
         dir.journal_path(),
         dir.xacts_path(),
+        dir.checksums_path(),
         dir.examples_path(),
         dir.report_path(),
         dir.summary_path(),

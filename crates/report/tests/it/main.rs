@@ -2,10 +2,14 @@
 
 mod browser;
 mod compare;
+mod damage;
 mod experiments;
+mod export;
 mod formulas;
 mod own;
 mod page;
+mod python;
+mod recompute;
 mod summary;
 mod synthetic;
 mod terminal;

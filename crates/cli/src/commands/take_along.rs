@@ -1,0 +1,105 @@
+//! `assay report --csv` and the like: the numbers of a run for the tools of others.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use assay_record::dir::RunDir;
+use assay_report::ReportError;
+use assay_report::export::{self, Exported, TableForm};
+use clap::Args;
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Flags that write something else than the report.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "To take along (no report is made then)")]
+pub struct TakeArgs {
+    /// Write every table into DIR as CSV, and the summary in long form
+    #[arg(long, value_name = "DIR")]
+    pub csv: Option<PathBuf>,
+    /// Write every table into DIR as JSON lines, and the summary in long form
+    #[arg(long, value_name = "DIR")]
+    pub ndjson: Option<PathBuf>,
+    /// Print one table as CSV, or with --json as JSON lines
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["csv", "ndjson", "hdr"])]
+    pub table: Option<String>,
+    /// Write all times as a log for HdrHistogram's tools
+    #[arg(long, value_name = "FILE")]
+    pub hdr: Option<PathBuf>,
+}
+
+impl TakeArgs {
+    /// Something is to be taken along.
+    pub fn any(&self) -> bool {
+        self.csv.is_some() || self.ndjson.is_some() || self.table.is_some() || self.hdr.is_some()
+    }
+}
+
+/// Writes what was asked for.
+pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Path>) -> Result<Exit, Failure> {
+    let dir = RunDir::open(run_dir).map_err(Failure::usage)?;
+    if let Some(name) = &args.table {
+        return table(&dir, name, if json { TableForm::JsonLines } else { TableForm::Csv }, file);
+    }
+    let mut said = String::new();
+    for (out, form) in [(&args.csv, TableForm::Csv), (&args.ndjson, TableForm::JsonLines)] {
+        if let Some(out) = out {
+            let exported = export::tables(&dir, out, form).map_err(Failure::failed)?;
+            said.push_str(&told(&exported, out));
+        }
+    }
+    if let Some(out) = &args.hdr {
+        let log = |to: &mut dyn Write| export::hdr_log(&dir, to);
+        write_to(out, log)?;
+        said.push_str(&format!("all times are in {}\n", out.display()));
+    }
+    output::eprint(&said);
+    Ok(Exit::Fine)
+}
+
+fn told(exported: &Exported, out: &Path) -> String {
+    let mut text = format!("{} tables are in {}\n", exported.files.len(), out.display());
+    for sentence in &exported.left_out {
+        text.push_str(&format!("left out: {sentence}\n"));
+    }
+    text
+}
+
+fn table(dir: &RunDir, name: &str, form: TableForm, file: Option<&Path>) -> Result<Exit, Failure> {
+    let write = |to: &mut dyn Write| export::table(dir, name, form, to);
+    match file.filter(|path| *path != Path::new("-")) {
+        Some(path) => write_to(path, write)?,
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            let written = write(&mut out).and_then(|()| out.flush().map_err(|cause| to_stdout(cause)));
+            match written {
+                // A reader that has seen enough (`| head`) is no error.
+                Err(ReportError::Export { cause, .. }) if cause.kind() == io::ErrorKind::BrokenPipe => {}
+                Err(error @ ReportError::NoSuchTable { .. }) => return Err(Failure::usage(error)),
+                other => other.map_err(Failure::failed)?,
+            }
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn to_stdout(cause: io::Error) -> ReportError {
+    ReportError::Export { path: PathBuf::from("standard output"), cause }
+}
+
+fn write_to(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
+) -> Result<(), Failure> {
+    let cannot = |cause| ReportError::Export { path: path.to_owned(), cause };
+    let written = std::fs::File::create(path).map_err(cannot).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush().map_err(cannot)
+    });
+    written.map_err(|error| match error {
+        error @ ReportError::NoSuchTable { .. } => Failure::usage(error),
+        error => Failure::failed(error),
+    })
+}

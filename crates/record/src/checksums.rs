@@ -1,0 +1,84 @@
+//! Is a file of a run directory still what the run wrote?
+//!
+//! `SHA256SUMS` has a line per file, in the form that `sha256sum --check` reads. A flipped bit in a column of numbers
+//! is a wrong number that nobody would notice otherwise.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::dir::{RunDir, RunDirError};
+
+/// Digests by file name; empty for runs of versions that did not write any.
+#[derive(Debug, Default)]
+pub(crate) struct Checksums(BTreeMap<String, String>);
+
+impl Checksums {
+    /// Reads those of a directory. Lines that are no digests are left out.
+    pub(crate) fn read(dir: &RunDir) -> Self {
+        let text = std::fs::read(dir.checksums_path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.lines().filter_map(|line| line.split_once("  "));
+        let sums = lines.filter(|(sum, _)| sum.len() == 64 && sum.bytes().all(|b| b.is_ascii_hexdigit()));
+        Self(sums.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect())
+    }
+
+    /// The run made a file of that name.
+    pub(crate) fn names(&self, file: &str) -> bool {
+        self.0.contains_key(file)
+    }
+
+    /// An error when a file is not what the run wrote.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), RunDirError> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        match self.0.get(&name) {
+            Some(sum) if *sum != digest(path)? => {
+                Err(RunDirError::columns(path, "it is not what the run wrote (its checksum differs)"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in a file that was just written.
+    pub(crate) fn add(&mut self, path: &Path) -> Result<(), RunDirError> {
+        if let Some(name) = path.file_name() {
+            self.0.insert(name.to_string_lossy().into_owned(), digest(path)?);
+        }
+        Ok(())
+    }
+
+    /// Forgets a file that is about to change.
+    pub(crate) fn forget(&mut self, file: &str) {
+        self.0.remove(file);
+    }
+
+    /// Writes them all.
+    pub(crate) fn write(&self, dir: &RunDir) -> Result<(), RunDirError> {
+        let mut text = String::new();
+        for (name, sum) in &self.0 {
+            text.push_str(&format!("{sum}  {name}\n"));
+        }
+        dir.write_whole(&dir.checksums_path(), text.as_bytes())
+    }
+}
+
+fn digest(path: &Path) -> Result<String, RunDirError> {
+    let mut file = File::open(path).map_err(|cause| RunDirError::read(path, cause))?;
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut chunk).map_err(|cause| RunDirError::read(path, cause))? {
+            0 => break,
+            read => hash.update(&chunk[..read]),
+        }
+    }
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}

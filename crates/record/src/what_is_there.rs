@@ -1,0 +1,169 @@
+//! What does a run directory still say, whatever became of it?
+
+use serde_json::{Map, Value};
+
+use crate::checksums::Checksums;
+use crate::dir::{RunDir, RunDirError};
+use crate::missing::{Gap, Gaps, Missing};
+use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo};
+use crate::series::Series;
+
+/// What a run directory says, and what it does not say any more.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WhatIsThere {
+    /// The head; what is missing of it stands at its default.
+    pub info: RunInfo,
+    /// The measurements.
+    pub series: Series,
+    /// The run's end was not written: it still goes on, or was killed.
+    pub unfinished: bool,
+    /// What could not be read, or not be understood.
+    pub missing: Vec<Missing>,
+}
+
+impl RunDir {
+    /// Reads a run as far as it can be read: also one that was damaged, cut short, or written by a newer version.
+    pub fn read_what_is_there(&self) -> Result<WhatIsThere, RunDirError> {
+        let mut gaps = Gaps::tolerant();
+        let info = self.head(&mut gaps)?;
+        let series = Series::read_with(self, &mut gaps)?;
+        let has_journal = self.journal_path().exists();
+        let mut there =
+            WhatIsThere { unfinished: has_journal, info: RunInfo::default(), series, missing: Vec::new() };
+        match info {
+            Some(info) => {
+                there.unfinished |= !info.finished;
+                there.info = info;
+            }
+            // Nobody knows any more what its phases were called; what belongs together is still known.
+            None => {
+                let phases = there.series.robots.iter().map(|interval| interval.phase).max();
+                let named = |index| PhaseInfo { name: format!("phase {index}"), ..PhaseInfo::default() };
+                there.info.phases =
+                    phases.map_or_else(Vec::new, |last| (0..=last.min(MOST_PHASES)).map(named).collect());
+                there.info.target.name = "unknown".to_owned();
+                there.info.workload.name = "unknown".to_owned();
+            }
+        }
+        there.missing = gaps.into_found();
+        Ok(there)
+    }
+
+    /// `run.json`, without what cannot be understood; none: nothing of it can.
+    fn head(&self, gaps: &mut Gaps) -> Result<Option<RunInfo>, RunDirError> {
+        let path = self.info_path();
+        let damaged = |detail: String| RunDirError::columns(&path, detail);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(cause) => {
+                gaps.error(RunDirError::read(&path, cause))?;
+                return Ok(None);
+            }
+        };
+        let value: Value = match serde_json::from_slice(&text) {
+            Ok(value @ Value::Object(_)) => value,
+            Ok(_) => return gaps.error(damaged("it is not a JSON object".into())).map(|()| None),
+            Err(e) => return gaps.error(damaged(e.to_string())).map(|()| None),
+        };
+        let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if schema != RUN_SCHEMA && !schema.is_empty() {
+            gaps.note(&path, Gap::Unknown, format!("it says {schema:?}, and this one knows {RUN_SCHEMA:?}"));
+        } else {
+            Checksums::read(self).check(&path).or_else(|error| gaps.error(error))?;
+        }
+        let mut lost = Vec::new();
+        let fits = |value: &Value| serde_json::from_value::<RunInfo>(value.clone()).is_ok();
+        let pruned = prune(value, &fits, "", &mut lost);
+        for field in lost {
+            gaps.note(&path, Gap::Unknown, format!("{field} cannot be understood"));
+        }
+        Ok(pruned.and_then(|value| serde_json::from_value(value).ok()))
+    }
+}
+
+/// No run has more phases.
+const MOST_PHASES: u16 = 1000;
+
+/// Takes away what does not fit, as little as possible, and says where it was.
+fn prune(value: Value, fits: &dyn Fn(&Value) -> bool, path: &str, lost: &mut Vec<String>) -> Option<Value> {
+    if fits(&value) {
+        return Some(value);
+    }
+    let within = lost.len();
+    let kept = match value {
+        Value::Object(fields) => {
+            let mut kept = Map::new();
+            for (name, field) in fields {
+                let one =
+                    |inner: &Value| fits(&Value::Object(Map::from_iter([(name.clone(), inner.clone())])));
+                let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                if let Some(field) = prune(field, &one, &below, lost) {
+                    kept.insert(name, field);
+                }
+            }
+            Value::Object(kept)
+        }
+        Value::Array(items) => {
+            let one = |inner: &Value| fits(&Value::Array(vec![inner.clone()]));
+            let empty = Value::Object(Map::new());
+            let mut kept = Vec::new();
+            for (index, item) in items.into_iter().enumerate() {
+                match prune(item, &one, &format!("{path}[{index}]"), lost) {
+                    Some(item) => kept.push(item),
+                    // What comes after it keeps its number.
+                    None if one(&empty) => kept.push(empty.clone()),
+                    None => {}
+                }
+            }
+            Value::Array(kept)
+        }
+        other => other,
+    };
+    if fits(&kept) {
+        return Some(kept);
+    }
+    lost.truncate(within);
+    lost.push(path.to_owned());
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_version_says_in_other_words_is_left_out_and_the_rest_is_read() {
+        let tmp = tempfile::tempdir().unwrap();
+        let head = r#"{"schema": "assay-run/2", "seed": 7, "finished": true, "moon": "full",
+            "phases": [{"name": "fill"}, {"name": {"en": "top"}, "load": [1, 2]}, {"name": "cool"}],
+            "verdict": {"valid": true, "doubts": [{"reason": "comet"}]}}"#;
+        std::fs::write(tmp.path().join("run.json"), head).unwrap();
+        let dir = RunDir::open(tmp.path()).unwrap();
+        assert!(dir.read_info().is_err());
+        let there = dir.read_what_is_there().unwrap();
+        assert_eq!(there.info.seed, 7);
+        assert!(there.info.verdict.valid && !there.unfinished);
+        let names: Vec<_> = there.info.phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(names, ["fill", "", "cool"]);
+        assert_eq!(there.info.phases[1].load, (1.0, 2.0));
+        let head: Vec<_> = there.missing.iter().filter(|missing| missing.file == "run.json").collect();
+        assert_eq!(head.len(), 1);
+        assert!(head[0].what.contains("assay-run/2"), "{head:?}");
+        assert!(there.missing.iter().any(|missing| missing.file == "robots.parquet"));
+    }
+
+    #[test]
+    fn a_head_that_is_no_json_leaves_the_measurements() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::write(tmp.path().join("run.json"), "{\"seed\": 1").unwrap();
+        let robots = r#"{"robots":{"phase":1,"start_ms":0,"length_ms":1000,"counts":{"due":3}}}"#;
+        std::fs::write(tmp.path().join("journal.jsonl"), format!("{robots}\nrubbish\n{robots}\n{{\"rob"))
+            .unwrap();
+        let there = RunDir::open(tmp.path()).unwrap().read_what_is_there().unwrap();
+        assert_eq!(there.series.robots.len(), 2);
+        assert_eq!(there.info.phases.len(), 2);
+        let files: Vec<_> = there.missing.iter().map(|missing| missing.file.as_str()).collect();
+        assert_eq!(files, ["run.json", "journal.jsonl"]);
+        assert!(there.missing[1].what.contains("line 2"), "{:?}", there.missing);
+    }
+}

@@ -1,0 +1,51 @@
+//! Which histograms of a run go into an HdrHistogram log, and under which tags?
+
+use std::io::{self, Write};
+
+use assay_record::dir::RunDir;
+use assay_record::hdr_log::HdrLog;
+use assay_record::histogram::SparseHistogram;
+
+use super::cannot_write;
+use crate::error::ReportError;
+
+/// Writes all times of robots and origins as an interval log; values are microseconds. Tags are
+/// `<phase>/<side>/<metric>/<class>`: `top1/robots/response/hit`.
+pub fn hdr_log(dir: &RunDir, out: &mut dyn Write) -> Result<(), ReportError> {
+    let there = dir.read_what_is_there()?;
+    let name = |phase: u16| match there.info.phases.get(usize::from(phase)) {
+        Some(phase) if !phase.name.is_empty() => phase.name.replace('/', "_"),
+        _ => format!("phase{phase}"),
+    };
+    let write = || -> io::Result<()> {
+        let comments = [
+            format!("workload {}, target {}", there.info.workload.name, there.info.target.name),
+            "values are microseconds; tags are phase/side/metric/class".to_owned(),
+        ];
+        let mut log = HdrLog::create(out, there.info.started_unix_ms, &comments)?;
+        for interval in &there.series.robots {
+            let phase = name(interval.phase);
+            let parts: [(&str, &SparseHistogram); 8] = [
+                ("response/hit", &interval.hit.response),
+                ("response/miss", &interval.miss.response),
+                ("service/hit", &interval.hit.service),
+                ("service/miss", &interval.miss.service),
+                ("ttfb/hit", &interval.hit.ttfb),
+                ("ttfb/miss", &interval.miss.ttfb),
+                ("lateness/all", &interval.lateness),
+                ("unsent_wait/all", &interval.unsent_wait),
+            ];
+            for (tag, values) in parts {
+                log.push(&format!("{phase}/robots/{tag}"), interval.start_ms, interval.length_ms, values)?;
+            }
+        }
+        for interval in &there.series.origins {
+            let phase = name(interval.phase);
+            for (tag, values) in [("service/all", &interval.service), ("lateness/all", &interval.lateness)] {
+                log.push(&format!("{phase}/origins/{tag}"), interval.start_ms, interval.length_ms, values)?;
+            }
+        }
+        log.finish()
+    };
+    write().map_err(|cause| cannot_write(std::path::Path::new("the log"), cause))
+}

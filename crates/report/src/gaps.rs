@@ -1,0 +1,46 @@
+//! What does a report say when a part of the run directory is missing or damaged?
+
+use assay_record::missing::Missing;
+
+use crate::document::{Finding, Mood, Summary, Topic};
+use crate::words::finding;
+
+/// A sentence for each thing that is missing.
+pub(crate) fn warnings(missing: &[Missing]) -> Vec<String> {
+    missing.iter().map(Missing::sentence).collect()
+}
+
+/// The verdict, without what cannot be known any more.
+pub(crate) fn verdict(summary: &Summary, mut findings: Vec<Finding>) -> Vec<Finding> {
+    let lost: Vec<&str> = summary
+        .missing
+        .iter()
+        .filter(|missing| missing.is_loss())
+        .map(|missing| missing.file.as_str())
+        .collect();
+    if lost.is_empty() {
+        return findings;
+    }
+    if lost.contains(&"robots.parquet") {
+        for (about, what) in [
+            (Topic::Speed, "whether it kept up"),
+            (Topic::Savings, "what it saved"),
+            (Topic::Correctness, "whether its answers were right"),
+        ] {
+            let text = format!("What the robots counted is lost (robots.parquet): nobody can say {what}.");
+            let unknown = finding(about, Mood::Doubtful, text);
+            findings
+                .iter_mut()
+                .filter(|known| known.about == about)
+                .for_each(|known| *known = unknown.clone());
+        }
+    }
+    for known in findings.iter_mut().filter(|known| known.about == Topic::Trust && known.mood != Mood::Bad) {
+        let files = lost.join(", ");
+        let text = format!(
+            "Only in part: {files} cannot be read, so numbers that need it are left out or too small."
+        );
+        *known = finding(Topic::Trust, Mood::Doubtful, text);
+    }
+    findings
+}

@@ -1,0 +1,155 @@
+//! A run directory that was damaged, cut short or written by a newer version gives a report of what is there, and says
+//! what is missing.
+
+use std::path::{Path, PathBuf};
+
+use assay_record::dir::RunDir;
+use assay_record::missing::Gap;
+use assay_report::html;
+use assay_report::summary::{Mood, Summary, Topic};
+use assay_report::terminal::{self, Style};
+use proptest::prelude::*;
+
+use crate::synthetic::{self, Dice, Story};
+
+const STYLE: Style = Style { colour: false, width: 100 };
+
+/// Every file right in the directory.
+fn files(dir: &RunDir) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|p| p.is_file())
+        .collect();
+    files.sort();
+    files
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// The report, in all of its forms, of whatever is there; it must name `file`.
+fn report_names(dir: &RunDir, file: &str, what: &str) {
+    let summary = Summary::from_run(dir).unwrap_or_else(|error| panic!("{file} {what}: {error}"));
+    let named = summary.missing.iter().any(|missing| missing.file == file);
+    assert!(named, "{file} {what}: {:?}", summary.missing);
+    let text = terminal::render(&summary, None, &STYLE);
+    assert!(text.contains(file), "{file} {what}:\n{text}");
+    assert!(summary.partial);
+}
+
+#[test]
+fn a_file_that_is_cut_changed_or_gone_is_named_in_the_report_of_what_is_there() {
+    let run = synthetic::run(Story::Good);
+    let mut dice = Dice(6);
+    for path in files(&run.dir) {
+        let file = name(&path);
+        if file == "SHA256SUMS" {
+            continue;
+        }
+        let whole = std::fs::read(&path).unwrap();
+        let at = dice.next() as usize % whole.len();
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1 << (dice.next() % 8);
+        for (what, bytes) in [("cut", &whole[..at]), ("changed", &flipped[..]), ("rubbish", b"{]PAR1")] {
+            std::fs::write(&path, bytes).unwrap();
+            report_names(&run.dir, &file, what);
+        }
+        std::fs::remove_file(&path).unwrap();
+        report_names(&run.dir, &file, "gone");
+        if file == "robots.parquet" || file == "run.json" {
+            let page = std::fs::read_to_string(html::write(&run.dir).unwrap()).unwrap();
+            assert!(page.contains(&format!("{file} is missing")), "{file}");
+            std::fs::remove_file(run.dir.report_path()).unwrap();
+            std::fs::remove_file(run.dir.summary_path()).unwrap();
+        }
+        std::fs::write(&path, &whole).unwrap();
+    }
+    let summary = Summary::from_run(&run.dir).unwrap();
+    assert_eq!((summary.missing, summary.partial), (Vec::new(), false), "whole again");
+}
+
+#[test]
+fn a_run_without_checksums_never_brings_the_reader_down() {
+    // As an earlier version left it: nothing says that a file was changed, so anything may come out, but an end.
+    let run = synthetic::run(Story::Direct);
+    std::fs::remove_file(run.dir.checksums_path()).unwrap();
+    let mut dice = Dice(7);
+    for path in files(&run.dir) {
+        let whole = std::fs::read(&path).unwrap();
+        for _ in 0..6 {
+            let mut bytes = whole.clone();
+            for _ in 0..=dice.next() % 4 {
+                let at = dice.next() as usize % bytes.len();
+                bytes[at] = dice.next() as u8;
+            }
+            std::fs::write(&path, &bytes).unwrap();
+            match Summary::from_run(&run.dir) {
+                Ok(summary) => drop(terminal::render(&summary, None, &STYLE)),
+                Err(error) => assert!(error.to_string().contains(&name(&path)), "{error}"),
+            }
+        }
+        std::fs::write(&path, &whole).unwrap();
+    }
+}
+
+#[test]
+fn without_what_the_robots_counted_the_times_are_still_there_and_nobody_is_praised() {
+    let run = synthetic::run(Story::Good);
+    let whole = Summary::from_run(&run.dir).unwrap();
+    std::fs::remove_file(run.dir.path().join("robots.parquet")).unwrap();
+    let summary = Summary::from_run(&run.dir).unwrap();
+    assert_eq!(summary.total.response_time_ms, whole.total.response_time_ms);
+    assert_eq!(summary.phases[3].figures.response_time_ms, whole.phases[3].figures.response_time_ms);
+    for topic in [Topic::Speed, Topic::Savings, Topic::Correctness, Topic::Trust] {
+        let finding = summary.verdict.iter().find(|finding| finding.about == topic).unwrap();
+        assert_ne!(finding.mood, Mood::Good, "{finding:?}");
+    }
+}
+
+#[test]
+fn a_run_of_a_newer_version_is_read_as_far_as_it_is_understood() {
+    let run = synthetic::run(Story::Good);
+    let path = run.dir.info_path();
+    let mut head: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    head["schema"] = "assay-run/9".into();
+    head["weather"] = "fine".into();
+    head["verdict"]["doubts"] = serde_json::json!([{"reason": "comet", "seen": "a comet"}]);
+    std::fs::write(&path, head.to_string()).unwrap();
+    std::fs::copy(run.dir.path().join("stalls.parquet"), run.dir.path().join("comets.parquet")).unwrap();
+    let summary = Summary::from_run(&run.dir).unwrap();
+    assert!(!summary.partial, "nothing is lost");
+    let unknown: Vec<&str> = summary.missing.iter().map(|missing| missing.file.as_str()).collect();
+    assert_eq!(unknown, ["run.json", "comets.parquet"]);
+    assert!(summary.missing.iter().all(|missing| missing.gap == Gap::Unknown));
+    let text = terminal::render(&summary, None, &STYLE);
+    assert!(text.contains("assay-run/9") && text.contains("comets.parquet"), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_journal_that_breaks_off_or_is_damaged_anywhere_is_read_around_it(
+        cut in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let run = synthetic::run(Story::Killed);
+        let path = run.dir.journal_path();
+        let whole = std::fs::read(&path).unwrap();
+        let mut bytes = whole[..cut.index(whole.len() - 1) + 1].to_vec();
+        let at = at.index(bytes.len());
+        let changed = bytes[at] != byte;
+        bytes[at] = byte;
+        std::fs::write(&path, &bytes).unwrap();
+        let summary = Summary::from_run(&run.dir).unwrap();
+        prop_assert!(summary.unfinished && summary.partial);
+        let lines = bytes.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
+        let bad = lines.filter(|line| serde_json::from_slice::<serde_json::Value>(line).is_err()).count();
+        let named = summary.missing.iter().any(|missing| missing.file == "journal.jsonl");
+        // A change within a line may leave it good JSON.
+        prop_assert!(named || bad == 0, "{changed} {:?}", summary.missing);
+    }
+}
