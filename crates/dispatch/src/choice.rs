@@ -1,0 +1,131 @@
+//! Which policy is meant by a name? All of them, with their settings, and the way to one.
+
+use crate::policies::bounded_hash::{BoundedHash, BoundedHashSettings};
+use crate::policies::cap::{Cap, CapSettings};
+use crate::policies::cap_with_state::{CapWithState, CapWithStateSettings};
+use crate::policies::lard::{Lard, LardSettings};
+use crate::policies::lard_replicated::{LardReplicated, LardReplicatedSettings};
+use crate::policies::least_connections::LeastConnections;
+use crate::policies::peak_ewma::{PeakEwma, PeakEwmaSettings};
+use crate::policies::power_of_two::PowerOfTwo;
+use crate::policies::prequal::{Prequal, PrequalSettings};
+use crate::policies::random::Random;
+use crate::policies::round_robin::RoundRobin;
+use crate::policies::ward::Ward;
+use crate::policies::weighted_least_connections::WeightedLeastConnections;
+use crate::policies::weighted_round_robin::WeightedRoundRobin;
+use crate::policy::Policy;
+
+/// A policy and its settings.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// `rand`
+    Random,
+    /// `rr`
+    RoundRobin,
+    /// `wrr`
+    WeightedRoundRobin,
+    /// `lc`
+    LeastConnections,
+    /// `wlc`
+    WeightedLeastConnections,
+    /// `p2c`
+    PowerOfTwo,
+    /// `peak-ewma`
+    PeakEwma(PeakEwmaSettings),
+    /// `prequal`
+    Prequal(PrequalSettings),
+    /// `bounded-hash`
+    BoundedHash(BoundedHashSettings),
+    /// `lard`
+    Lard(LardSettings),
+    /// `lard-r`
+    LardReplicated(LardReplicatedSettings),
+    /// `ward`, with the hashes of its core's documents
+    Ward(Vec<u64>),
+    /// `cap`
+    Cap(CapSettings),
+    /// `cap-state`
+    CapWithState(CapWithStateSettings),
+}
+
+impl Choice {
+    /// All of them, with the settings of their papers. WARD has no core: that is computed for a site.
+    pub fn all() -> Vec<Self> {
+        vec![
+            Self::Random,
+            Self::RoundRobin,
+            Self::WeightedRoundRobin,
+            Self::LeastConnections,
+            Self::WeightedLeastConnections,
+            Self::PowerOfTwo,
+            Self::PeakEwma(PeakEwmaSettings::default()),
+            Self::Prequal(PrequalSettings::default()),
+            Self::BoundedHash(BoundedHashSettings::default()),
+            Self::Lard(LardSettings::default()),
+            Self::LardReplicated(LardReplicatedSettings::default()),
+            Self::Ward(Vec::new()),
+            Self::Cap(CapSettings::default()),
+            Self::CapWithState(CapWithStateSettings::default()),
+        ]
+    }
+
+    /// The one of a name, with the settings of its paper.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|choice| choice.name() == name)
+    }
+
+    /// Its name, as in files and tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Random => "rand",
+            Self::RoundRobin => "rr",
+            Self::WeightedRoundRobin => "wrr",
+            Self::LeastConnections => "lc",
+            Self::WeightedLeastConnections => "wlc",
+            Self::PowerOfTwo => "p2c",
+            Self::PeakEwma(_) => "peak-ewma",
+            Self::Prequal(_) => "prequal",
+            Self::BoundedHash(_) => "bounded-hash",
+            Self::Lard(_) => "lard",
+            Self::LardReplicated(_) => "lard-r",
+            Self::Ward(_) => "ward",
+            Self::Cap(_) => "cap",
+            Self::CapWithState(_) => "cap-state",
+        }
+    }
+
+    /// The policy itself, without servers. Whatever it draws follows from the seed.
+    pub fn build(&self, seed: u64) -> Box<dyn Policy> {
+        match self {
+            Self::Random => Box::new(Random::new(seed)),
+            Self::RoundRobin => Box::new(RoundRobin::new()),
+            Self::WeightedRoundRobin => Box::new(WeightedRoundRobin::new()),
+            Self::LeastConnections => Box::new(LeastConnections::new()),
+            Self::WeightedLeastConnections => Box::new(WeightedLeastConnections::new()),
+            Self::PowerOfTwo => Box::new(PowerOfTwo::new(seed)),
+            Self::PeakEwma(settings) => Box::new(PeakEwma::new(*settings, seed)),
+            Self::Prequal(settings) => Box::new(Prequal::new(*settings, seed)),
+            Self::BoundedHash(settings) => Box::new(BoundedHash::new(*settings)),
+            Self::Lard(settings) => Box::new(Lard::new(*settings)),
+            Self::LardReplicated(settings) => Box::new(LardReplicated::new(*settings)),
+            Self::Ward(core) => Box::new(Ward::new(core.iter().copied())),
+            Self::Cap(settings) => Box::new(Cap::new(settings.clone())),
+            Self::CapWithState(settings) => Box::new(CapWithState::new(settings.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_found_by_the_name_that_it_gives_itself() {
+        for choice in Choice::all() {
+            assert_eq!(choice.build(1).name(), choice.name());
+            assert_eq!(Choice::named(choice.name()), Some(choice));
+        }
+        assert_eq!(Choice::named("fastest"), None);
+    }
+}

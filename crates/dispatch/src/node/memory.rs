@@ -1,0 +1,25 @@
+//! Is the document in memory? What was used last stays, up to so many bytes.
+
+use assay_cache::lru::Lru;
+
+/// A node's memory of documents.
+#[derive(Debug)]
+pub(super) struct Memory {
+    documents: Lru<u64, ()>,
+}
+
+impl Memory {
+    pub(super) fn new(bytes: u64) -> Self {
+        Self { documents: Lru::new(bytes) }
+    }
+
+    /// True when it is there; it is used thereby.
+    pub(super) fn has(&mut self, document: u64) -> bool {
+        self.documents.get(&document).is_some()
+    }
+
+    /// Keeps it, and drops others for it. What is larger than the whole memory is not kept.
+    pub(super) fn keep(&mut self, document: u64, bytes: u64) {
+        let _ = self.documents.insert(document, (), bytes);
+    }
+}

@@ -1,0 +1,3 @@
+//! What every policy must keep, whatever happens to it.
+
+mod rules;
