@@ -37,6 +37,8 @@ pub struct Lru<K, V, S = RandomState> {
     used: u64,
     reserved: u64,
     evictions: u64,
+    /// Bytes that every entry counts for beside its own.
+    overhead: u64,
 }
 
 #[derive(Debug)]
@@ -79,7 +81,21 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
             used: 0,
             reserved: 0,
             evictions: 0,
+            overhead: Self::ENTRY_OVERHEAD,
         }
+    }
+
+    /// The same store, where an entry counts for so many bytes beside its own: 0 for the model of a cache, which has
+    /// room for bodies and nothing else.
+    pub fn with_overhead(mut self, overhead_bytes: u64) -> Self {
+        self.overhead = overhead_bytes;
+        self
+    }
+
+    /// Gives the store another bound, and drops what has no room any more.
+    pub fn set_bound(&mut self, bound_bytes: u64) {
+        self.bound = bound_bytes.max(self.reserved);
+        self.make_room(0);
     }
 
     /// Number of entries.
@@ -136,7 +152,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
     /// Stores a value of so many bytes as the most recently used, in place of what was under its key, and
     /// drops others until it fits. What can never fit is refused, and nothing changes.
     pub fn insert(&mut self, key: K, value: V, bytes: u64) -> Result<(), TooLarge> {
-        let bytes = bytes.saturating_add(Self::ENTRY_OVERHEAD);
+        let bytes = bytes.saturating_add(self.overhead);
         self.check_fits(bytes)?;
         self.remove(&key);
         self.make_room(bytes);
@@ -318,6 +334,17 @@ mod tests {
         lru.release(5);
         lru.insert(2, 2, 10).unwrap();
         assert_eq!(keys(&lru), [2, 1]);
+    }
+
+    #[test]
+    fn a_smaller_bound_drops_what_has_no_room_and_overhead_can_be_left_out() {
+        let mut lru = Lru::new(30).with_overhead(0);
+        for key in 0..3 {
+            lru.insert(key, key, 10).unwrap();
+        }
+        assert_eq!(lru.used_bytes(), 30);
+        lru.set_bound(15);
+        assert_eq!((keys(&lru), lru.bound_bytes()), (vec![2], 15));
     }
 
     /// The same store, written so that it is plainly right: newest first in a vector.

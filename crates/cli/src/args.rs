@@ -6,6 +6,7 @@ use crate::commands::{
     by_hand::{OriginsArgs, RobotsArgs},
     check::CheckArgs,
     lab::LabArgs,
+    logs::LogsArgs,
     proxies::ProxiesArgs,
     report::ReportArgs,
     role::RoleArgs,
@@ -27,6 +28,7 @@ Examples:
                                                  the same, its whole schedule squeezed into a minute
   assay lab compare.toml                         many runs, in a fair order, and their comparison
   assay check image.pg                           what would it do? explain it, run nothing
+  assay logs /var/log/squid/access.log           what do the logs of a proxy say?
   assay proxies                                  which proxies can this machine test?
 
 Exit codes:
@@ -67,6 +69,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Make summary and HTML report again from a run directory, or compare the runs of an experiment
     Report(ReportArgs),
+    /// Analyse the access logs of a proxy: hits, misses, peers, times, URLs
+    Logs(Box<LogsArgs>),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one

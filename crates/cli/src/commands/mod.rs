@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod check;
 mod distributions;
 pub mod lab;
+pub mod logs;
 mod machine;
 pub mod proxies;
 pub mod report;

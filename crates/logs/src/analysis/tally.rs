@@ -1,0 +1,154 @@
+//! What is counted of every group of requests?
+
+use crate::class::{Class, REQUEST_CLASSES};
+use crate::hash::hash;
+use crate::sketch::ByHash;
+use crate::sketch::times::Times;
+
+/// Counts of a group.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    pub by_class: [u64; REQUEST_CLASSES],
+    pub bytes: u64,
+    pub hit_bytes: u64,
+    pub times: Option<Box<Times>>,
+}
+
+/// What is known of a request when it is counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted {
+    pub class: Class,
+    pub bytes: u64,
+    pub duration_us: Option<u64>,
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn count(&mut self, counted: Counted) {
+        self.by_class[counted.class as usize] += 1;
+        self.bytes += counted.bytes;
+        if counted.class.is_hit() {
+            self.hit_bytes += counted.bytes;
+        }
+        if let Some(us) = counted.duration_us {
+            self.times.get_or_insert_default().record(us);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Tally) {
+        for (into, from) in self.by_class.iter_mut().zip(other.by_class) {
+            *into += from;
+        }
+        self.bytes += other.bytes;
+        self.hit_bytes += other.hit_bytes;
+        if let Some(times) = &other.times {
+            self.times.get_or_insert_default().merge(times);
+        }
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.by_class.iter().sum()
+    }
+
+    fn of(&self, which: impl Fn(Class) -> bool) -> u64 {
+        Class::REQUESTS
+            .iter()
+            .filter(|class| which(**class))
+            .map(|class| self.by_class[*class as usize])
+            .sum()
+    }
+
+    pub(crate) fn hits(&self) -> u64 {
+        self.of(Class::is_hit)
+    }
+
+    pub(crate) fn local_hits(&self) -> u64 {
+        self.of(Class::is_local_hit)
+    }
+
+    pub(crate) fn class(&self, class: Class) -> u64 {
+        self.by_class[class as usize]
+    }
+}
+
+/// Groups by a text of which there are few: content types, methods, peers.
+#[derive(Debug)]
+pub(crate) struct Groups<T> {
+    limit: usize,
+    places: ByHash<u32>,
+    pub names: Vec<Vec<u8>>,
+    pub tallies: Vec<Tally>,
+    /// What is known of each name.
+    pub known: Vec<T>,
+    /// The name that was asked for last, and its place.
+    last: (Vec<u8>, usize),
+}
+
+/// Where everything goes when there are too many names.
+const OTHERS: &[u8] = b"(others)";
+
+impl<T: Copy> Groups<T> {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            places: ByHash::default(),
+            names: Vec::new(),
+            tallies: Vec::new(),
+            known: Vec::new(),
+            last: (Vec::new(), usize::MAX),
+        }
+    }
+
+    /// The place of a name; `know` says what is known of a new one.
+    #[inline]
+    pub(crate) fn place(&mut self, name: &[u8], know: impl FnOnce(&[u8]) -> T) -> usize {
+        if self.last.1 != usize::MAX && self.last.0 == name {
+            return self.last.1;
+        }
+        let hash = hash(name);
+        let at = match self.places.get(&hash) {
+            Some(&at) => at as usize,
+            None => self.add(hash, name, know),
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(name);
+        self.last.1 = at;
+        at
+    }
+
+    fn add(&mut self, hash: u64, name: &[u8], know: impl FnOnce(&[u8]) -> T) -> usize {
+        let full = self.names.len() + 1 >= self.limit;
+        let (hash, name) = if full { (crate::hash::hash(OTHERS), OTHERS) } else { (hash, name) };
+        if let Some(&at) = self.places.get(&hash) {
+            return at as usize;
+        }
+        let at = self.names.len();
+        self.places.insert(hash, at as u32);
+        self.names.push(name[..name.len().min(200)].to_vec());
+        self.tallies.push(Tally::default());
+        self.known.push(know(name));
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_beyond_the_limit_are_counted_together() {
+        let mut groups: Groups<()> = Groups::new(4);
+        let one = Counted { class: Class::Miss, bytes: 2, duration_us: Some(5) };
+        for name in ["a", "b", "a", "c", "d", "e", "a"] {
+            let at = groups.place(name.as_bytes(), |_| ());
+            groups.tallies[at].count(one);
+        }
+        let counts: Vec<_> = groups
+            .names
+            .iter()
+            .zip(&groups.tallies)
+            .map(|(name, tally)| (String::from_utf8_lossy(name).into_owned(), tally.requests()))
+            .collect();
+        assert_eq!(counts, [("a".into(), 3), ("b".into(), 1), ("c".into(), 1), ("(others)".to_owned(), 2)]);
+    }
+}

@@ -1,0 +1,58 @@
+//! What can go wrong before a line is read?
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::format::FormatError;
+
+/// Why a log could not be analysed at all. What is wrong with single lines is never an error.
+#[derive(Debug, Error)]
+pub enum LogsError {
+    /// The file cannot be opened or read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No file has such a name.
+    #[error("no file is called {}", pattern.display())]
+    NoFile {
+        /// A path, or a pattern with `*` and `?`.
+        pattern: PathBuf,
+    },
+    /// There is nothing in it.
+    #[error("{name} is empty: there is nothing to analyse")]
+    Empty {
+        /// The file.
+        name: String,
+    },
+    /// The format was not recognised.
+    #[error("the format of {name} was not recognised; its first line is `{line}`")]
+    Unrecognised {
+        /// The file.
+        name: String,
+        /// Its first line, cut.
+        line: String,
+    },
+    /// The format that was given cannot be used.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// The result cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The page could not be made.
+    #[error("cannot make the page")]
+    Page(#[from] minijinja::Error),
+    /// The document cannot be written as JSON.
+    #[error("cannot write the result as JSON")]
+    Json(#[from] serde_json::Error),
+}

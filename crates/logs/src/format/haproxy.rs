@@ -1,0 +1,133 @@
+//! HAProxy's `log-format`: `%[{flags}]variable` and `%[expression]`.
+
+use super::Piece;
+use super::field::Field;
+use super::time::TimePattern;
+
+const DATE: &str = "%d/%b/%Y:%H:%M:%S.%f";
+
+/// A format string in pieces.
+pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    let mut all_quoted = false;
+    while let Some(at) = rest.find('%') {
+        if at > 0 {
+            pieces.push(Piece::Text(rest[..at].replace("\\ ", " ")));
+        }
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            pieces.push(Piece::Text("%".into()));
+            rest = after;
+            continue;
+        }
+        let mut quoted = all_quoted;
+        if let Some(inside) = rest.strip_prefix('{') {
+            let Some((flags, after)) = inside.split_once('}') else {
+                return Err(format!("`{rest}` has no `}}`"));
+            };
+            quoted = flags.contains("+Q") || (quoted && !flags.contains("-Q"));
+            rest = after;
+        }
+        let field = if rest.starts_with('[') {
+            let (expression, after) = expression(rest)?;
+            rest = after;
+            Some(of_expression(expression))
+        } else {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            let (name, after) = variable(&rest[..end])
+                .map(|name| rest.split_at(name.len()))
+                .unwrap_or((&rest[..end], &rest[end..]));
+            rest = after;
+            if name == "o" {
+                // Flags for all that follows.
+                all_quoted = quoted;
+                rest = rest.trim_start();
+                None
+            } else {
+                Some(field(name)?)
+            }
+        };
+        match field {
+            // They end by themselves, with the blank behind them.
+            Some(Field::Braces) => {
+                pieces.push(Piece::Field(Field::Braces));
+                rest = rest.strip_prefix(' ').unwrap_or(rest);
+            }
+            Some(field) if quoted => pieces.push(Piece::Quoted(field)),
+            Some(field) => pieces.push(Piece::Field(field)),
+            None => {}
+        }
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.replace("\\ ", " ")));
+    }
+    Ok(pieces)
+}
+
+/// What stands in square brackets, which may stand in it too.
+fn expression(text: &str) -> Result<(&str, &str), String> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        depth += match c {
+            '[' => 1,
+            ']' => -1,
+            _ => 0,
+        };
+        if depth == 0 {
+            return Ok((&text[1..at], &text[at + 1..]));
+        }
+    }
+    Err(format!("`{text}` has no `]`"))
+}
+
+fn of_expression(expression: &str) -> Field {
+    let words = expression.to_ascii_lowercase();
+    if words.contains("cache_hit") {
+        Field::CacheHit
+    } else if words.contains("host") {
+        Field::Host
+    } else if words.contains("content-type") {
+        Field::ContentType
+    } else if words.starts_with("src") {
+        Field::Client
+    } else {
+        Field::Skip
+    }
+}
+
+/// Names, longer ones before those they begin with.
+const NAMES: [&str; 62] = [
+    "trg", "trl", "tsc", "hrl", "hsl", "HPO", "pid", "sslc", "sslv", "tr", "ts", "ci", "cp", "fi", "fp",
+    "bi", "bp", "si", "sp", "ft", "sq", "bq", "ac", "fc", "bc", "sc", "rc", "lc", "rt", "hr", "hs", "ms",
+    "ST", "HM", "HU", "HP", "HQ", "HV", "CC", "CS", "ID", "TR", "Tw", "Tc", "Tr", "Ta", "Tt", "Tq", "Th",
+    "Ti", "Td", "Tu", "Ts", "Tl", "T", "t", "b", "s", "f", "B", "U", "r",
+];
+
+fn variable(text: &str) -> Option<&'static str> {
+    let more = ["H", "o"];
+    NAMES.iter().chain(&more).find(|name| text.starts_with(**name)).copied()
+}
+
+fn field(name: &str) -> Result<Field, String> {
+    Ok(match name {
+        "Ts" => Field::EpochSeconds,
+        "ms" => Field::Fraction,
+        "t" | "tr" => Field::Time(TimePattern::known(DATE)),
+        "T" | "Tl" | "trg" | "trl" => Field::Time(TimePattern::common()),
+        "Ta" => Field::DurationMs,
+        "ci" => Field::Client,
+        "s" => Field::Server,
+        "tsc" | "ts" => Field::Termination,
+        "ST" => Field::Status,
+        "B" => Field::Bytes,
+        "HM" => Field::Method,
+        "HU" => Field::Url,
+        "HP" | "HPO" => Field::Path,
+        "HQ" => Field::Query,
+        "r" => Field::RequestLine,
+        "hr" | "hs" => Field::Braces,
+        name if variable(name) == Some(name) => Field::Skip,
+        other => return Err(format!("`%{other}` is no variable of HAProxy's log-format")),
+    })
+}

@@ -1,0 +1,164 @@
+//! Which formats have a name? Those that proxies write by default, and those of Assay's own descriptions.
+
+use super::{Dialect, Format};
+
+/// A format with a name.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// Its names, the best first.
+    pub names: &'static [&'static str],
+    /// Who writes it.
+    pub about: &'static str,
+    /// Whose words it is written in.
+    pub dialect: Dialect,
+    /// The format string.
+    pub text: &'static str,
+}
+
+const SQUID: &str = "%ts.%03tu %6tr %>a %Ss/%03>Hs %<st %rm %ru %[un %Sh/%<a %mt";
+const COMMON: &str = r#"%h %l %u %t "%r" %>s %b"#;
+const COMBINED: &str = r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i""#;
+const SQUID_COMBINED: &str =
+    r#"%>a %ui %un [%tl] "%rm %ru HTTP/%rv" %>Hs %<st "%{Referer}>h" "%{User-Agent}>h" %Ss:%Sh"#;
+const SQUID_COMMON: &str = r#"%>a %ui %un [%tl] "%rm %ru HTTP/%rv" %>Hs %<st %Ss:%Sh"#;
+const EXTENDED: &str = concat!(
+    r#"%<chi> - %<caun> [%<cqtn>] "%<cqtx>" %<pssc> %<pscl> %<sssc> %<sscl> %<cqcl> %<pqcl> %<cqhl> %<pshl> "#,
+    "%<pqhl> %<sshl> %<tts>"
+);
+const EXTENDED2: &str = concat!(
+    r#"%<chi> - %<caun> [%<cqtn>] "%<cqtx>" %<pssc> %<pscl> %<sssc> %<sscl> %<cqcl> %<pqcl> %<cqhl> %<pshl> "#,
+    "%<pqhl> %<sshl> %<tts> %<phr> %<cfsc> %<pfsc> %<crc>"
+);
+const HTTPLOG: &str = concat!(
+    "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq ",
+    "%hr %hs %{+Q}r"
+);
+const HTTPSLOG: &str = concat!(
+    "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq ",
+    "%hr %hs %{+Q}r %[fc_err]/%[ssl_fc_err,hex]/%[ssl_c_err]/%[ssl_c_ca_err]/%[ssl_fc_is_resumed] ",
+    "%[ssl_fc_sni]/%sslv/%sslc"
+);
+const HAPROXY_CLF: &str = concat!(
+    r#"%{+Q}o %{-Q}ci - - [%trg] %r %ST %B "" "" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc "#,
+    "%ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl"
+);
+
+/// All of them. Where two fit a log equally well, the one with more fields is taken, then the earlier.
+pub const KNOWN: &[Known] = &[
+    Known {
+        names: &["squid"],
+        about: "the native format of Squid, which Traffic Server writes too",
+        dialect: Dialect::Squid,
+        text: SQUID,
+    },
+    Known {
+        names: &["combined", "varnishncsa", "nginx"],
+        about: "Combined, as httpd, nginx and varnishncsa write it by default",
+        dialect: Dialect::Ncsa,
+        text: COMBINED,
+    },
+    Known {
+        names: &["common", "clf", "trafficserver-common"],
+        about: "Common, as httpd, Traffic Server and many others write it",
+        dialect: Dialect::Ncsa,
+        text: COMMON,
+    },
+    Known {
+        names: &["vhost-combined"],
+        about: "Combined with the host before it, as Debian's httpd writes it",
+        dialect: Dialect::Ncsa,
+        text: r#"%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i""#,
+    },
+    Known {
+        names: &["nginx-main"],
+        about: "Combined and the forwarded address, as packages of nginx configure it",
+        dialect: Dialect::Nginx,
+        text: concat!(
+            r#"$realip_remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "#,
+            r#""$http_referer" "$http_user_agent" "$forwarded_for""#
+        ),
+    },
+    Known {
+        names: &["squid-combined"],
+        about: "Combined and what became of it, as Squid's `combined` has it",
+        dialect: Dialect::Squid,
+        text: SQUID_COMBINED,
+    },
+    Known {
+        names: &["squid-common"],
+        about: "Common and what became of it, as Squid's `common` has it",
+        dialect: Dialect::Squid,
+        text: SQUID_COMMON,
+    },
+    Known {
+        names: &["trafficserver-extended"],
+        about: "Traffic Server's Netscape Extended",
+        dialect: Dialect::TrafficServer,
+        text: EXTENDED,
+    },
+    Known {
+        names: &["trafficserver-extended2"],
+        about: "Traffic Server's Netscape Extended-2",
+        dialect: Dialect::TrafficServer,
+        text: EXTENDED2,
+    },
+    Known {
+        names: &["haproxy", "httplog"],
+        about: "what HAProxy writes with `option httplog`",
+        dialect: Dialect::Haproxy,
+        text: HTTPLOG,
+    },
+    Known {
+        names: &["haproxy-https", "httpslog"],
+        about: "what HAProxy writes with `option httpslog`",
+        dialect: Dialect::Haproxy,
+        text: HTTPSLOG,
+    },
+    Known {
+        names: &["haproxy-clf"],
+        about: "what HAProxy writes with `option httplog clf`",
+        dialect: Dialect::Haproxy,
+        text: HAPROXY_CLF,
+    },
+    Known {
+        names: &["assay-trafficserver"],
+        about: "what Traffic Server writes when Assay runs it",
+        dialect: Dialect::Assay,
+        text: "{time-s} {duration-ms} {client} {outcome}/{status} {bytes} {method} {url}",
+    },
+    Known {
+        names: &["assay-haproxy"],
+        about: "what HAProxy writes when Assay runs it",
+        dialect: Dialect::Assay,
+        text: "{time-s} {duration-ms} {client} {server}/{status} {bytes} {method} {url}",
+    },
+    Known {
+        names: &["assay-httpd"],
+        about: "what Apache httpd writes when Assay runs it",
+        dialect: Dialect::Assay,
+        text: r#"{time-s} {duration-us} {client} "{outcome}"/{status} {bytes} {method} {url}"#,
+    },
+    Known {
+        names: &["assay-varnish"],
+        about: "what varnishncsa writes when Assay runs Varnish",
+        dialect: Dialect::Assay,
+        text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-us} {other}",
+    },
+    Known {
+        names: &["assay-nginx"],
+        about: "what nginx writes when Assay runs it",
+        dialect: Dialect::Assay,
+        text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-s} {other}",
+    },
+];
+
+impl Known {
+    /// The format, compiled.
+    pub fn format(&self) -> Format {
+        let mut format = Format::compile(self.dialect, self.text)
+            .expect("formats of our own compile; a test goes through all of them");
+        self.names[0].clone_into(&mut format.name);
+        self.about.clone_into(&mut format.about);
+        format
+    }
+}

@@ -1,0 +1,481 @@
+//! How is a line of a log to be read? A format, compiled from the words that the proxy itself is configured with.
+//!
+//! A format string is a row of literals and fields. It is compiled once, to steps that cut a line without copying
+//! anything; one blank in a format stands for any number of them in a line, because proxies pad.
+
+mod assay;
+mod detect;
+mod field;
+mod haproxy;
+mod known;
+mod ncsa;
+mod nginx;
+mod squid;
+mod time;
+mod trafficserver;
+
+use std::fmt;
+
+use thiserror::Error;
+
+pub use assay::FIELDS as ASSAY_FIELDS;
+pub use detect::{Recognised, instant_us, recognise};
+pub(crate) use detect::{read_line, trim};
+pub use known::{KNOWN, Known};
+
+use crate::access::Access;
+use field::Field;
+use time::Clock;
+
+/// A format string that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{format}` cannot be used as a log format: {why}")]
+pub struct FormatError {
+    /// The format, as given.
+    pub format: String,
+    /// What is wrong and what to do.
+    pub why: String,
+}
+
+/// Whose words a format string uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Squid's `logformat`.
+    Squid,
+    /// Apache httpd's `LogFormat`, and varnishncsa's `-F`.
+    Ncsa,
+    /// nginx's `log_format`.
+    Nginx,
+    /// HAProxy's `log-format`.
+    Haproxy,
+    /// Traffic Server's `logging.yaml`.
+    TrafficServer,
+    /// `{field}`, as descriptions of proxies have it.
+    Assay,
+}
+
+/// A compiled format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Format {
+    /// Name, or the format string.
+    pub name: String,
+    /// What it is, for people.
+    pub about: String,
+    steps: Vec<Step>,
+    /// How many fields there are.
+    parts: usize,
+    has_time: bool,
+    has_zone: bool,
+    has_duration: bool,
+    has_outcome: bool,
+    counts_bodies: bool,
+}
+
+/// A piece of a format string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    Field(Field),
+    /// A field that stands in quotes if it is a text (HAProxy's `%{+Q}o`).
+    Quoted(Field),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// What must stand there; blanks in it are as many as there are.
+    Text(Box<[u8]>),
+    Field(Field, Until),
+    /// The same, in quotes if it begins with one.
+    Quoted(Field, Until),
+}
+
+/// Where a field ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Until {
+    /// At the end of the line.
+    End,
+    /// There too, and no blank is in it.
+    EndOfWord,
+    /// Before this text.
+    Text(Box<[u8]>),
+    /// Before this text, which begins with a quote that no backslash takes the meaning from.
+    Quote(Box<[u8]>),
+}
+
+/// Why a line could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    step: usize,
+    /// Where in the line.
+    pub at: usize,
+    problem: Problem,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Problem {
+    /// A text of the format does not stand there.
+    NotThere,
+    /// The field has no end.
+    NoEnd,
+    /// What stands there cannot be that.
+    Wrong,
+    /// There is more than the format says.
+    More,
+}
+
+impl Format {
+    /// Reads a format: the name of a known one, or a format string in the words of any of the proxies.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        if let Some(known) = KNOWN.iter().find(|known| known.names.contains(&text)) {
+            return Ok(known.format());
+        }
+        let Some(dialect) = dialect_of(text) else {
+            let names: Vec<&str> = KNOWN.iter().filter_map(|known| known.names.first().copied()).collect();
+            let why = format!(
+                "it is no format string (nothing in it begins with `%`, `$` or `{{`), and there is no format of that \
+                 name; there are {}",
+                names.join(", ")
+            );
+            return Err(FormatError { format: text.to_owned(), why });
+        };
+        Self::compile(dialect, text)
+    }
+
+    /// Compiles a format string.
+    pub fn compile(dialect: Dialect, text: &str) -> Result<Self, FormatError> {
+        let pieces = match dialect {
+            Dialect::Squid => squid::pieces(text),
+            Dialect::Ncsa => ncsa::pieces(text),
+            Dialect::Nginx => nginx::pieces(text),
+            Dialect::Haproxy => haproxy::pieces(text),
+            Dialect::TrafficServer => trafficserver::pieces(text),
+            Dialect::Assay => assay::pieces(text),
+        };
+        pieces
+            .and_then(assemble)
+            .map(|steps| Self::of(text, dialect, steps))
+            .map_err(|why| FormatError { format: text.to_owned(), why })
+    }
+
+    fn of(text: &str, dialect: Dialect, steps: Vec<Step>) -> Self {
+        let fields = || {
+            steps.iter().filter_map(|step| match step {
+                Step::Field(field, _) | Step::Quoted(field, _) => Some(field),
+                Step::Text(_) => None,
+            })
+        };
+        let has = |any: fn(&Field) -> bool| fields().any(any);
+        let epoch =
+            has(|field| matches!(field, Field::EpochSeconds | Field::EpochMillis | Field::EpochMicros));
+        let zone = has(|field| matches!(field, Field::Time(pattern) if pattern.knows_zone()));
+        Self {
+            name: text.to_owned(),
+            about: format!("a format of your own, in the words of {}", dialect.owner()),
+            parts: fields().count(),
+            has_time: epoch || has(|field| matches!(field, Field::Time(_))),
+            has_zone: epoch || zone,
+            has_duration: has(|field| {
+                matches!(field, Field::DurationUs | Field::DurationMs | Field::DurationSeconds)
+            }),
+            has_outcome: has(|field| matches!(field, Field::Outcome | Field::Server | Field::CacheHit)),
+            counts_bodies: has(|field| *field == Field::Body),
+            steps,
+        }
+    }
+
+    /// True when bytes are those of bodies alone; otherwise heads may be among them.
+    pub fn counts_bodies(&self) -> bool {
+        self.counts_bodies
+    }
+
+    /// True when lines say when requests were.
+    pub fn has_time(&self) -> bool {
+        self.has_time
+    }
+
+    /// True when their times cannot be mistaken: with a zone, or counted since 1970.
+    pub fn has_zone(&self) -> bool {
+        self.has_zone
+    }
+
+    /// True when lines say how long requests took.
+    pub fn has_duration(&self) -> bool {
+        self.has_duration
+    }
+
+    /// True when lines say what became of requests.
+    pub fn has_outcome(&self) -> bool {
+        self.has_outcome
+    }
+
+    /// How many fields a line has: of two formats that fit, the one with more says more.
+    pub fn fields(&self) -> usize {
+        self.parts
+    }
+
+    /// Reads a line (without its end).
+    #[inline]
+    pub fn read<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), Malformed> {
+        *access = Access::default();
+        let mut clock = Clock::default();
+        let mut rest = line;
+        for (index, step) in self.steps.iter().enumerate() {
+            let stop = |problem, rest: &[u8]| Malformed { step: index, at: line.len() - rest.len(), problem };
+            let (field, until, quoted) = match step {
+                Step::Text(text) => {
+                    rest = skip_text(text, rest).ok_or_else(|| stop(Problem::NotThere, rest))?;
+                    continue;
+                }
+                Step::Field(field, until) => (field, until, false),
+                Step::Quoted(field, until) => (field, until, rest.first() == Some(&b'"')),
+            };
+            if let Field::Time(pattern) = field {
+                let from = if quoted { &rest[1..] } else { rest };
+                rest = pattern.read(from, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+                if quoted {
+                    rest = rest.strip_prefix(b"\"").ok_or_else(|| stop(Problem::NoEnd, rest))?;
+                }
+                continue;
+            }
+            let cut = if quoted {
+                cut_quoted(rest)
+            } else if *field == Field::Braces {
+                Some(cut_braces(rest))
+            } else if matches!(field, Field::PeerList | Field::SkipList) {
+                cut_list(until, rest)
+            } else {
+                until.cut(rest)
+            };
+            let (value, after) = cut.ok_or_else(|| stop(Problem::NoEnd, rest))?;
+            field.take(value, access, &mut clock).ok_or_else(|| stop(Problem::Wrong, rest))?;
+            rest = after;
+        }
+        if !rest.is_empty() {
+            let at = line.len() - rest.len();
+            return Err(Malformed { step: self.steps.len(), at, problem: Problem::More });
+        }
+        access.time_us = clock.unix_us();
+        Ok(())
+    }
+
+    /// Why a line could not be read, in words.
+    pub fn explain(&self, malformed: &Malformed) -> String {
+        let at = malformed.at + 1;
+        match (self.steps.get(malformed.step), malformed.problem) {
+            (Some(Step::Text(text)), _) if text.iter().all(|byte| *byte == b' ') => {
+                format!("the line ends where another field should follow (character {at})")
+            }
+            (Some(Step::Text(text)), _) => {
+                format!("`{}` does not stand at character {at}", String::from_utf8_lossy(text))
+            }
+            (Some(Step::Field(field, _) | Step::Quoted(field, _)), Problem::NoEnd) => {
+                format!(
+                    "the {} at character {at} has no end: the line is cut off, or not of this format",
+                    field.name()
+                )
+            }
+            (Some(Step::Field(field, _) | Step::Quoted(field, _)), _) => {
+                format!("what stands at character {at} is no {}", field.name())
+            }
+            (None, _) => format!("there is more in the line than the format says, from character {at} on"),
+        }
+    }
+}
+
+impl Dialect {
+    /// Whose words these are.
+    pub fn owner(self) -> &'static str {
+        match self {
+            Dialect::Squid => "Squid",
+            Dialect::Ncsa => "Apache httpd and varnishncsa",
+            Dialect::Nginx => "nginx",
+            Dialect::Haproxy => "HAProxy",
+            Dialect::TrafficServer => "Traffic Server",
+            Dialect::Assay => "Assay's descriptions of proxies",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)
+    }
+}
+
+/// Whose words a format string uses: each proxy has signs of its own.
+fn dialect_of(text: &str) -> Option<Dialect> {
+    let any = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+    if any(&["%<"]) && trafficserver::looks_like(text) {
+        return Some(Dialect::TrafficServer);
+    }
+    if any(&["$"]) && !any(&["%"]) {
+        return Some(Dialect::Nginx);
+    }
+    if any(&["%"]) {
+        // The first dialect that knows every word of it.
+        return Some(
+            [Dialect::Squid, Dialect::Haproxy, Dialect::Ncsa]
+                .into_iter()
+                .find(|dialect| Format::compile(*dialect, text).is_ok())
+                .unwrap_or(Dialect::Ncsa),
+        );
+    }
+    any(&["{"]).then_some(Dialect::Assay)
+}
+
+/// Pieces to steps: neighbours become one, and every field but the last gets its end.
+fn assemble(pieces: Vec<Piece>) -> Result<Vec<Step>, String> {
+    let pieces = join(pieces);
+    let mut steps = Vec::with_capacity(pieces.len());
+    for (index, piece) in pieces.iter().enumerate() {
+        let quoted = matches!(piece, Piece::Quoted(_));
+        let field = match piece {
+            Piece::Text(text) => {
+                steps.push(Step::Text(text.as_bytes().into()));
+                continue;
+            }
+            Piece::Field(field) | Piece::Quoted(field) => field.clone(),
+        };
+        let in_quotes = index > 0 && matches!(&pieces[index - 1], Piece::Text(text) if text.ends_with('"'));
+        let until = match pieces.get(index + 1) {
+            // Fields that know themselves where they end.
+            _ if field == Field::Braces => Until::End,
+            None if field.is_one_word() => Until::EndOfWord,
+            None => Until::End,
+            Some(Piece::Text(text)) if in_quotes && text.starts_with('"') => {
+                Until::Quote(text.as_bytes().into())
+            }
+            Some(Piece::Text(text)) => Until::Text(text.as_bytes().into()),
+            Some(Piece::Field(next) | Piece::Quoted(next)) => {
+                return Err(format!(
+                    "nothing stands between the {} and the {} after it",
+                    field.name(),
+                    next.name()
+                ));
+            }
+        };
+        steps.push(if quoted { Step::Quoted(field, until) } else { Step::Field(field, until) });
+    }
+    if !steps.iter().any(|step| !matches!(step, Step::Text(_))) {
+        return Err("there is no field in it".into());
+    }
+    Ok(steps)
+}
+
+/// Neighbouring texts become one, and so do fields that are written without anything between them.
+fn join(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (joined.last_mut(), piece) {
+            (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
+            (Some(Piece::Field(Field::Path | Field::HostPath | Field::Url)), Piece::Field(Field::Query)) => {}
+            (Some(Piece::Field(before @ Field::Host)), Piece::Field(Field::Path | Field::HostPath)) => {
+                *before = Field::HostPath;
+            }
+            (_, piece) => joined.push(piece),
+        }
+        match joined.as_slice() {
+            // Seconds, a point and their fraction are one number.
+            [.., Piece::Field(Field::EpochSeconds), Piece::Text(point), Piece::Field(Field::Fraction)]
+                if point == "." =>
+            {
+                joined.truncate(joined.len() - 2);
+            }
+            // An address can have colons in it; a port has none.
+            [.., Piece::Field(Field::Client), Piece::Text(colon), Piece::Field(Field::Skip)]
+                if colon == ":" =>
+            {
+                joined.truncate(joined.len() - 3);
+                joined.push(Piece::Field(Field::ClientAndPort));
+            }
+            _ => {}
+        }
+    }
+    joined
+}
+
+/// The text at the beginning of a line; what is behind it.
+#[inline]
+fn skip_text<'a>(text: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
+    if text == b" " && rest.first() == Some(&b' ') && rest.get(1) != Some(&b' ') {
+        return Some(&rest[1..]);
+    }
+    let mut rest = rest;
+    let mut bytes = text.iter().peekable();
+    while let Some(byte) = bytes.next() {
+        rest = rest.strip_prefix(std::slice::from_ref(byte))?;
+        if *byte == b' ' {
+            while bytes.next_if(|byte| **byte == b' ').is_some() {}
+            while let [b' ', more @ ..] = rest {
+                rest = more;
+            }
+        }
+    }
+    Some(rest)
+}
+
+impl Until {
+    /// The field at the beginning of a line, and what is behind it.
+    #[inline]
+    fn cut<'a>(&self, rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        match self {
+            Until::End => Some((rest, b"")),
+            Until::EndOfWord => memchr::memchr(b' ', rest).is_none().then_some((rest, b"")),
+            Until::Text(text) => {
+                let mut from = 0;
+                loop {
+                    let at = from + memchr::memchr(text[0], &rest[from..])?;
+                    if text.len() == 1 || skip_text(text, &rest[at..]).is_some() {
+                        return Some(rest.split_at(at));
+                    }
+                    from = at + 1;
+                }
+            }
+            Until::Quote(text) => {
+                let mut from = 0;
+                loop {
+                    let at = from + memchr::memchr(b'"', &rest[from..])?;
+                    let backslashes = rest[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+                    if backslashes % 2 == 0 && skip_text(text, &rest[at..]).is_some() {
+                        return Some(rest.split_at(at));
+                    }
+                    from = at + 1;
+                }
+            }
+        }
+    }
+}
+
+/// What stands in quotes, and what is behind them.
+fn cut_quoted(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (value, after) = Until::Quote(b"\"".as_slice().into()).cut(rest.get(1..)?)?;
+    Some((value, &after[1..]))
+}
+
+/// Headers in braces with the blank behind them, or nothing.
+fn cut_braces(rest: &[u8]) -> (&[u8], &[u8]) {
+    if rest.first() != Some(&b'{') {
+        return (b"", rest);
+    }
+    let end = memchr::memchr(b'}', rest).map_or(rest.len(), |at| at + 1);
+    let (value, after) = rest.split_at(end);
+    (value, after.strip_prefix(b" ").unwrap_or(after))
+}
+
+/// A list whose parts are joined by `, ` or ` : `, and what is behind it.
+fn cut_list<'a>(until: &Until, rest: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let mut from = 0;
+    loop {
+        let (value, after) = until.cut(&rest[from..])?;
+        let end = from + value.len();
+        let goes_on =
+            rest[..end].ends_with(b",") || rest[..end].ends_with(b" :") || after.starts_with(b" : ");
+        if !goes_on || after.is_empty() {
+            return Some(rest.split_at(end));
+        }
+        from = end + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

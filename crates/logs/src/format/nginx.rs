@@ -1,0 +1,62 @@
+//! nginx's `log_format`: `$variable` and `${variable}`.
+
+use super::Piece;
+use super::field::Field;
+use super::squid::braces;
+use super::time::TimePattern;
+
+/// A format string in pieces.
+pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    while let Some(at) = rest.find('$') {
+        if at > 0 {
+            pieces.push(Piece::Text(rest[..at].to_owned()));
+        }
+        rest = &rest[at + 1..];
+        let name = if rest.starts_with('{') {
+            let (name, after) = braces(rest)?;
+            rest = after;
+            name.unwrap_or_default()
+        } else {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            rest = after;
+            name
+        };
+        if name.is_empty() {
+            return Err("a `$` without the name of a variable behind it".into());
+        }
+        pieces.push(Piece::Field(field(name)));
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.to_owned()));
+    }
+    Ok(pieces)
+}
+
+/// Every name may be a variable: of a module, or of the configuration.
+fn field(name: &str) -> Field {
+    match name {
+        "msec" => Field::EpochSeconds,
+        "time_local" => Field::Time(TimePattern::common()),
+        "time_iso8601" => Field::Time(TimePattern::known("%Y-%m-%dT%H:%M:%S%z")),
+        "request_time" => Field::DurationSeconds,
+        "remote_addr" | "realip_remote_addr" | "http_x_forwarded_for" => Field::Client,
+        "upstream_cache_status" => Field::Outcome,
+        "status" => Field::Status,
+        "body_bytes_sent" => Field::Body,
+        "bytes_sent" => Field::Bytes,
+        "request" => Field::RequestLine,
+        "request_method" => Field::Method,
+        "scheme" => Field::Scheme,
+        "http_host" | "host" | "server_name" => Field::Host,
+        "request_uri" | "uri" => Field::Path,
+        "args" | "query_string" => Field::Query,
+        "is_args" => Field::Query,
+        "sent_http_content_type" | "upstream_http_content_type" => Field::ContentType,
+        "upstream_addr" => Field::PeerList,
+        name if name.starts_with("upstream_") => Field::SkipList,
+        _ => Field::Skip,
+    }
+}

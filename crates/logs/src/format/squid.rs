@@ -1,0 +1,189 @@
+//! Squid's `logformat`: `%[flags][width]code`, `%{Header}>h`, `%code{argument}`.
+
+use super::Piece;
+use super::field::Field;
+use super::time::TimePattern;
+
+/// A format string in pieces.
+pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    while let Some(at) = rest.find('%') {
+        if at > 0 {
+            pieces.push(Piece::Text(rest[..at].to_owned()));
+        }
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            pieces.push(Piece::Text("%".into()));
+            rest = after;
+            continue;
+        }
+        let quoted = rest.starts_with('"');
+        // How it is quoted, padded and cut says nothing about what it is.
+        rest = rest.trim_start_matches(['"', '[', '#', '\'', '/', '-']);
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let mut argument = None;
+        if rest.starts_with('{') {
+            (argument, rest) = braces(rest)?;
+        }
+        let (code, after) = code(rest)?;
+        rest = after;
+        if rest.starts_with('{') && argument.is_none() {
+            (argument, rest) = braces(rest)?;
+        }
+        let field = field(code, argument)?;
+        pieces.push(if quoted { Piece::Quoted(field) } else { Piece::Field(field) });
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.to_owned()));
+    }
+    Ok(pieces)
+}
+
+/// What stands in braces, and what is behind them.
+pub(super) fn braces(text: &str) -> Result<(Option<&str>, &str), String> {
+    let inside = text.strip_prefix('{').unwrap_or(text);
+    match inside.split_once('}') {
+        Some((inside, after)) => Ok((Some(inside), after)),
+        None => Err(format!("`{text}` has no `}}`")),
+    }
+}
+
+/// Codes, longer ones before those they begin with.
+const CODES: [&str; 94] = [
+    "adapt::all_trs",
+    "adapt::sum_trs",
+    "adapt::<last_h",
+    "icap::tt",
+    "http::rm",
+    "http::ru",
+    "http::rp",
+    "http::rv",
+    "http::mt",
+    "http::<st",
+    "http::>st",
+    "http::>Hs",
+    "http::<Hs",
+    "http::>rm",
+    "http::>ru",
+    "http::>rp",
+    "http::>rv",
+    "http::<rm",
+    "http::<ru",
+    "http::>h",
+    "http::<h",
+    "http::>ha",
+    "transport::>connection_id",
+    "proxy_protocol::>h",
+    "ssl::>cert_subject",
+    "ssl::>cert_issuer",
+    "ssl::>sni",
+    "ssl::bump_mode",
+    "ssl::<cert_errors",
+    "tls::>negotiated_version",
+    "tls::<negotiated_version",
+    "tls::>negotiated_cipher",
+    "tls::<negotiated_cipher",
+    "err_code",
+    "err_detail",
+    "request_attempts",
+    "master_xaction",
+    "busy_time",
+    "credentials",
+    "note",
+    "ssl_sni",
+    "ext_user",
+    "<service_name",
+    ">eui",
+    ">qos",
+    "<qos",
+    ">nfmark",
+    "<nfmark",
+    "<sH",
+    "<sh",
+    ">sh",
+    ">ha",
+    ">Hs",
+    "<Hs",
+    ">st",
+    "<st",
+    ">rs",
+    ">rd",
+    ">rP",
+    ">rp",
+    ">rm",
+    ">ru",
+    ">rv",
+    "<rs",
+    "<rd",
+    "<rP",
+    "<rp",
+    "<rm",
+    "<ru",
+    "<rv",
+    ">la",
+    ">lp",
+    "<la",
+    "<lp",
+    ">a",
+    ">A",
+    ">p",
+    "<a",
+    "<A",
+    "<p",
+    ">h",
+    "<h",
+    "<pt",
+    "<tt",
+    "<bs",
+    "sn",
+    "ts",
+    "tu",
+    "tl",
+    "tg",
+    "tr",
+    "tS",
+    "dt",
+    "un",
+];
+
+/// The code at the beginning, and what is behind it.
+fn code(text: &str) -> Result<(&str, &str), String> {
+    const SHORT: [&str; 14] =
+        ["ul", "ui", "ue", "us", "rm", "ru", "rp", "rv", "mt", "Hs", "Ss", "Sh", "et", "ea"];
+    let known = CODES.iter().chain(&SHORT).find(|code| text.starts_with(**code));
+    let more = ["la", "lp", "st"];
+    match known.or_else(|| more.iter().find(|code| text.starts_with(**code))) {
+        Some(code) => Ok(text.split_at(code.len())),
+        None => {
+            let word: String = text.chars().take_while(|c| !c.is_whitespace()).take(16).collect();
+            Err(format!("`%{word}` is no code of Squid's logformat that is known here"))
+        }
+    }
+}
+
+fn field(code: &str, argument: Option<&str>) -> Result<Field, String> {
+    let code = code.strip_prefix("http::").unwrap_or(code);
+    Ok(match code {
+        "ts" => Field::EpochSeconds,
+        "tu" => Field::Fraction,
+        "tl" | "tg" => match argument {
+            Some(pattern) => Field::Time(TimePattern::compile(pattern)?),
+            None => Field::Time(TimePattern::common()),
+        },
+        "tr" => Field::DurationMs,
+        ">a" | ">A" => Field::Client,
+        "Ss" => Field::Outcome,
+        ">Hs" | "Hs" => Field::Status,
+        "<st" | "st" => Field::Bytes,
+        "rm" | ">rm" => Field::Method,
+        "ru" | ">ru" => Field::Url,
+        "rp" | ">rp" => Field::Path,
+        ">rd" => Field::Host,
+        ">h" if argument.is_some_and(|header| header.eq_ignore_ascii_case("host")) => Field::Host,
+        "mt" => Field::ContentType,
+        "Sh" => Field::Hierarchy,
+        "<a" | "<A" => Field::Peer,
+        _ => Field::Skip,
+    })
+}

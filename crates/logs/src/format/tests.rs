@@ -1,0 +1,241 @@
+//! Formats against lines as proxies write them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A line in words: what was read of it.
+fn read(format: &str, line: &str) -> Result<String, String> {
+    let format = Format::parse(format).map_err(|error| error.to_string())?;
+    let mut access = Access::default();
+    read_line(&format, line.as_bytes(), &mut access).map_err(|malformed| format.explain(&malformed))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(format!(
+        "{:?} {:?} c={} o={} h={} p={} t={} {} {} {} {} host={} type={}",
+        access.time_us.unwrap_or(-1),
+        access.duration_us.map_or(-1, u64::cast_signed),
+        text(access.client),
+        text(access.outcome),
+        text(access.hierarchy),
+        text(access.peer),
+        text(access.termination),
+        access.status,
+        access.bytes,
+        text(access.method),
+        text(access.url),
+        text(access.host()),
+        text(access.content_type),
+    ))
+}
+
+const AT: i64 = 971_211_336_000_000;
+
+#[test]
+fn every_known_format_compiles_and_has_a_name_of_its_own() {
+    let mut names: Vec<&str> = Vec::new();
+    for known in KNOWN {
+        let format = known.format();
+        assert!(format.fields() > 4, "{}", format.name);
+        names.extend(known.names);
+    }
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn lines_of_squid_are_read() {
+    assert_eq!(
+        read(
+            "squid",
+            "971211336.250    240 10.0.0.9 TCP_MISS/200 2011 GET http://a.example/x?y - HIER_DIRECT/192.0.2.1 text/html"
+        )
+        .unwrap(),
+        format!(
+            "{} 240000 c=10.0.0.9 o=TCP_MISS h=HIER_DIRECT p=192.0.2.1 t= 200 2011 GET http://a.example/x?y \
+             host=a.example type=text/html",
+            AT + 250_000
+        )
+    );
+    let own = r#"%tl %6tr %>a "%rm %ru" %>Hs %<st %Ss:%Sh/%<a "%{User-Agent}>h""#;
+    assert_eq!(
+        read(
+            own,
+            r#"10/Oct/2000:13:55:36 -0700     17 ::1 "GET http://a/ b" 404 0 TCP_HIT:HIER_NONE/- "x \" y""#
+        )
+        .unwrap(),
+        format!("{AT} 17000 c=::1 o=TCP_HIT h=HIER_NONE p= t= 404 0 GET http://a/ b host=a type=")
+    );
+}
+
+#[test]
+fn lines_of_httpd_and_varnishncsa_are_read() {
+    let expected = |duration: i64, outcome: &str, host: &str| {
+        format!("{AT} {duration} c=127.0.0.1 o={outcome} h= p= t= 200 2326 GET /a.gif host={host} type=")
+    };
+    let common = r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326"#;
+    assert_eq!(read("common", common).unwrap(), expected(-1, "", ""));
+    let combined = format!(r#"{common} "http://a/" "Mozilla/4.08 [en] (\"x\")""#);
+    assert_eq!(read("combined", &combined).unwrap(), expected(-1, "", ""));
+    let own = r#"%h %l %u %t \"%r\" %>s %b %D %{Host}i %{Varnish:hitmiss}x"#;
+    assert_eq!(
+        read(own, &format!("{common} 1234 a.example hit")).unwrap(),
+        expected(1234, "hit", "a.example")
+    );
+    let assay = r#"%{sec}t.%{msec_frac}t %D %a "%{cache-status}e"/%>s %B %m http://%{Host}i%U%q"#;
+    assert_eq!(
+        read(assay, r#"971211336.125 7 ::1 "cache hit"/200 5 GET http://a:80/x?y=z"#).unwrap(),
+        format!("{} 7 c=::1 o=cache hit h= p= t= 200 5 GET /x?y=z host=a:80 type=", AT + 125_000)
+    );
+}
+
+#[test]
+fn lines_of_nginx_are_read() {
+    let own = "$msec $request_time $remote_addr $upstream_cache_status/$status $body_bytes_sent $bytes_sent \
+               $request_method $scheme://$http_host$request_uri $connection $upstream_addr $upstream_response_time";
+    assert_eq!(
+        read(
+            own,
+            "971211336.000 0.012 10.1.1.1 EXPIRED/200 10 400 GET http://a/x 7 10.0.0.1:80, 10.0.0.2:80 0.001, 0.002"
+        )
+        .unwrap(),
+        format!("{AT} 12000 c=10.1.1.1 o=EXPIRED h= p=10.0.0.2:80 t= 200 400 GET /x host=a type=")
+    );
+    let json = r#"{"time":"$time_iso8601","req":"$request","s":$status,"b":$body_bytes_sent,"c":"$upstream_cache_status"}"#;
+    assert_eq!(
+        read(json, r#"{"time":"2000-10-10T13:55:36-07:00","req":"GET /\"x HTTP/1.1","s":200,"b":3,"c":"-"}"#)
+            .unwrap(),
+        format!(r#"{AT} -1 c= o= h= p= t= 200 3 GET /\"x host= type="#)
+    );
+}
+
+#[test]
+fn lines_of_haproxy_are_read() {
+    let http = r#"haproxy[14389]: 10.0.1.2:33317 [10/Oct/2000:20:55:36.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html HTTP/1.1""#;
+    let expected = format!(
+        "{} 109000 c=10.0.1.2 o=MISS h= p=srv1 t=---- 200 2750 GET /index.html host= type=",
+        AT + 655_000
+    );
+    assert_eq!(read("haproxy", http).unwrap(), expected);
+    assert_eq!(read("haproxy", &http.replace("{1wt.eu} {} ", "")).unwrap(), expected);
+    assert_eq!(read("haproxy", &format!("Oct 10 20:55:36 lb {http}")).unwrap(), expected);
+    let cached = r#"::1:5 [10/Oct/2000:20:55:36.655] f f/<CACHE> 0/0/0/0/1 200 9 - - LR-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#;
+    assert!(read("haproxy", cached).unwrap().contains("c=::1 o=<CACHE> h= p= t=LR--"));
+    let clf = r#"10.0.1.2 - - [10/Oct/2000:20:55:36 +0000] "GET / HTTP/1.1" 200 157 "" "" 55 655 "in" "b" "srv1" 0 0 0 1 1 "----" 1 1 1 1 0 0 0 "-" "-" "" """#;
+    assert!(
+        read("haproxy-clf", clf).unwrap().contains("1000 c=10.0.1.2 o=MISS h= p=srv1 t=---- 200 157 GET / "),
+        "{:?}",
+        read("haproxy-clf", clf)
+    );
+}
+
+#[test]
+fn lines_of_traffic_server_are_read() {
+    let own = "%<cqtq> %<ttms> %<chi> %<crc>/%<pssc> %<psql> %<cqhm> %<cquc> %<caun> %<phr>/%<shn> %<psct>";
+    assert_eq!(
+        read(own, "971211336.000 3 127.0.0.1 TCP_MEM_HIT/200 156 GET http://a:9/x - NONE/- text/plain")
+            .unwrap(),
+        format!(
+            "{AT} 3000 c=127.0.0.1 o=TCP_MEM_HIT h=NONE p= t= 200 156 GET http://a:9/x host=a:9 type=text/plain"
+        )
+    );
+    let extended2 = r#"1.2.3.4 - - [10/Oct/2000:20:55:36 -0000] "GET http://a/x HTTP/1.1" 200 7 200 7 0 0 100 200 120 180 2 DIRECT FIN FIN TCP_MISS"#;
+    assert!(
+        read("trafficserver-extended2", extended2).unwrap().contains("2000000 c=1.2.3.4 o=TCP_MISS h=DIRECT")
+    );
+}
+
+#[test]
+fn formats_are_recognised_from_a_few_lines() {
+    for (name, line) in [
+        ("squid", "1.250 240 a TCP_MISS/200 2011 GET http://a/ - HIER_DIRECT/1.2.3.4 -"),
+        ("common", r#"a - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 -"#),
+        ("combined", r#"a - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1 "-" "-""#),
+        ("vhost-combined", r#"v:80 a - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1 "-" "-""#),
+        (
+            "squid-combined",
+            r#"a - - [10/Oct/2000:13:55:36 -0700] "GET http://b/ HTTP/1.0" 200 1 "-" "-" TCP_HIT:HIER_NONE"#,
+        ),
+        (
+            "haproxy",
+            r#"a:1 [10/Oct/2000:20:55:36.655] f b/s 0/0/0/0/1 200 9 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#,
+        ),
+        ("assay-trafficserver", "1.5 3 a TCP_HIT/200 156 GET http://a/"),
+        ("assay-haproxy", "1.5 3 a s/200 156 GET http://a/"),
+        ("assay-httpd", r#"1.5 3 a "cache hit"/200 156 GET http://a/"#),
+        ("assay-varnish", "1 hit/200 156 GET http://a/ 22977 miss"),
+        ("assay-nginx", "1.5 HIT/200 156 GET http://a/ 0.001 0.000"),
+    ] {
+        let lines = format!("{line}\r\ngarbage\n{line}\n");
+        let recognised = recognise(lines.as_bytes()).unwrap_or_else(|| panic!("{name} is not recognised"));
+        assert_eq!(recognised.format.name, name);
+        assert_eq!((recognised.fit, recognised.tried), (2, 3), "{name}");
+    }
+    assert!(recognise(b"what is this\nsurely no log\n").is_none());
+}
+
+#[test]
+fn a_line_that_does_not_fit_says_where_and_why() {
+    let why = |line: &str| read("squid", line).unwrap_err();
+    assert_eq!(
+        why("1.0 2 a TCP_MISS/200 x GET u - D/p t"),
+        "what stands at character 22 is no number of bytes"
+    );
+    assert!(why("1.0 2 a TCP_MISS/200 5 GET u").contains("has no end"));
+    assert!(why("").contains("has no end"));
+    assert!(read("common", r#"a - - [x] "GET / HTTP/1.0" 200 -"#).unwrap_err().contains("is no time"));
+    assert!(read("common", r#"a - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 - more"#).is_err());
+}
+
+#[test]
+fn a_format_that_cannot_be_used_says_why() {
+    let why = |text: &str| Format::parse(text).unwrap_err().why;
+    assert!(why("sqiud").contains("there are squid, combined"));
+    assert!(why("%h %Q").contains("%Q"));
+    assert!(why("$status$bytes_sent").contains("nothing stands between the status and the number of bytes"));
+    assert!(why("{time-s} {code} {url}").contains("`{code}` is no field"));
+    assert!(why("%<cqtq").len() > 5 && why("%%").contains("no field"));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_and_no_format_string_bring_a_parser_down(
+        line in proptest::collection::vec(any::<u8>(), 0..300), text in "[%$<>{}a-zA-Z:/\\[\\]\" .-]{0,60}",
+    ) {
+        let mut access = Access::default();
+        for known in KNOWN {
+            let format = known.format();
+            if let Err(malformed) = read_line(&format, &line, &mut access) {
+                prop_assert!(malformed.at <= line.len());
+                prop_assert!(!format.explain(&malformed).is_empty());
+            }
+        }
+        for dialect in
+            [Dialect::Squid, Dialect::Ncsa, Dialect::Nginx, Dialect::Haproxy, Dialect::TrafficServer, Dialect::Assay]
+        {
+            if let Ok(format) = Format::compile(dialect, &text) {
+                let _ = read_line(&format, &line, &mut access);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_or_changed_never_brings_a_parser_down(
+        at in 0usize..120, byte in any::<u8>(), cut in any::<bool>(), which in 0usize..6,
+    ) {
+        let (name, line) = [
+            ("squid", "971211336.250    240 10.0.0.9 TCP_MISS/200 2011 GET http://a.example/x - HIER_DIRECT/192.0.2.1 text/html"),
+            ("combined", r#"a - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1 "-" "agent \" x""#),
+            ("haproxy", r#"a:1 [10/Oct/2000:20:55:36.655] f b/s 0/0/0/0/1 200 9 - - ---- 1/1/0/0/0 0/0 {a|b} "GET / HTTP/1.1""#),
+            ("haproxy-clf", r#"a - - [10/Oct/2000:20:55:36 +0000] "GET / HTTP/1.1" 200 157 "" "" 55 655 "in" "b" "srv1" 0 0 0 1 1 "----" 1 1 1 1 0 0 0 "-" "-" "" """#),
+            ("assay-nginx", "1.5 HIT/200 156 GET http://a/ 0.001 0.000, 0.001 : 0.002"),
+            ("trafficserver-extended2", r#"a - - [10/Oct/2000:20:55:36 -0000] "GET http://a/x HTTP/1.1" 200 7 200 7 0 0 100 200 120 180 2 DIRECT FIN FIN TCP_MISS"#),
+        ][which];
+        let mut bytes = line.as_bytes().to_vec();
+        let at = at % bytes.len();
+        if cut { bytes.truncate(at) } else { bytes[at] = byte }
+        let mut access = Access::default();
+        let _ = read_line(&Format::parse(name).unwrap(), &bytes, &mut access);
+    }
+}

@@ -1,0 +1,299 @@
+//! When was it? Clock times in words, compiled from strftime patterns, and epochs, whole or in parts.
+
+/// One part of a written time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TimePart {
+    Text(u8),
+    Year,
+    /// Two digits; 69 and later are of the last century.
+    ShortYear,
+    Month,
+    /// `Jan` to `Dec`, or the name in full.
+    MonthName,
+    /// Two digits, or a blank and one.
+    Day,
+    Hour,
+    /// 1 to 12.
+    Hour12,
+    /// `AM` or `PM`.
+    HalfDay,
+    Minute,
+    Second,
+    /// Digits of a fraction of a second.
+    Fraction,
+    /// `+0100`, `+01:00` or `Z`.
+    Zone,
+    /// Seconds since 1970.
+    Epoch,
+    /// Letters that say nothing new: a weekday, the name of a zone.
+    Letters,
+    /// Digits that say nothing new.
+    Digits,
+}
+
+/// How a time is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TimePattern {
+    parts: Vec<TimePart>,
+}
+
+/// What is known of a line's time while it is being read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Clock {
+    pub epoch_us: Option<i64>,
+    pub fraction_us: i64,
+    date: Option<i64>,
+    year: i64,
+    month: i64,
+    day: i64,
+    second_of_day: Option<i64>,
+    half_day_s: i64,
+    offset_s: i64,
+}
+
+impl Clock {
+    /// Microseconds since 1970; none when the line does not say enough.
+    #[inline]
+    pub(crate) fn unix_us(&self) -> Option<i64> {
+        if let Some(epoch_us) = self.epoch_us {
+            return Some(epoch_us + self.fraction_us);
+        }
+        let seconds = self.date? * 86_400 + self.second_of_day? + self.half_day_s - self.offset_s;
+        Some(seconds * 1_000_000 + self.fraction_us)
+    }
+}
+
+impl TimePattern {
+    /// `10/Oct/2000:13:55:36 -0700`, without brackets.
+    pub(crate) fn common() -> Self {
+        Self::known("%d/%b/%Y:%H:%M:%S %z")
+    }
+
+    /// A pattern of our own.
+    pub(crate) fn known(pattern: &str) -> Self {
+        // What strptime would not know is taken for text, so there is nothing to fail for patterns of our own.
+        Self::compile(pattern).unwrap_or(Self { parts: Vec::new() })
+    }
+
+    /// Reads a strftime pattern.
+    pub(crate) fn compile(pattern: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut chars = pattern.bytes();
+        while let Some(byte) = chars.next() {
+            if byte != b'%' {
+                parts.push(TimePart::Text(byte));
+                continue;
+            }
+            let mut letter = chars.next();
+            while matches!(letter, Some(b'E' | b'O' | b'-')) {
+                letter = chars.next();
+            }
+            let letter = letter.ok_or("a time pattern ends in `%`")?;
+            let whole = |pattern: &str| Self::compile(pattern).map(|pattern| pattern.parts);
+            match letter {
+                b'Y' => parts.push(TimePart::Year),
+                b'y' => parts.push(TimePart::ShortYear),
+                b'm' => parts.push(TimePart::Month),
+                b'b' | b'B' | b'h' => parts.push(TimePart::MonthName),
+                b'd' | b'e' => parts.push(TimePart::Day),
+                b'H' | b'k' => parts.push(TimePart::Hour),
+                b'I' | b'l' => parts.push(TimePart::Hour12),
+                b'p' => parts.push(TimePart::HalfDay),
+                b'M' => parts.push(TimePart::Minute),
+                b'S' => parts.push(TimePart::Second),
+                b'f' => parts.push(TimePart::Fraction),
+                b'z' => parts.push(TimePart::Zone),
+                b's' => parts.push(TimePart::Epoch),
+                b'a' | b'A' | b'Z' => parts.push(TimePart::Letters),
+                b'j' | b'u' | b'w' => parts.push(TimePart::Digits),
+                b'T' => parts.extend(whole("%H:%M:%S")?),
+                b'R' => parts.extend(whole("%H:%M")?),
+                b'F' => parts.extend(whole("%Y-%m-%d")?),
+                b'D' => parts.extend(whole("%m/%d/%y")?),
+                b'c' => parts.extend(whole("%a %b %e %H:%M:%S %Y")?),
+                b'%' => parts.push(TimePart::Text(b'%')),
+                other => {
+                    return Err(format!("`%{}` is no part of a time that is understood", char::from(other)));
+                }
+            }
+        }
+        Ok(Self { parts })
+    }
+
+    /// True when a time says by itself which instant it is.
+    pub(crate) fn knows_zone(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, TimePart::Zone | TimePart::Epoch))
+    }
+
+    /// Reads a time at the beginning of `text`; what is behind it.
+    #[inline]
+    pub(crate) fn read<'a>(&self, text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
+        let mut rest = text;
+        for part in &self.parts {
+            rest = part.read(rest, clock)?;
+        }
+        if clock.year > 0 {
+            clock.date = Some(days(clock.year, clock.month, clock.day)?);
+        }
+        Some(rest)
+    }
+}
+
+impl TimePart {
+    #[inline]
+    fn read<'a>(&self, text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
+        match self {
+            TimePart::Text(byte) => return text.strip_prefix(std::slice::from_ref(byte)),
+            TimePart::Year => clock.year = number(text, 4)?,
+            TimePart::ShortYear => {
+                let year = number(text, 2)?;
+                clock.year = if year < 69 { 2000 } else { 1900 } + year;
+            }
+            TimePart::Month => clock.month = number(text, 2)?,
+            TimePart::MonthName => {
+                clock.month = month(text.get(..3)?)?;
+                let letters = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+                return text.get(letters..);
+            }
+            TimePart::Day => clock.day = number(text, 2)?,
+            TimePart::Hour | TimePart::Hour12 => {
+                let hour = within(number(text, 2)?, 23)?;
+                let hour = if *self == TimePart::Hour12 { hour % 12 } else { hour };
+                *clock.second_of_day.get_or_insert(0) += hour * 3600;
+            }
+            TimePart::HalfDay => match text.get(..2)? {
+                b"PM" | b"pm" => clock.half_day_s = 43_200,
+                b"AM" | b"am" => clock.half_day_s = 0,
+                _ => return None,
+            },
+            TimePart::Minute => *clock.second_of_day.get_or_insert(0) += within(number(text, 2)?, 59)? * 60,
+            // A leap second is the first of the next minute.
+            TimePart::Second => *clock.second_of_day.get_or_insert(0) += within(number(text, 2)?, 60)?,
+            TimePart::Fraction => {
+                let digits = digits(text)?;
+                clock.fraction_us = fraction_us(&text[..digits]);
+                return Some(&text[digits..]);
+            }
+            TimePart::Zone => return zone(text, clock),
+            TimePart::Epoch => {
+                let digits = digits(text).filter(|digits| *digits < 13)?;
+                clock.epoch_us = Some(number(text, digits)?.checked_mul(1_000_000)?);
+                return Some(&text[digits..]);
+            }
+            TimePart::Letters => {
+                return text.get(text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count()..);
+            }
+            TimePart::Digits => return Some(&text[digits(text)?..]),
+        }
+        text.get(if *self == TimePart::Year { 4 } else { 2 }..)
+    }
+}
+
+/// A number of exactly so many digits; the first may be a blank.
+#[inline]
+fn number(text: &[u8], length: usize) -> Option<i64> {
+    let text = text.get(..length)?;
+    let padded = text.first() == Some(&b' ') && length == 2;
+    text[usize::from(padded)..]
+        .iter()
+        .try_fold(0i64, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
+}
+
+fn within(value: i64, most: i64) -> Option<i64> {
+    (value <= most).then_some(value)
+}
+
+/// How many digits stand at the beginning; none: no digit at all.
+fn digits(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (digits > 0).then_some(digits)
+}
+
+/// Digits behind a point of seconds, in microseconds.
+pub(crate) fn fraction_us(digits: &[u8]) -> i64 {
+    let mut unit = 100_000;
+    let mut value = 0;
+    for digit in digits.iter().take(6) {
+        value += i64::from(digit.wrapping_sub(b'0')) * unit;
+        unit /= 10;
+    }
+    value
+}
+
+fn month(name: &[u8]) -> Option<i64> {
+    const NAMES: &[u8; 36] = b"janfebmaraprmayjunjulaugsepoctnovdec";
+    let lower = [name[0] | 32, name[1] | 32, name[2] | 32];
+    NAMES.as_chunks::<3>().0.iter().position(|known| *known == lower).map(|at| at as i64 + 1)
+}
+
+fn zone<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
+    let sign = match text.first()? {
+        b'Z' => {
+            clock.offset_s = 0;
+            return Some(&text[1..]);
+        }
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let hours = number(text.get(1..)?, 2)?;
+    let colon = usize::from(text.get(3) == Some(&b':'));
+    let minutes = number(text.get(3 + colon..)?, 2)?;
+    clock.offset_s = sign * (hours * 3600 + minutes * 60);
+    text.get(5 + colon..)
+}
+
+/// Days from 1970-01-01 to a day of the Gregorian calendar; none when there is no such day.
+fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pattern: &str, text: &str) -> Option<i64> {
+        let mut clock = Clock::default();
+        let rest = TimePattern::compile(pattern).unwrap().read(text.as_bytes(), &mut clock)?;
+        rest.is_empty().then(|| clock.unix_us()).flatten()
+    }
+
+    #[test]
+    fn the_same_instant_is_read_from_every_way_to_write_it() {
+        let expected = Some(971_211_336_000_000);
+        for (pattern, text) in [
+            ("%d/%b/%Y:%H:%M:%S %z", "10/Oct/2000:13:55:36 -0700"),
+            ("%Y-%m-%dT%H:%M:%S%z", "2000-10-10T20:55:36+00:00"),
+            ("%Y-%m-%dT%H:%M:%S%z", "2000-10-10T20:55:36Z"),
+            ("%F %T", "2000-10-10 20:55:36"),
+            ("%a %b %e %H:%M:%S %Y", "Tue Oct 10 20:55:36 2000"),
+            ("%D %I:%M:%S %p", "10/10/00 08:55:36 PM"),
+            ("%s", "971211336"),
+        ] {
+            assert_eq!(read(pattern, text), expected, "{pattern}");
+        }
+        assert_eq!(read("%d/%b/%Y:%H:%M:%S.%f", "10/Oct/2000:20:55:36.25"), Some(971_211_336_250_000));
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in ["", "10/Oct/2000", "10/Okt/2000:13:55:36 -0700", "99/Oct/2000:13:55:36 -0700"] {
+            assert_eq!(read("%d/%b/%Y:%H:%M:%S %z", text), None, "{text}");
+        }
+        assert!(TimePattern::compile("%Q").unwrap_err().contains("%Q"));
+    }
+
+    #[test]
+    fn leap_days_are_where_they_belong() {
+        assert_eq!(read("%F %T", "2024-03-01 00:00:00"), Some(1_709_251_200_000_000));
+        assert_eq!(read("%F %T", "1969-12-31 23:59:59"), Some(-1_000_000));
+    }
+}

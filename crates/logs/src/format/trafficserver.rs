@@ -1,0 +1,71 @@
+//! Traffic Server's `logging.yaml`: `%<field>` and `%<{Header}container>`.
+
+use super::Piece;
+use super::field::Field;
+use super::time::TimePattern;
+
+/// True when its fields are closed, as Squid's `%<st` never are.
+pub(super) fn looks_like(format: &str) -> bool {
+    format.split("%<").skip(1).all(|rest| match rest.find(['>', ' ']) {
+        Some(end) => rest[end..].starts_with('>'),
+        None => false,
+    })
+}
+
+/// A format string in pieces.
+pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = format;
+    while let Some((before, after)) = rest.split_once("%<") {
+        if !before.is_empty() {
+            pieces.push(Piece::Text(before.to_owned()));
+        }
+        let Some((name, behind)) = after.split_once('>') else {
+            return Err(format!("`%<{after}` has no `>`"));
+        };
+        pieces.push(Piece::Field(field(name)?));
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.to_owned()));
+    }
+    Ok(pieces)
+}
+
+fn field(name: &str) -> Result<Field, String> {
+    if let Some((header, container)) = name.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+        let header = header.to_ascii_lowercase();
+        return Ok(match (header.as_str(), container) {
+            ("host", "cqh" | "pqh") => Field::Host,
+            ("content-type", "psh" | "ssh") => Field::ContentType,
+            _ => Field::Skip,
+        });
+    }
+    // A part of a field: `%<cquc[0:100]>`.
+    let name = name.split('[').next().unwrap_or(name);
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(format!("`%<{name}>` is no field of Traffic Server's logs"));
+    }
+    Ok(match name {
+        "cqtq" | "cqts" => Field::EpochSeconds,
+        "cqtn" => Field::Time(TimePattern::common()),
+        "cqtd" => Field::Time(TimePattern::known("%Y-%m-%d")),
+        "cqtt" => Field::Time(TimePattern::known("%H:%M:%S")),
+        "ttms" => Field::DurationMs,
+        "ttmsf" | "tts" => Field::DurationSeconds,
+        "chi" => Field::Client,
+        "crc" => Field::Outcome,
+        "pssc" => Field::Status,
+        "psql" => Field::Bytes,
+        "pscl" => Field::Body,
+        "cqhm" => Field::Method,
+        "cquc" | "cquuc" | "cqu" | "pqu" => Field::Url,
+        "cqup" | "pqup" => Field::Path,
+        "cqus" | "pqus" => Field::Scheme,
+        "cqtx" => Field::RequestLine,
+        "psct" => Field::ContentType,
+        "phr" => Field::Hierarchy,
+        "pqsn" | "shn" | "shi" => Field::Peer,
+        _ => Field::Skip,
+    })
+}

@@ -1,0 +1,95 @@
+//! Access logs of caching proxies: what they say of hits, misses, peers, times and URLs.
+//!
+//! [`format`] compiles the format strings that proxies themselves are configured with (Squid, Traffic Server, varnishncsa,
+//! nginx, HAProxy, Apache httpd, and Assay's own descriptions), and recognises their defaults. [`input`] reads plain and
+//! compressed logs. [`analysis`] adds lines up in one pass and in memory that does not grow with the log ([`sketch`],
+//! [`replay`]); [`document`] is what comes of it, and [`terminal`] shows it.
+//!
+//! *Does not:* follow a log that is being written, judge a proxy, or send a request. Parsers take bytes and touch nothing
+//! else.
+
+pub mod access;
+pub mod analysis;
+pub mod class;
+pub mod document;
+pub mod error;
+pub mod format;
+mod hash;
+pub mod input;
+pub mod replay;
+pub mod sketch;
+pub mod terminal;
+
+use std::path::{Path, PathBuf};
+
+use analysis::{Analyser, Options};
+use document::Document;
+use error::LogsError;
+use format::{Format, Recognised, recognise};
+use input::Input;
+
+/// Analyses logs. Files of a rotated set may come in any order: they are read in the order of their first requests.
+/// Without a format that of each is recognised.
+pub fn analyse(names: &[PathBuf], format: Option<&Format>, options: Options) -> Result<Document, LogsError> {
+    let mut files = Vec::new();
+    for name in names {
+        files.extend(input::expand(name)?);
+    }
+    let files = in_order(files, format)?;
+    let mut analyser = Analyser::new(options);
+    for path in &files {
+        let mut input = Input::open(path)?;
+        match known(&mut input, format)? {
+            Some(recognised) => analyser.read(&mut input, &recognised, format.is_some()),
+            None if files.len() == 1 => return Err(LogsError::Empty { name: input.name }),
+            // A set that was just rotated begins with an empty file.
+            None => {}
+        }
+    }
+    Ok(analyser.finish())
+}
+
+/// The format of a log; none when it is empty.
+fn known(input: &mut Input, format: Option<&Format>) -> Result<Option<Recognised>, LogsError> {
+    if let Some(format) = format {
+        return Ok(Some(Recognised { format: format.clone(), tried: 0, fit: 0 }));
+    }
+    let name = input.name.clone();
+    let head = input.head();
+    if head.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    match recognise(head) {
+        Some(recognised) => Ok(Some(recognised)),
+        None => {
+            let first = head.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
+            let line = analysis::printable(&first[..first.len().min(160)]);
+            Err(LogsError::Unrecognised { name, line })
+        }
+    }
+}
+
+/// Files by the time of their first request; those without one, and standard input, last.
+fn in_order(files: Vec<PathBuf>, format: Option<&Format>) -> Result<Vec<PathBuf>, LogsError> {
+    if files.len() < 2 {
+        return Ok(files);
+    }
+    let mut dated = Vec::with_capacity(files.len());
+    for path in files {
+        let first = if path == Path::new("-") { None } else { first_time(&path, format)? };
+        dated.push((first.unwrap_or(i64::MAX), path));
+    }
+    dated.sort();
+    Ok(dated.into_iter().map(|(_, path)| path).collect())
+}
+
+fn first_time(path: &Path, format: Option<&Format>) -> Result<Option<i64>, LogsError> {
+    let mut input = Input::open(path)?;
+    let Some(recognised) = known(&mut input, format)? else { return Ok(None) };
+    let time = |line: &[u8]| {
+        let mut access = access::Access::default();
+        format::read_line(&recognised.format, format::trim(line), &mut access).ok()?;
+        access.time_us
+    };
+    Ok(input.head().split(|byte| *byte == b'\n').find_map(time))
+}

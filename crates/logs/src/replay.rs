@@ -1,0 +1,293 @@
+//! What would other caches have made of the same requests? An ideal one without bounds, and LRU caches of given sizes, fed
+//! with the log.
+//!
+//! When there are more objects than are kept, a sample of them is: those whose hash is below a threshold that is halved
+//! whenever there are too many (SHARDS; Waldspurger and others, 2015). An LRU cache is then that much smaller too. What
+//! is estimated are misses; hits are all other requests.
+
+use assay_cache::lru::Lru;
+
+use crate::sketch::{ByHash, KeyIsHash};
+use std::hash::BuildHasherDefault;
+
+/// Objects whose answer differs in size by no more than this are unchanged, where heads are among the bytes.
+pub const HEAD_BYTES: u64 = 512;
+
+/// How one request counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// A GET whose answer can be kept.
+    Whole,
+    /// A GET that what is kept can answer, but whose answer is not the whole object (206, 304).
+    Part,
+    /// Anything else: a miss in any cache.
+    Never,
+}
+
+/// How a request counts, by method and status.
+pub fn ask(method: &[u8], status: u16) -> Ask {
+    match (method, status) {
+        (b"GET", 200 | 203 | 300 | 301 | 308 | 404 | 410) => Ask::Whole,
+        (b"GET", 206 | 304) => Ask::Part,
+        _ => Ask::Never,
+    }
+}
+
+/// Hits that a cache would have had.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Would {
+    /// Misses among the sampled, each for as many as it stands for.
+    misses: f64,
+    miss_bytes: f64,
+}
+
+impl Would {
+    fn miss(&mut self, bytes: u64, weight: f64) {
+        self.misses += weight;
+        self.miss_bytes += bytes as f64 * weight;
+    }
+}
+
+/// An LRU cache of a given size.
+struct Bounded {
+    bytes: u64,
+    lru: Lru<u64, u64, BuildHasherDefault<KeyIsHash>>,
+    would: Would,
+}
+
+/// The caches, side by side.
+pub struct Replay {
+    limit: usize,
+    /// Objects are kept whose sample value is below this; 2^32: all.
+    threshold: u64,
+    tolerance: u64,
+    requests: u64,
+    bytes: u64,
+    /// Size of each object, as last seen.
+    objects: ByHash<u64>,
+    ideal: Would,
+    bounded: Vec<Bounded>,
+}
+
+const ALL: u64 = 1 << 32;
+
+/// The part of a hash that decides whether its object is in the sample. Tables use the ends of it.
+fn sample_value(hash: u64) -> u64 {
+    (hash >> 24) & (ALL - 1)
+}
+
+/// What a cache would have reached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reached {
+    /// Its size; none: without bounds.
+    pub cache_bytes: Option<u64>,
+    /// Requests that it would have answered.
+    pub hits: f64,
+    /// Bytes of them.
+    pub hit_bytes: f64,
+    /// Standard error of `hits` from sampling, where it is known; 0 without sampling.
+    pub standard_error: Option<f64>,
+}
+
+impl Replay {
+    /// Caches of these sizes and an ideal one, that keep no more objects than `limit`.
+    pub fn new(cache_bytes: &[u64], limit: usize) -> Self {
+        let bounded = cache_bytes.iter().map(|&bytes| Bounded {
+            bytes,
+            lru: Lru::with_hasher(bytes, BuildHasherDefault::default()).with_overhead(0),
+            would: Would::default(),
+        });
+        Self {
+            limit: limit.max(1),
+            threshold: ALL,
+            tolerance: 0,
+            requests: 0,
+            bytes: 0,
+            objects: ByHash::default(),
+            ideal: Would::default(),
+            bounded: bounded.collect(),
+        }
+    }
+
+    /// Says whether bytes are those of bodies alone, so that any difference is a modification.
+    pub fn set_bodies_only(&mut self, bodies_only: bool) {
+        self.tolerance = if bodies_only { 0 } else { HEAD_BYTES };
+    }
+
+    /// Feeds a request to all caches.
+    #[inline]
+    pub fn request(&mut self, hash: u64, ask: Ask, bytes: u64) {
+        self.requests += 1;
+        self.bytes += bytes;
+        if ask == Ask::Never {
+            self.ideal.miss(bytes, 1.0);
+            self.bounded.iter_mut().for_each(|cache| cache.would.miss(bytes, 1.0));
+            return;
+        }
+        if sample_value(hash) >= self.threshold {
+            return;
+        }
+        let weight = ALL as f64 / self.threshold as f64;
+        let mut size = bytes;
+        let mut unchanged = true;
+        match self.objects.get_mut(&hash) {
+            Some(known) if ask == Ask::Part || known.abs_diff(bytes) <= self.tolerance => size = *known,
+            Some(known) => {
+                *known = bytes;
+                unchanged = false;
+                self.ideal.miss(bytes, weight);
+            }
+            None => {
+                unchanged = false;
+                self.ideal.miss(bytes, weight);
+                if ask == Ask::Whole {
+                    self.objects.insert(hash, bytes);
+                }
+            }
+        }
+        for cache in &mut self.bounded {
+            if unchanged && cache.lru.get(&hash).is_some() {
+                continue;
+            }
+            cache.would.miss(bytes, weight);
+            if ask == Ask::Whole && cache.lru.insert(hash, size, size).is_err() {
+                // It is larger than the cache; what was there before is no more.
+                cache.lru.remove(&hash);
+            }
+        }
+        if self.objects.len() > self.limit {
+            self.halve();
+        }
+    }
+
+    /// Keeps half of the objects from here on.
+    fn halve(&mut self) {
+        while self.objects.len() > self.limit && self.threshold > 1 {
+            self.threshold /= 2;
+            let threshold = self.threshold;
+            self.objects.retain(|hash, _| sample_value(*hash) < threshold);
+            for cache in &mut self.bounded {
+                let gone: Vec<u64> = cache
+                    .lru
+                    .iter()
+                    .map(|(hash, _)| *hash)
+                    .filter(|hash| sample_value(*hash) >= threshold)
+                    .collect();
+                for hash in &gone {
+                    cache.lru.remove(hash);
+                }
+                cache.lru.set_bound((cache.bytes as f64 * threshold as f64 / ALL as f64) as u64);
+            }
+        }
+    }
+
+    /// The share of objects that was followed to the end.
+    pub fn rate(&self) -> f64 {
+        self.threshold as f64 / ALL as f64
+    }
+
+    /// Objects that are followed.
+    pub fn objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Requests that were fed.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// What each would have reached, the ideal one first.
+    pub fn reached(&self) -> Vec<Reached> {
+        let rate = self.rate();
+        let of = |would: &Would, cache_bytes| Reached {
+            cache_bytes,
+            hits: (self.requests as f64 - would.misses).clamp(0.0, self.requests as f64),
+            hit_bytes: (self.bytes as f64 - would.miss_bytes).clamp(0.0, self.bytes as f64),
+            standard_error: match cache_bytes {
+                _ if rate == 1.0 => Some(0.0),
+                // An object misses about once, so what is sampled is a Poisson sample of misses.
+                None => Some((self.objects.len() as f64 * (1.0 - rate)).sqrt() / rate),
+                Some(_) => None,
+            },
+        };
+        let bounded = self.bounded.iter().map(|cache| of(&cache.would, Some(cache.bytes)));
+        std::iter::once(of(&self.ideal, None)).chain(bounded).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn key(object: u64) -> u64 {
+        hash(&object.to_le_bytes())
+    }
+
+    /// The same caches, written so that they are plainly right.
+    fn plain(stream: &[(u64, u64)], bound: Option<u64>) -> usize {
+        let (mut order, mut last): (Vec<(u64, u64)>, HashMap<u64, u64>) = (Vec::new(), HashMap::new());
+        let mut hits = 0;
+        for &(object, size) in stream {
+            let unchanged = last.insert(object, size) == Some(size);
+            let at = order.iter().position(|(known, _)| *known == object);
+            let had = at.map(|at| order.remove(at)).is_some();
+            hits += usize::from(had && unchanged);
+            if bound.is_none_or(|bound| size <= bound) {
+                order.insert(0, (object, size));
+            }
+            while bound.is_some_and(|bound| order.iter().map(|(_, size)| size).sum::<u64>() > bound) {
+                order.pop();
+            }
+        }
+        hits
+    }
+
+    proptest! {
+        #[test]
+        fn without_sampling_the_caches_do_what_plain_ones_do(
+            stream in proptest::collection::vec((0u64..30, 1u64..4), 1..400), bound in 1u64..60,
+        ) {
+            let mut replay = Replay::new(&[bound], 1000);
+            replay.set_bodies_only(true);
+            stream.iter().for_each(|(object, size)| replay.request(key(*object), Ask::Whole, *size));
+            let reached = replay.reached();
+            prop_assert_eq!(reached[0].hits as usize, plain(&stream, None));
+            prop_assert_eq!(reached[1].hits as usize, plain(&stream, Some(bound)));
+        }
+    }
+
+    #[test]
+    fn a_sample_comes_close_to_all_objects() {
+        let stream: Vec<u64> = (0..400_000u64).map(|n| key(n) % 100_000 * (key(n + 7) % 100) / 100).collect();
+        let bound = 10_000 * 1000;
+        let (mut all, mut some) = (Replay::new(&[bound], usize::MAX), Replay::new(&[bound], 8000));
+        for object in stream {
+            all.request(key(object), Ask::Whole, 1000);
+            some.request(key(object), Ask::Whole, 1000);
+        }
+        assert_eq!(all.rate(), 1.0);
+        assert!(some.rate() < 0.2 && some.objects() <= 8000);
+        for (exact, estimate) in all.reached().iter().zip(some.reached()) {
+            let off = (exact.hits - estimate.hits).abs() / 400_000.0;
+            assert!(off < 0.02, "{exact:?} {estimate:?}");
+        }
+    }
+
+    #[test]
+    fn parts_and_confirmations_hit_what_is_there_and_store_nothing() {
+        let mut replay = Replay::new(&[100], 10);
+        for (object, ask, bytes) in [
+            (1, Ask::Part, 5),
+            (1, Ask::Whole, 50),
+            (1, Ask::Part, 5),
+            (2, Ask::Never, 1),
+            (1, Ask::Whole, 50),
+        ] {
+            replay.request(key(object), ask, bytes);
+        }
+        assert!(replay.reached().iter().all(|reached| reached.hits == 2.0), "{:?}", replay.reached());
+    }
+}

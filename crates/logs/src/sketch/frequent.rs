@@ -1,0 +1,226 @@
+//! Which texts come most often, weigh most, and miss most? A table of a fixed size, after Space-Saving (Metwally, Agrawal
+//! and El Abbadi, 2005) and Lossy Counting (Manku and Motwani, 2002).
+//!
+//! An entry holds exact sums since it came in, and the most that can have been missed before. When the table is full, the
+//! lightest half goes; what any of those can have weighed is the *floor*. A text that weighs more than the floor is in the
+//! table, and its true weight lies between its sum and its sum plus what it can have missed. Until the table was full for
+//! the first time the floor is 0 and everything is exact.
+
+use super::ByHash;
+
+/// What is counted of a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weights {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of answers.
+    pub bytes: u64,
+    /// Requests that were no hit.
+    pub misses: u64,
+}
+
+/// One text.
+#[derive(Debug, Clone, Default)]
+pub struct Entry {
+    /// The text, cut when it is long.
+    pub text: Vec<u8>,
+    /// Sums since it came in.
+    pub sums: Weights,
+    /// What can be missing from them.
+    pub missed: Weights,
+    /// Bytes of hits since it came in.
+    pub hit_bytes: u64,
+    /// Sum of times since it came in.
+    pub time_us: u64,
+    /// How many times are in that sum.
+    pub timed: u64,
+    hash: u64,
+}
+
+/// The heaviest texts of a stream.
+#[derive(Debug)]
+pub struct Frequent {
+    capacity: usize,
+    places: ByHash<u32>,
+    entries: Vec<Entry>,
+    /// Entries that are not in use; their buffers are.
+    free: Vec<u32>,
+    floor: Weights,
+}
+
+/// Bytes of a text that are kept.
+const TEXT_BYTES: usize = 400;
+
+impl Frequent {
+    /// An empty table for so many texts.
+    pub fn new(capacity: usize) -> Self {
+        let capacity = capacity.max(16);
+        Self {
+            capacity,
+            places: ByHash::default(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            floor: Weights::default(),
+        }
+    }
+
+    /// The entry of a text, a new one if there is none; `text` writes it.
+    #[inline]
+    pub fn entry(&mut self, hash: u64, text: impl FnOnce(&mut Vec<u8>)) -> &mut Entry {
+        if let Some(&at) = self.places.get(&hash) {
+            return &mut self.entries[at as usize];
+        }
+        if self.places.len() >= self.capacity {
+            self.purge();
+        }
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::default());
+            self.entries.len() as u32 - 1
+        });
+        self.places.insert(hash, at);
+        let entry = &mut self.entries[at as usize];
+        let mut buffer = std::mem::take(&mut entry.text);
+        buffer.clear();
+        text(&mut buffer);
+        if buffer.len() > TEXT_BYTES {
+            buffer.truncate(TEXT_BYTES - 3);
+            buffer.extend_from_slice("…".as_bytes());
+        }
+        *entry = Entry { text: buffer, missed: self.floor, hash, ..Entry::default() };
+        entry
+    }
+
+    /// Everything in the table.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.places.values().map(|at| &self.entries[*at as usize])
+    }
+
+    /// How many texts are in the table: all there were, while the floor is 0.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// True without texts.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// What a text that is not in the table can weigh at most.
+    pub fn floor(&self) -> Weights {
+        self.floor
+    }
+
+    /// True while nothing has been dropped.
+    pub fn is_exact(&self) -> bool {
+        self.floor == Weights::default()
+    }
+
+    /// Drops the lightest: those that are light in all three ways.
+    fn purge(&mut self) {
+        for share in [0.6, 0.75, 0.85, 0.92, 0.96] {
+            self.floor = Weights {
+                requests: self.quantile(share, |w| w.requests),
+                bytes: self.quantile(share, |w| w.bytes),
+                misses: self.quantile(share, |w| w.misses),
+            };
+            let floor = self.floor;
+            let light = |entry: &Entry| {
+                entry.sums.requests + entry.missed.requests <= floor.requests
+                    && entry.sums.bytes + entry.missed.bytes <= floor.bytes
+                    && entry.sums.misses + entry.missed.misses <= floor.misses
+            };
+            let (entries, free) = (&self.entries, &mut self.free);
+            self.places.retain(|_, at| {
+                let drop = light(&entries[*at as usize]);
+                if drop {
+                    free.push(*at);
+                }
+                !drop
+            });
+            if self.places.len() <= self.capacity * 3 / 4 {
+                return;
+            }
+        }
+        self.purge_by_requests();
+    }
+
+    /// Weights that exclude each other in every entry: those with the fewest requests go.
+    fn purge_by_requests(&mut self) {
+        let mut hashes: Vec<(u64, u64)> =
+            self.entries().map(|entry| (entry.sums.requests, entry.hash)).collect();
+        hashes.sort_unstable();
+        for (_, hash) in hashes.into_iter().take(self.capacity / 2) {
+            let Some(at) = self.places.remove(&hash) else { continue };
+            let entry = &self.entries[at as usize];
+            self.floor.requests = self.floor.requests.max(entry.sums.requests + entry.missed.requests);
+            self.floor.bytes = self.floor.bytes.max(entry.sums.bytes + entry.missed.bytes);
+            self.floor.misses = self.floor.misses.max(entry.sums.misses + entry.missed.misses);
+            self.free.push(at);
+        }
+    }
+
+    fn quantile(&self, share: f64, of: impl Fn(&Weights) -> u64) -> u64 {
+        let mut values: Vec<u64> = self.entries().map(|entry| of(&entry.sums) + of(&entry.missed)).collect();
+        let at = ((values.len() as f64 * share) as usize).min(values.len() - 1);
+        *values.select_nth_unstable(at).1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::hash;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn count(table: &mut Frequent, name: u64, bytes: u64, misses: u64) {
+        let entry = table
+            .entry(hash(&name.to_le_bytes()), |text| text.extend_from_slice(name.to_string().as_bytes()));
+        entry.sums.requests += 1;
+        entry.sums.bytes += bytes;
+        entry.sums.misses += misses;
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn sums_are_within_their_bounds_and_nothing_above_the_floor_is_missing(
+            stream in proptest::collection::vec((0u64..400, 0u64..1000, 0u64..2), 1..3000),
+        ) {
+            let mut table = Frequent::new(64);
+            let mut truth: HashMap<u64, Weights> = HashMap::new();
+            for (name, bytes, misses) in stream {
+                count(&mut table, name, bytes, misses);
+                let exact = truth.entry(name).or_default();
+                *exact = Weights { requests: exact.requests + 1, bytes: exact.bytes + bytes, misses: exact.misses + misses };
+                prop_assert!(table.len() <= 64);
+            }
+            let found: HashMap<u64, &Entry> = table.entries()
+                .map(|entry| (std::str::from_utf8(&entry.text).unwrap().parse().unwrap(), entry)).collect();
+            let floor = table.floor();
+            for (name, exact) in truth {
+                for of in [|w: &Weights| w.requests, |w: &Weights| w.bytes, |w: &Weights| w.misses] {
+                    match found.get(&name) {
+                        Some(entry) => {
+                            prop_assert!(of(&entry.sums) <= of(&exact));
+                            prop_assert!(of(&exact) <= of(&entry.sums) + of(&entry.missed));
+                        }
+                        None => prop_assert!(of(&exact) <= of(&floor)),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_dominates_is_counted_exactly_in_a_stream_of_others() {
+        let mut table = Frequent::new(128);
+        for other in 0..100_000 {
+            count(&mut table, 1_000_000, 10, 1);
+            count(&mut table, other, 10, 1);
+        }
+        let heaviest = table.entries().max_by_key(|entry| entry.sums.requests).unwrap();
+        assert_eq!((heaviest.text.as_slice(), heaviest.sums.requests), (b"1000000".as_slice(), 100_000));
+        assert!(table.floor().requests < 5000, "{:?}", table.floor());
+    }
+}

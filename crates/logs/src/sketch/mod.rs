@@ -1,0 +1,31 @@
+//! What can be said of a stream of any length in memory of a fixed size, and how wrong is it?
+
+pub mod distinct;
+pub mod frequent;
+pub mod times;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A table whose keys are hashes already.
+pub(crate) type ByHash<V> = HashMap<u64, V, BuildHasherDefault<KeyIsHash>>;
+
+/// Keys are well mixed; hashing them once more would be for nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KeyIsHash(u64);
+
+impl Hasher for KeyIsHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}

@@ -1,0 +1,1 @@
+//! Logs of every format, from their bytes to the document.
