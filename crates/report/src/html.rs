@@ -9,6 +9,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
+use crate::chart::said::{Said, said};
 use crate::chart::{self, Charts};
 use crate::error::ReportError;
 use crate::format;
@@ -32,6 +33,7 @@ pub(crate) const SCRIPT: &str = concat!(
     include_str!("../assets/page/draw.js"),
     include_str!("../assets/page/keys.js"),
     include_str!("../assets/page/csv.js"),
+    include_str!("../assets/page/live.js"),
     include_str!("../assets/page/start.js"),
     "})();\n"
 );
@@ -39,19 +41,36 @@ pub(crate) const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js")
 pub(crate) const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const TEMPLATE: &str = include_str!("../assets/report.html");
 
+/// The page follows a run that goes on: it fetches itself again from where it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Live {
+    /// Where the page is to be had, relative to itself.
+    pub url: String,
+    /// The run has ended: this is its last state, and the page need not ask again.
+    pub ended: bool,
+}
+
+/// The report of a run directory as it stands, complete or not.
+pub fn page(dir: &RunDir, live: Option<&Live>) -> Result<String, ReportError> {
+    let (info, series) = (dir.read_info()?, Series::read(dir)?);
+    let summary = Summary::from_parts(dir, &info, &series, dir.is_unfinished()?);
+    render(dir, &summary, &series, live)
+}
+
 /// Writes `report.html` and `summary.json` into the run directory; says where the report is.
 pub fn write(dir: &RunDir) -> Result<PathBuf, ReportError> {
     let there = dir.read_what_is_there()?;
     let (summary, series) = (Summary::from_parts(dir, &there), there.series);
     summary.write(dir)?;
     let path = dir.report_path();
-    dir.write_whole(&path, render(dir, &summary, &series)?.as_bytes())?;
+    dir.write_whole(&path, render(dir, &summary, &series, None)?.as_bytes())?;
     Ok(path)
 }
 
 /// What the template reads.
 #[derive(Serialize)]
 struct Page<'a> {
+    live: Option<&'a Live>,
     summary: &'a Summary,
     headline: String,
     target: String,
@@ -107,6 +126,7 @@ struct FindingView<'a> {
 #[derive(Serialize)]
 struct Section<'a> {
     name: &'a str,
+    id: String,
     charts: Vec<ChartHead<'a>>,
 }
 
@@ -117,6 +137,8 @@ struct ChartHead<'a> {
     title: &'a str,
     about: &'a str,
     unit: &'a str,
+    /// What it shows in words and numbers.
+    said: Option<Said>,
 }
 
 /// An error class that occurred.
@@ -125,10 +147,19 @@ struct ErrorView<'a> {
     kind: &'a str,
     count: String,
     words: &'a str,
-    example: Option<&'a ErrorExample>,
+    /// Of all requests; none: none was sent.
+    share: Option<String>,
+    /// What it means for users.
+    meaning: &'static str,
+    examples: Vec<&'a ErrorExample>,
 }
 
-fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, ReportError> {
+fn render(
+    dir: &RunDir,
+    summary: &Summary,
+    series: &Series,
+    live: Option<&Live>,
+) -> Result<String, ReportError> {
     let charts = chart::charts(summary, series);
     let (own_charts, sections) = sections(&charts);
     let template = [MACROS, TEMPLATE].concat();
@@ -136,6 +167,7 @@ fn render(dir: &RunDir, summary: &Summary, series: &Series) -> Result<String, Re
     // The name's ending turns escaping on.
     environment.add_template("report.html", &template)?;
     let page = Page {
+        live,
         summary,
         headline: format!("{} → {}", summary.workload, words::target(summary)),
         target: words::target(summary),
@@ -174,11 +206,16 @@ pub(crate) fn embedded_json(charts: &impl Serialize) -> Result<String, ReportErr
 fn sections(charts: &Charts) -> (Vec<ChartHead<'_>>, Vec<Section<'_>>) {
     let (mut own, mut sections): (_, Vec<Section<'_>>) = (Vec::new(), Vec::new());
     for chart in &charts.charts {
-        let head = ChartHead { id: &chart.id, title: &chart.title, about: &chart.about, unit: &chart.unit };
+        let said = said(chart, &charts.time, &charts.phases);
+        let head =
+            ChartHead { id: &chart.id, title: &chart.title, about: &chart.about, unit: &chart.unit, said };
         match sections.iter_mut().find(|section| section.name == chart.section) {
             _ if chart.section == own::charts::OWN => own.push(head),
             Some(section) => section.charts.push(head),
-            None => sections.push(Section { name: &chart.section, charts: vec![head] }),
+            None => {
+                let id = format!("charts-{}", sections.len() + 1);
+                sections.push(Section { name: &chart.section, id, charts: vec![head] });
+            }
         }
     }
     (own, sections)
@@ -223,7 +260,7 @@ fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
         .collect()
 }
 
-/// Every error class that occurred, in words, with its first example.
+/// Every error class that occurred, in words, with its first examples.
 fn errors(summary: &Summary) -> Vec<ErrorView<'_>> {
     let kinds = summary.total.errors.by_kind.iter();
     kinds
@@ -231,7 +268,9 @@ fn errors(summary: &Summary) -> Vec<ErrorView<'_>> {
             kind,
             count: format::count(*count),
             words: words::kind_words(kind),
-            example: summary.examples.iter().find(|example| example.kind.name() == kind),
+            share: (summary.total.requests > 0).then(|| format::share(*count, summary.total.requests)),
+            meaning: words::kind_meaning(kind),
+            examples: summary.examples.iter().filter(|example| example.kind.name() == kind).collect(),
         })
         .collect()
 }

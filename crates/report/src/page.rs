@@ -482,8 +482,8 @@ pub(crate) fn schedule(summary: &Summary) -> TableView {
 pub(crate) fn repeat_commands(summary: &Summary) -> Vec<Fact> {
     let mut facts = Vec::new();
     if !summary.command.is_empty() {
-        facts.push(fact("As it was typed", repeat::command_line(&summary.command)));
         facts.push(fact("The same stream again", repeat::same_stream(&summary.command, summary.seed)));
+        facts.push(fact("As it was typed", repeat::command_line(&summary.command)));
     }
     let again = ["assay".to_owned(), "report".to_owned(), summary.run.clone()];
     facts.push(fact("This report again", repeat::command_line(&again)));

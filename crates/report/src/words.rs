@@ -312,6 +312,35 @@ pub(crate) fn kind_words(kind: &str) -> &str {
     }
 }
 
+/// What an error class means for those who use what was tested.
+pub(crate) fn kind_meaning(kind: &str) -> &'static str {
+    match kind {
+        "foreign" => {
+            "The answer did not come from the origins of this run: an error page of the target, most likely."
+        }
+        "wrong_object" => "Somebody asked for one object and got another.",
+        "wrong_length" | "truncated_body" => "The answer was shorter or longer than it said or should be.",
+        "wrong_bytes" => "The answer was as long as it should be, and not the same: bytes were damaged.",
+        "wrong_version" => "The answer was of a version that the object never had, or no longer should have.",
+        "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
+        "stale" => "The answer had expired before it was served, and nobody had confirmed it.",
+        "hit_on_reload" => "The robot asked for a fresh answer and got one from the store.",
+        "hit_on_uncachable" => "An answer that must not be kept was kept, and given to somebody.",
+        "bad_status" => "The status was not the one that the origin gave.",
+        "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",
+        "connect_failed" => "No connection could be made: the target refused, or did not listen.",
+        "connection_lost" => "The connection ended before the answer did.",
+        "timed_out" => "No complete answer came in time.",
+        "queue_overflow" => {
+            "More requests waited for a connection than the workload allows: the target is far behind."
+        }
+        "ports_exhausted" | "descriptors_exhausted" => {
+            "Assay itself had no more of them: no word on the target."
+        }
+        _ => "",
+    }
+}
+
 /// What a reader should know beyond what the run itself recorded.
 pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();

@@ -72,7 +72,10 @@ const phaseBands = (axis) => (u) => {
 const oneTwoFive = (scale) => (u, splits) => {
   const many = Math.log10(u.scales[scale].max / u.scales[scale].min) > (scale === "x" && narrow() ? 1.2 : 2.5);
   return splits.map((split) => {
-    const lead = Math.round(split / 10 ** Math.floor(Math.log10(split) + 1e-9));
+    const exact = split / 10 ** Math.floor(Math.log10(split) + 1e-9);
+    const lead = Math.round(exact);
+    // An axis may begin at any value.
+    if (Math.abs(exact - lead) > 0.01) return null;
     return lead === 1 || (!many && (lead === 2 || lead === 5)) ? split : null;
   });
 };
@@ -94,8 +97,13 @@ const axes = (chart, yLog) => {
   const least = narrow() ? 40 : 52;
   const room = (_, labels) => Math.max(least, 14 + 6.6 * Math.max(0, ...(labels ?? []).map((label) => label.length)));
   const y = { ...shared, size: room, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : show(tick))) };
-  if (yLog) y.filter = oneTwoFive("y");
+  if (yLog) Object.assign(y, { filter: oneTwoFive("y"), grid: { ...shared.grid, filter: oneTwoFive("y") }, ticks: { ...shared.ticks, filter: oneTwoFive("y") } });
   return [x, y];
 };
 
-const drawn = (u) => { u.root.closest("figure").dataset.drawn = "true"; };
+// Says of a figure that it is drawn, and from where to where on its x axis.
+const drawn = (u) => {
+  const { dataset } = u.root.closest("figure");
+  dataset.drawn = "true";
+  dataset.shows = `${+u.scales.x.min.toPrecision(6)} ${+u.scales.x.max.toPrecision(6)}`;
+};

@@ -150,7 +150,7 @@ const drawDistribution = (chart, place, width) => {
 // The share that took no longer: from nothing to all, time on a logarithmic axis.
 const drawCdf = (chart, place, width) => {
   const [x, y] = axes(chart, false);
-  x.filter = oneTwoFive("x");
+  Object.assign(x, { filter: oneTwoFive("x"), grid: { ...x.grid, filter: oneTwoFive("x") } });
   const { x: times } = chart.lines[0];
   return new uPlot({
     width,

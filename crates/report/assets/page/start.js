@@ -2,3 +2,4 @@
 fillBar();
 restyle();
 watchSight();
+beginLive();

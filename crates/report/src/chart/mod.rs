@@ -6,6 +6,7 @@
 mod classes;
 mod counters;
 mod run;
+pub(crate) mod said;
 mod times;
 
 use std::borrow::Cow;
