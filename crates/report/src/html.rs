@@ -52,9 +52,8 @@ pub struct Live {
 
 /// The report of a run directory as it stands, complete or not.
 pub fn page(dir: &RunDir, live: Option<&Live>) -> Result<String, ReportError> {
-    let (info, series) = (dir.read_info()?, Series::read(dir)?);
-    let summary = Summary::from_parts(dir, &info, &series, dir.is_unfinished()?);
-    render(dir, &summary, &series, live)
+    let there = dir.read_what_is_there()?;
+    render(dir, &Summary::from_parts(dir, &there), &there.series, live)
 }
 
 /// Writes `report.html` and `summary.json` into the run directory; says where the report is.
