@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand, builder::styling};
 use crate::commands::{
     by_hand::{OriginsArgs, RobotsArgs},
     check::CheckArgs,
+    compare::CompareArgs,
     lab::LabArgs,
     logs::LogsArgs,
     proxies::ProxiesArgs,
@@ -27,14 +28,15 @@ Examples:
   assay run image.pg --proxy nginx --rehearse 60s
                                                  the same, its whole schedule squeezed into a minute
   assay lab compare.toml                         many runs, in a fair order, and their comparison
+  assay compare base/ head/ --tolerance 5%       runs compared; exit code 99 when something got worse
   assay check image.pg                           what would it do? explain it, run nothing
   assay logs /var/log/squid/access.log           what do the logs of a proxy say?
   assay proxies                                  which proxies can this machine test?
 
 Exit codes:
   0 fine · 1 the run failed · 2 usage or workload error, or a plan this machine cannot carry
-  96 invalid run: Assay or the lab was the limit, not the proxy · 99 a requirement failed
-  105 interrupted";
+  96 invalid run: Assay or the lab was the limit, not the proxy
+  99 a requirement failed, or something got worse than it may · 105 interrupted";
 
 /// Find out what a caching proxy is worth: put it under a known stream of requests, check every byte that
 /// comes back, and see how fast, how effective and how correct it is.
@@ -71,6 +73,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Analyse the access logs of a proxy: hits, misses, peers, times, URLs
     Logs(Box<LogsArgs>),
+    /// Compare runs, and say whether something got worse by more than is allowed
+    Compare(Box<CompareArgs>),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one

@@ -34,6 +34,7 @@ fn main() -> std::process::ExitCode {
         Command::Check(args) => commands::check::check(&args),
         Command::Report(args) => commands::report::report(&args),
         Command::Logs(args) => commands::logs::logs(&args),
+        Command::Compare(args) => commands::compare::compare(&args),
         Command::Proxies(args) => commands::proxies::proxies(&args),
         Command::Workloads(args) => commands::workloads::workloads(&args),
         Command::Role(args) => commands::role::role(&args),

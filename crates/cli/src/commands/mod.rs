@@ -3,6 +3,7 @@
 pub mod by_hand;
 pub mod calibrate;
 pub mod check;
+pub mod compare;
 mod distributions;
 pub mod lab;
 pub mod logs;

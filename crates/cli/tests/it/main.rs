@@ -3,6 +3,7 @@
 mod adapting;
 mod architecture;
 mod by_hand;
+mod comparing;
 mod documentation;
 mod experiments;
 mod machine;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::charts::{self, Panel};
 use super::document::{
     COMPARISON_SCHEMA, Comparison, Contrast, Direction, MetricRow, MetricTable, Scenario, ScenarioCell,
-    SettingDifference, Subject, Values,
+    Subject, Values, Weight, WithinRuns,
 };
 use super::metric::{self, Metric};
 use super::numbers::{Number, Scope, WHOLE};
@@ -13,7 +13,7 @@ use super::paired::{self, FEWEST_PAIRS};
 use super::read::{Cell, Experiment};
 use super::requests::{Common, LARGEST_LOG_BYTES, Responses};
 use super::verdict::{self, Case, ERROR_PROBABILITY};
-use super::{winners, words};
+use super::{settings, winners, words};
 
 use crate::format;
 
@@ -23,6 +23,8 @@ struct Bench<'a> {
     condition: usize,
     scopes: &'a [Scope],
     subjects: Vec<BTreeMap<u32, &'a Cell>>,
+    /// Runs that were asked other streams are compared nevertheless.
+    any_stream: bool,
     /// Means over common requests: by repetition and both subjects, of each scope.
     common: BTreeMap<(u32, usize, usize), Vec<Option<Common>>>,
 }
@@ -68,8 +70,37 @@ impl Bench<'_> {
             Some(common) => common.iter().map(|c| (exact(c.base_ms), exact(c.other_ms))).collect(),
             None => found.iter().map(|(_, one, other)| (*one, *other)).collect(),
         };
-        let xacts = common.map(|common| common.iter().map(|common| common.xacts).sum());
-        Case::new(metric, &labels[base], &labels[subject], &pairs, xacts)
+        let xacts = common.as_ref().map(|common| common.iter().map(|common| common.xacts).sum());
+        let mut case = Case::new(metric, &labels[base], &labels[subject], &pairs, xacts);
+        if let Some([only]) = common.as_deref() {
+            case.contrast.within_runs = only.within.map(|within| WithinRuns {
+                stretches: within.stretches as u32,
+                interval: within.interval_ms,
+            });
+        }
+        if let Some(why) = self.incomparable(pair) {
+            case.incomparable(&why);
+        }
+        case
+    }
+
+    /// Why two subjects cannot be compared here; none: they can.
+    fn incomparable(&self, (base, subject): (usize, usize)) -> Option<String> {
+        let both = |repetition: &u32| {
+            Some((*self.subjects[base].get(repetition)?, *self.subjects[subject].get(repetition)?))
+        };
+        let mut pairs = self.subjects[base].keys().filter_map(both);
+        pairs.find_map(|(one, other)| {
+            let differs = one.asked.differs(&other.asked).filter(|_| !self.any_stream);
+            let invalid = one.invalid || other.invalid;
+            differs.or(invalid.then_some("a run of it is invalid")).map(str::to_owned)
+        })
+    }
+
+    /// Two subjects have a run of the same repetition.
+    fn has_pair(&self) -> bool {
+        let mut seen = BTreeSet::new();
+        self.subjects.iter().flat_map(BTreeMap::keys).any(|repetition| !seen.insert(repetition))
     }
 
     fn measured(&self, scope: usize, key: &str) -> bool {
@@ -87,6 +118,8 @@ pub(crate) fn comparison(experiment: &Experiment, directory: &str) -> Comparison
     let tables = tables(experiment, &benches, &labels, &scenarios);
     let subjects = subjects(experiment);
     warnings.extend(mixed_versions(&subjects, experiment));
+    warnings.extend(one_stream(&benches));
+    let incomparable = incomparable(experiment, &benches, &labels);
     let mut comparison = Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         name: info.name.clone(),
@@ -101,8 +134,11 @@ pub(crate) fn comparison(experiment: &Experiment, directory: &str) -> Comparison
         seed: info.seed,
         error_probability: ERROR_PROBABILITY,
         fewest_runs: FEWEST_PAIRS as u32,
-        differences: differences(experiment, &subjects),
+        differences: settings::differences(&experiment.heads, &subjects),
         subjects,
+        incomparable,
+        gate: None,
+        runs: experiment.runs.clone(),
         conditions: info.conditions.clone(),
         workloads: info.workloads.clone(),
         verdict: Vec::new(),
@@ -129,7 +165,15 @@ fn benches<'a>(experiment: &'a Experiment, warnings: &mut Vec<String>) -> Vec<Be
             }
             if subjects.iter().any(|runs| !runs.is_empty()) {
                 let common = common(&subjects, &plan.scopes, warnings);
-                benches.push(Bench { workload, condition, scopes: &plan.scopes, subjects, common });
+                let any_stream = experiment.liberties.any_stream;
+                benches.push(Bench {
+                    workload,
+                    condition,
+                    scopes: &plan.scopes,
+                    subjects,
+                    any_stream,
+                    common,
+                });
             }
         }
     }
@@ -332,7 +376,7 @@ fn subjects(experiment: &Experiment) -> Vec<Subject> {
     described
         .map(|(index, info)| {
             let runs = || experiment.cells.iter().filter(move |cell| cell.subject == index);
-            let mut versions: BTreeSet<String> = runs().map(|cell| cell.target.version.clone()).collect();
+            let mut versions: BTreeSet<String> = runs().map(|cell| cell.version.clone()).collect();
             versions.remove("");
             if versions.is_empty() && !info.version.is_empty() {
                 versions.insert(info.version.clone());
@@ -356,7 +400,7 @@ fn mixed_versions(subjects: &[Subject], experiment: &Experiment) -> Vec<String> 
             format!("Runs of {} are of different versions: {}.", subject.label, subject.versions.join(", "))
         })
         .collect();
-    let ours: BTreeSet<&str> = experiment.cells.iter().map(|cell| cell.assay_version.as_str()).collect();
+    let ours: BTreeSet<&str> = experiment.heads.iter().map(|head| head.info.assay_version.as_str()).collect();
     if ours.len() > 1 {
         let ours: Vec<&str> = ours.into_iter().collect();
         warnings.push(format!("Runs were made by different versions of Assay: {}.", ours.join(", ")));
@@ -364,48 +408,55 @@ fn mixed_versions(subjects: &[Subject], experiment: &Experiment) -> Vec<String> 
     warnings
 }
 
-/// Memory or disk that a run's target was given.
-type Capacity = fn(&Cell) -> Option<u64>;
-
-/// In what do subjects differ? What is the same for all is left out.
-fn differences(experiment: &Experiment, subjects: &[Subject]) -> Vec<SettingDifference> {
-    let given = |index: usize, of: Capacity| {
-        let all: BTreeSet<String> = experiment
-            .cells
+/// Pairs of subjects that were not asked the same, and workloads that one subject ran alone; what is left out because its
+/// plan is another one is said with it.
+fn incomparable(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for bench in benches {
+        let title = title(experiment, bench);
+        for (a, b) in (0..labels.len()).flat_map(|a| (a + 1..labels.len()).map(move |b| (a, b))) {
+            if let Some(why) = bench.incomparable((a, b)) {
+                found.push(format!("{} and {} in {title}: {why}.", labels[a], labels[b]));
+            }
+        }
+        let ran: Vec<&String> = labels
             .iter()
-            .filter(|cell| cell.subject == index)
-            .filter_map(|cell| of(cell).map(format::capacity))
+            .zip(&bench.subjects)
+            .filter(|(_, runs)| !runs.is_empty())
+            .map(|(label, _)| label)
             .collect();
-        (!all.is_empty()).then(|| all.into_iter().collect::<Vec<_>>().join(", "))
-    };
-    let mut rows = vec![
-        ("proxy".to_owned(), subjects.iter().map(|subject| Some(subject.proxy.clone())).collect::<Vec<_>>()),
-        (
-            "version".to_owned(),
-            subjects
-                .iter()
-                .map(|subject| (!subject.versions.is_empty()).then(|| subject.versions.join(", ")))
-                .collect(),
-        ),
-    ];
-    let names: BTreeSet<&String> = subjects.iter().flat_map(|subject| subject.settings.keys()).collect();
-    for name in &names {
-        rows.push((
-            (*name).clone(),
-            subjects.iter().map(|subject| subject.settings.get(*name).cloned()).collect(),
-        ));
-    }
-    let capacities: [(&str, Capacity); 2] =
-        [("memory", |cell| cell.target.memory_bytes), ("disk", |cell| cell.target.disk_bytes)];
-    for (name, of) in capacities {
-        if !names.iter().any(|known| known.as_str() == name) {
-            rows.push((format!("{name} given"), (0..subjects.len()).map(|index| given(index, of)).collect()));
+        let given =
+            experiment.heads.iter().filter(|head| head.workload == experiment.info.workloads[bench.workload]);
+        let given: BTreeSet<usize> = given.map(|head| head.subject).collect();
+        if let ([alone], true, 1) = (ran.as_slice(), labels.len() > 1, given.len()) {
+            found.push(format!("{title} was run for {alone} alone: there is nothing to compare it with."));
         }
     }
-    rows.into_iter()
-        .filter(|(_, values)| values.iter().any(|value| *value != values[0]))
-        .map(|(name, values)| SettingDifference { name, values })
-        .collect()
+    // Told from the settings where runs are left out because their phases are others.
+    let differs = settings::differences(&experiment.heads, &subjects(experiment));
+    let meaningless: Vec<String> =
+        differs.into_iter().filter(|row| row.weight == Weight::Meaningless).map(|row| row.name).collect();
+    if found.is_empty() && !meaningless.is_empty() && benches.iter().all(|bench| !bench.has_pair()) {
+        found.push(format!("The runs differ in {}.", words::list(&meaningless)));
+    }
+    found
+}
+
+/// Repetitions that all had the same stream say how much runs differ, and nothing about other streams.
+fn one_stream(benches: &[Bench<'_>]) -> Option<String> {
+    let repeated = benches.iter().any(|bench| {
+        bench.subjects.iter().any(|runs| {
+            let mut runs = runs.values();
+            let first = runs.next();
+            runs.len() > 0
+                && runs.all(|run| first.is_some_and(|first| first.asked.differs(&run.asked).is_none()))
+        })
+    });
+    repeated.then(|| {
+        "Repetitions were asked one and the same stream: intervals say how much runs of this stream differ, and nothing \
+         about other streams. Give each repetition a seed of its own."
+            .to_owned()
+    })
 }
 
 fn panels(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<Panel> {

@@ -9,12 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::charts::Panel;
+use super::gate::Gate;
 use crate::document::Mood;
 
 /// Version of the document.
 pub const COMPARISON_SCHEMA: &str = "assay-comparison/1";
 
-/// The runs of an experiment, compared.
+/// The runs of an experiment, or runs that were named, compared.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "Assay comparison")]
 pub struct Comparison {
@@ -24,7 +25,7 @@ pub struct Comparison {
     pub name: String,
     /// What it is to find out.
     pub title: String,
-    /// The experiment directory.
+    /// The experiment directory; empty: runs were named one by one.
     pub experiment: String,
     /// Version of Assay that ran it.
     pub assay_version: String,
@@ -52,8 +53,17 @@ pub struct Comparison {
     pub workloads: Vec<String>,
     /// What differs between the subjects.
     pub differences: Vec<SettingDifference>,
+    /// Why some or all of it cannot be compared: they were not asked the same. Such differences have no verdict.
+    #[serde(default)]
+    pub incomparable: Vec<String>,
     /// The comparison in words.
     pub verdict: Vec<Answer>,
+    /// What came of holding tolerances against it; null: there were none.
+    #[serde(default)]
+    pub gate: Option<Gate>,
+    /// Every run that was given, those that are left out among them.
+    #[serde(default)]
+    pub runs: Vec<ComparedRun>,
     /// The better performer of each scenario. All verdicts in it, between any two subjects, hold together.
     pub scenarios: Vec<Scenario>,
     /// Every metric of every phase. The verdicts of a table hold together, but for those that are the scenarios'.
@@ -83,6 +93,29 @@ pub struct Subject {
     pub runs: u32,
 }
 
+/// A run that was given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRun {
+    /// Its directory.
+    pub directory: String,
+    /// Subject.
+    pub subject: String,
+    /// Workload.
+    pub workload: String,
+    /// Condition.
+    pub condition: String,
+    /// Repetition: runs of one number are a pair.
+    pub repetition: u32,
+    /// Seed.
+    pub seed: u64,
+    /// Digest of the stream of requests that it was asked.
+    pub stream_digest: String,
+    /// Its numbers count.
+    pub counts: bool,
+    /// Assay or the lab could have shaped its numbers.
+    pub invalid: bool,
+}
+
 /// A setting in which subjects differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingDifference {
@@ -90,6 +123,22 @@ pub struct SettingDifference {
     pub name: String,
     /// What it is for each subject, in their order; null: not set.
     pub values: Vec<Option<String>>,
+    /// What it does to the comparison.
+    #[serde(default)]
+    pub weight: Weight,
+}
+
+/// What a difference between settings does to a comparison.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// They were not asked the same: it makes the comparison meaningless.
+    Meaningless,
+    /// It is what is compared.
+    #[default]
+    Compared,
+    /// It could have shaped the numbers beside what is compared.
+    Matters,
 }
 
 /// A question and its answer.
@@ -244,10 +293,23 @@ pub struct Contrast {
     pub at_least: bool,
     /// Xacts that both runs completed, where pairs were made by request.
     pub common_xacts: Option<u64>,
+    /// Of one pair of runs that both logged their xacts: how exactly these two runs are told apart; says nothing about
+    /// what other runs of the same subjects would bring.
+    #[serde(default)]
+    pub within_runs: Option<WithinRuns>,
     /// The verdict on the subject.
     pub verdict: Verdict,
     /// Why it is not another one.
     pub why: Option<String>,
+}
+
+/// The difference between two runs, request by request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WithinRuns {
+    /// Stretches of time that the requests were put together by, since neighbours go together.
+    pub stretches: u32,
+    /// 95 % interval of the mean difference, over those stretches, in the metric's unit.
+    pub interval: (f64, f64),
 }
 
 /// What can be said of a subject against another.
@@ -265,6 +327,8 @@ pub enum Verdict {
     NotEnoughRuns,
     /// The metric explains others and is not judged.
     NotJudged,
+    /// The runs were not asked the same, or their numbers cannot be trusted.
+    NotComparable,
 }
 
 impl Verdict {
@@ -276,6 +340,7 @@ impl Verdict {
             Verdict::NoDifferenceSeen => "no difference seen",
             Verdict::NotEnoughRuns => "not enough runs",
             Verdict::NotJudged => "",
+            Verdict::NotComparable => "not comparable",
         }
     }
 

@@ -1,6 +1,8 @@
-//! Which subject of an experiment did better, in what, and can that be told from chance?
+//! Which of several runs did better, in what, and can that be told from chance?
 //!
-//! [`experiment`] reads an experiment directory (`assay_record::experiment`) and every run in it that counts, and makes
+//! [`runs`] takes directories of runs and of experiments as they are named, finds out which of them are repetitions of one
+//! subject (`group`) and in what they differ (`settings`), and compares them; [`Comparison::hold`] says whether something
+//! got worse by more than is allowed ([`gate`]). [`experiment`] reads an experiment directory (`assay_record::experiment`) and every run in it that counts, and makes
 //! one document of it ([`Comparison`]): what differs between the subjects, the better performer of each scenario, every
 //! metric of every phase with its difference, ratio, interval, effect size and verdict, and what was left out.
 //!
@@ -12,6 +14,9 @@
 mod assemble;
 mod charts;
 pub mod document;
+pub mod gate;
+mod gather;
+mod group;
 mod html;
 mod markdown;
 mod metric;
@@ -20,6 +25,7 @@ pub mod paired;
 mod read;
 mod requests;
 mod saturation;
+mod settings;
 pub mod student;
 mod terminal;
 mod verdict;
@@ -30,6 +36,9 @@ mod words;
 use std::path::{Path, PathBuf};
 
 pub use document::Comparison;
+pub use gate::{Gate, Outcome, Tolerance};
+pub use gather::Named;
+pub use read::Liberties;
 pub use verdict::ERROR_PROBABILITY;
 
 use crate::error::ReportError;
@@ -37,8 +46,26 @@ use crate::terminal::Style;
 
 /// Compares the runs of an experiment directory. Cells that cannot be read are left out, and listed.
 pub fn experiment(dir: &Path) -> Result<Comparison, ReportError> {
-    let read = read::read(dir)?;
+    whole_experiment(dir, Liberties::default())
+}
+
+fn whole_experiment(dir: &Path, liberties: Liberties) -> Result<Comparison, ReportError> {
+    let read = read::read(dir, liberties)?;
     Ok(assemble::comparison(&read, &dir.to_string_lossy()))
+}
+
+/// Compares runs that were named: directories of runs, of experiments, and such that hold directories of runs. The first
+/// subject is what the others are compared with. `command` is how it was asked for.
+pub fn runs(named: &[Named], liberties: Liberties, command: &[String]) -> Result<Comparison, ReportError> {
+    if let [Named { label: None, path }] = named
+        && is_experiment(path)
+    {
+        return whole_experiment(path, liberties);
+    }
+    let mut info = group::group(&gather::gather(named)?, liberties.any_stream);
+    info.command = command.to_vec();
+    let read = read::read_all(info, None, liberties);
+    Ok(assemble::comparison(&read, ""))
 }
 
 /// Is this an experiment directory (rather than that of a run)?
@@ -47,6 +74,24 @@ pub fn is_experiment(dir: &Path) -> bool {
 }
 
 impl Comparison {
+    /// Says whether something is worse by more than is tolerated, and keeps that with the comparison.
+    pub fn hold(&mut self, tolerances: &[Tolerance]) -> &Gate {
+        self.gate.insert(gate::hold(self, tolerances))
+    }
+
+    /// Was nothing asked the same, so that nothing could be compared?
+    pub fn is_meaningless(&self) -> bool {
+        let contrasts = || self.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.contrasts);
+        let said = |contrast: &document::Contrast| {
+            contrast.pairs > 0
+                && !matches!(
+                    contrast.verdict,
+                    document::Verdict::NotComparable | document::Verdict::NotJudged
+                )
+        };
+        !self.incomparable.is_empty() && !contrasts().any(said)
+    }
+
     /// The comparison as text for a terminal, with a newline at its end; `report` is the HTML page, if there is one.
     pub fn to_terminal(&self, report: Option<&Path>, style: &Style) -> String {
         terminal::render(self, report, style)

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
-use assay_record::run::{RunInfo, TargetInfo};
+use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
 use super::charts::{Axis, Row};
-use super::document::LeftOut;
+use super::document::{ComparedRun, LeftOut};
 use super::numbers::{self, Numbers, Scope};
+use super::settings::Asked;
 use crate::error::ReportError;
 use crate::tally;
 
@@ -25,8 +26,12 @@ pub(crate) struct Cell {
     pub numbers: Vec<Numbers>,
     /// For the charts.
     pub rows: Vec<Row>,
-    pub target: TargetInfo,
-    pub assay_version: String,
+    /// What its target says its version is.
+    pub version: String,
+    /// What it was asked.
+    pub asked: Asked,
+    /// Assay or the lab could have shaped its numbers, and it is here because somebody wants it nevertheless.
+    pub invalid: bool,
     /// Its log of xacts, where it kept one.
     pub xacts: Option<PathBuf>,
 }
@@ -40,25 +45,81 @@ pub(crate) struct Plan {
     digests: BTreeMap<u32, String>,
 }
 
+/// The head of a run, and whose it is.
+pub(crate) struct Head {
+    /// Place of its subject in the experiment's list.
+    pub subject: usize,
+    pub workload: String,
+    pub info: RunInfo,
+}
+
+/// What counts beside valid runs that were asked the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Liberties {
+    /// Compare runs that were asked other streams of requests, as if they had been asked the same.
+    pub any_stream: bool,
+    /// Use the numbers of invalid runs too; there are no verdicts on them.
+    pub with_invalid: bool,
+}
+
 /// An experiment directory, read.
 pub(crate) struct Experiment {
     pub info: ExperimentInfo,
+    /// Its runs were named one by one.
+    named: bool,
+    pub liberties: Liberties,
     pub cells: Vec<Cell>,
+    /// Of every run that could be read, also of those that do not count.
+    pub heads: Vec<Head>,
+    /// Every run that was given.
+    pub runs: Vec<ComparedRun>,
     /// Of each workload; none: no cell of it counts.
     pub plans: Vec<Option<Plan>>,
     pub left_out: Vec<LeftOut>,
 }
 
 /// Reads `experiment.json` and every run that counts.
-pub(crate) fn read(dir: &Path) -> Result<Experiment, ReportError> {
-    let info = read_info(dir)?;
+pub(crate) fn read(dir: &Path, liberties: Liberties) -> Result<Experiment, ReportError> {
+    Ok(read_all(read_info(dir)?, Some(dir), liberties))
+}
+
+/// Reads every run of an experiment that counts; their directories are relative to its own. Without one, runs were named
+/// one by one.
+pub(crate) fn read_all(mut info: ExperimentInfo, dir: Option<&Path>, liberties: Liberties) -> Experiment {
+    let named = dir.is_none();
+    let dir = dir.unwrap_or(Path::new(""));
     let plans = info.workloads.iter().map(|_| None).collect();
-    let mut experiment = Experiment { info, cells: Vec::new(), plans, left_out: Vec::new() };
-    let mut cells = std::mem::take(&mut experiment.info.cells);
+    let mut cells = std::mem::take(&mut info.cells);
     // The order in which they ran is random; whose plan the others are held against must not be.
     cells.sort_by(|a, b| (a.repetition, &a.id).cmp(&(b.repetition, &b.id)));
+    let mut experiment = Experiment {
+        info,
+        named,
+        liberties,
+        cells: Vec::new(),
+        heads: Vec::new(),
+        runs: Vec::new(),
+        plans,
+        left_out: Vec::new(),
+    };
     for cell in &cells {
-        match experiment.read_cell(dir, cell) {
+        let mut run = ComparedRun {
+            directory: cell
+                .run
+                .as_ref()
+                .map_or_else(String::new, |run| dir.join(run).to_string_lossy().into_owned()),
+            subject: cell.subject.clone(),
+            workload: cell.workload.clone(),
+            condition: cell.condition.clone(),
+            repetition: cell.repetition,
+            seed: cell.seed,
+            invalid: cell.state == CellState::Invalid,
+            ..ComparedRun::default()
+        };
+        let read = experiment.read_cell(dir, cell, &mut run);
+        run.counts = read.is_ok();
+        experiment.runs.push(run);
+        match read {
             Ok(read) => experiment.cells.push(read),
             Err(why) => experiment.left_out.push(LeftOut {
                 cell: cell.id.clone(),
@@ -71,7 +132,7 @@ pub(crate) fn read(dir: &Path) -> Result<Experiment, ReportError> {
         }
     }
     experiment.info.cells = cells;
-    Ok(experiment)
+    experiment
 }
 
 /// Where an experiment directory says what it is.
@@ -79,7 +140,8 @@ pub(crate) fn info_path(dir: &Path) -> PathBuf {
     dir.join("experiment.json")
 }
 
-fn read_info(dir: &Path) -> Result<ExperimentInfo, ReportError> {
+/// Reads `experiment.json`.
+pub(crate) fn read_info(dir: &Path) -> Result<ExperimentInfo, ReportError> {
     let path = info_path(dir);
     let text = match std::fs::read(&path) {
         Ok(text) => text,
@@ -100,13 +162,14 @@ fn place<'a>(mut names: impl Iterator<Item = &'a str>, wanted: &str, what: &str)
 
 impl Experiment {
     /// A cell that counts, or why it does not.
-    fn read_cell(&mut self, dir: &Path, cell: &CellInfo) -> Result<Cell, String> {
+    fn read_cell(&mut self, dir: &Path, cell: &CellInfo, known: &mut ComparedRun) -> Result<Cell, String> {
         let said = |words: &str| match &cell.why {
             Some(why) => format!("{words}: {why}"),
             None => words.to_owned(),
         };
         match cell.state {
             CellState::Done => {}
+            CellState::Invalid if self.liberties.with_invalid => {}
             CellState::Waiting => return Err("it has not run yet".to_owned()),
             CellState::Running => return Err("it runs now, or was cut off".to_owned()),
             CellState::Invalid => return Err(said("Assay or the lab could have shaped its numbers")),
@@ -120,10 +183,14 @@ impl Experiment {
         let run = cell.run.as_ref().ok_or("it says that it is done, and names no run directory")?;
         let run = RunDir::open(&dir.join(run)).map_err(|error| error.to_string())?;
         let head = run.read_info().map_err(|error| error.to_string())?;
+        known.stream_digest.clone_from(&head.stream_digest);
+        self.heads.push(Head { subject, workload: cell.workload.clone(), info: head.clone() });
         if run.is_unfinished().map_err(|error| error.to_string())? {
             return Err("its run was cut off before its end was written".to_owned());
         }
-        if !head.verdict.valid {
+        let invalid = !head.verdict.valid;
+        known.invalid |= invalid;
+        if invalid && !self.liberties.with_invalid {
             return Err("its run is invalid: Assay or the lab could have shaped its numbers".to_owned());
         }
         let series = Series::read(&run).map_err(|error| error.to_string())?;
@@ -136,8 +203,9 @@ impl Experiment {
             repetition: cell.repetition,
             numbers: numbers::of_run(&head, &series, &plan.scopes),
             rows: plan.axis.rows(&series),
-            target: head.target,
-            assay_version: head.assay_version,
+            asked: Asked::of(&head),
+            version: head.target.version.clone(),
+            invalid,
             xacts: xacts.is_file().then_some(xacts),
         })
     }
@@ -163,6 +231,10 @@ impl Experiment {
                 names.join(", "),
                 plan.phases.join(", ")
             ));
+        }
+        if self.named {
+            // Whether runs of one number can be compared is found out pair by pair.
+            return Ok(plan);
         }
         let digest = plan.digests.entry(repetition).or_insert_with(|| head.stream_digest.clone());
         if *digest != head.stream_digest {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::document::{Comparison, Group, MetricRow, MetricTable};
+use super::document::{Comparison, Group, MetricRow, MetricTable, Weight};
+use super::gate::Outcome;
 use super::views::{self, Detail, Grid};
 use crate::document::Mood;
 use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, Style, YELLOW, clean, wrapped};
@@ -17,6 +18,16 @@ pub(crate) fn render(comparison: &Comparison, report: Option<&Path>, style: &Sty
         page.paragraph("", "", &comparison.title);
     }
     page.line("");
+    page.section("What differs", &views::differences(comparison));
+    if comparison.differences.iter().any(|difference| difference.weight == Weight::Meaningless) {
+        page.paragraph(
+            "!",
+            YELLOW,
+            "Marked with !: runs were not asked the same, and that makes a comparison meaningless.",
+        );
+        page.line("");
+    }
+    page.gate(comparison);
     for answer in &comparison.verdict {
         let (mark, code) = match answer.mood {
             Mood::Good => ("✓", GREEN),
@@ -27,7 +38,6 @@ pub(crate) fn render(comparison: &Comparison, report: Option<&Path>, style: &Sty
         page.paragraph(mark, code, &format!("{} {}", answer.question, answer.text));
     }
     page.line("");
-    page.section("What differs", &views::differences(comparison));
     page.section("The better performer of each scenario", &views::scenarios(comparison));
     page.section("Each against each", &views::pairs(comparison));
     for table in comparison.tables.iter().filter(|table| table.judged) {
@@ -35,7 +45,9 @@ pub(crate) fn render(comparison: &Comparison, report: Option<&Path>, style: &Sty
     }
     page.rest(comparison);
     page.line("");
-    page.paragraph("", "", &format!("experiment  {}", comparison.experiment));
+    if !comparison.experiment.is_empty() {
+        page.paragraph("", "", &format!("experiment  {}", comparison.experiment));
+    }
     if let Some(report) = report {
         page.paragraph("", "", &format!("report      {}", report.display()));
     }
@@ -83,6 +95,36 @@ impl Page {
         self.grid(grid);
     }
 
+    /// What came of the tolerances: a sentence, and what was not kept.
+    fn gate(&mut self, comparison: &Comparison) {
+        let Some(gate) = &comparison.gate else { return };
+        let (mark, code) = match gate.outcome {
+            Outcome::Held => ("✓", GREEN),
+            Outcome::Regressed | Outcome::Invalid => ("✗", RED),
+            Outcome::NotCompared => ("!", YELLOW),
+        };
+        self.paragraph(mark, code, &gate.why);
+        self.line("");
+        let grid = views::gate(comparison, gate, false);
+        if !grid.rows.is_empty() {
+            self.grid(&grid);
+        }
+    }
+
+    /// How exactly two runs are told apart, where each side has one that logged its xacts.
+    fn within(&mut self, table: &MetricTable) {
+        for row in &table.rows {
+            for contrast in &row.contrasts {
+                if let Some(words) = views::within(views::unit(&row.metric), contrast) {
+                    let text =
+                        format!("{}, {} against {}: {words}.", row.title, contrast.subject, contrast.base);
+                    self.paragraph("·", DIM, &text);
+                    self.line("");
+                }
+            }
+        }
+    }
+
     fn metrics(&mut self, comparison: &Comparison, table: &MetricTable) {
         let heading = self.paint(BOLD, &clean(&views::table_name(comparison, table)));
         self.line(&heading);
@@ -91,9 +133,14 @@ impl Page {
             if !rows.is_empty() {
                 let name = self.paint(CYAN, views::group_name(group));
                 self.line(&name);
-                self.grid(&views::metrics(comparison, &rows, Detail::Brief));
+                let brief = views::metrics(comparison, &rows, Detail::Brief);
+                match widths(&brief).iter().sum::<usize>() + 2 * (brief.heads.len() - 1) <= self.style.width {
+                    true => self.grid(&brief),
+                    false => self.grid(&views::metrics(comparison, &rows, Detail::Terse)),
+                }
             }
         }
+        self.within(table);
         if !table.errors.is_empty() {
             self.grid(&views::errors(comparison, table));
         }
@@ -101,12 +148,7 @@ impl Page {
 
     /// A table; columns that do not fit go to a block of their own below, with the names before them again.
     fn grid(&mut self, grid: &Grid) {
-        let widths: Vec<usize> = (0..grid.heads.len())
-            .map(|column| {
-                let cells = grid.rows.iter().map(|row| row[column].chars().count());
-                cells.chain([grid.heads[column].chars().count()]).max().unwrap_or(0)
-            })
-            .collect();
+        let widths = widths(grid);
         let (mut block, mut used) = (Vec::new(), widths[0]);
         for column in 1..widths.len() {
             if !block.is_empty() && used + 2 + widths[column] > self.style.width {
@@ -150,7 +192,7 @@ impl Page {
         let legend = format!(
             "↑ more is better, ↓ less is better. Values are means over runs, brackets 95 % \
              intervals of one difference alone. Verdicts of a table hold together: the \
-             chance of even one false one is at most {} % (Holm). Ratios, effect sizes and further phases are in the report.",
+             chance of even one false one is at most {} % (Holm). Effect sizes, intervals of ratios and further phases are in the HTML page.",
             comparison.error_probability * 100.0
         );
         for line in wrapped(&legend, self.style.width) {
@@ -158,4 +200,13 @@ impl Page {
             self.line(&line);
         }
     }
+}
+
+/// How wide each column of a table is.
+fn widths(grid: &Grid) -> Vec<usize> {
+    let width = |column: usize| {
+        let cells = grid.rows.iter().map(|row| row[column].chars().count());
+        cells.chain([grid.heads[column].chars().count()]).max().unwrap_or(0)
+    };
+    (0..grid.heads.len()).map(width).collect()
 }

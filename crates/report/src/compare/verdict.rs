@@ -47,12 +47,24 @@ impl Case {
             p_adjusted: None,
             at_least: pairs.iter().any(|(base, other)| base.at_least || other.at_least),
             common_xacts,
+            within_runs: None,
             verdict: if judged { Verdict::NotEnoughRuns } else { Verdict::NotJudged },
             why: None,
         };
         let none_reached =
             !pairs.is_empty() && pairs.iter().all(|(base, other)| base.at_least && other.at_least);
         Self { metric, level, none_reached, contrast }
+    }
+
+    /// The runs were not asked the same, say: there is a difference and no verdict.
+    pub(crate) fn incomparable(&mut self, why: &str) {
+        let contrast = &mut self.contrast;
+        (contrast.interval, contrast.ratio_interval, contrast.effect_size, contrast.p) =
+            (None, None, None, None);
+        if contrast.verdict != Verdict::NotJudged {
+            contrast.verdict = Verdict::NotComparable;
+        }
+        contrast.why = Some(why.to_owned());
     }
 
     fn decide(&mut self, p_adjusted: Option<f64>) {

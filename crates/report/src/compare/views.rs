@@ -1,6 +1,9 @@
 //! The tables of a comparison as text, the same in a terminal, in Markdown and on the page.
 
-use super::document::{Comparison, Contrast, Direction, Group, MetricRow, MetricTable, Values, Verdict};
+use super::document::{
+    Comparison, Contrast, Direction, Group, MetricRow, MetricTable, Values, Verdict, Weight,
+};
+use super::gate::{Check, CheckOutcome, Gate};
 use super::metric::{self, Unit};
 use crate::format::{self, NOTHING};
 
@@ -78,6 +81,18 @@ pub(crate) fn probability(contrast: &Contrast) -> String {
     }
 }
 
+/// How exactly two runs are told apart, in words.
+pub(crate) fn within(unit: Unit, contrast: &Contrast) -> Option<String> {
+    let (low, high) = contrast.within_runs.as_ref()?.interval;
+    Some(format!(
+        "{} to {} {} within these two runs alone, request by request over {}",
+        signed(unit, low),
+        signed(unit, high),
+        unit.name(),
+        format::count(contrast.common_xacts.unwrap_or(0))
+    ))
+}
+
 /// The verdict as it is said.
 pub(crate) fn verdict(contrast: &Contrast) -> String {
     match contrast.verdict {
@@ -121,9 +136,66 @@ pub(crate) fn differences(comparison: &Comparison) -> Grid {
     let rows = comparison.differences.iter().map(|difference| {
         let values =
             difference.values.iter().map(|value| value.clone().unwrap_or_else(|| NOTHING.to_owned()));
-        std::iter::once(difference.name.clone()).chain(values).collect()
+        let mark = if difference.weight == Weight::Meaningless { "! " } else { "" };
+        std::iter::once(format!("{mark}{}", difference.name)).chain(values).collect()
     });
     Grid { heads: heads.collect(), rows: rows.collect() }
+}
+
+/// What was held against tolerances: what was not kept first; `all` of it, or what needs to be seen.
+pub(crate) fn gate(comparison: &Comparison, gate: &Gate, all: bool) -> Grid {
+    let heads = ["held against a tolerance", "worse by", "allowed", ""].map(str::to_owned).into();
+    let mut checks: Vec<&Check> = gate.checks.iter().collect();
+    checks.sort_by_key(|check| match check.outcome {
+        CheckOutcome::Regressed => 0,
+        CheckOutcome::NotCompared => 1,
+        CheckOutcome::NotShown => 2,
+        CheckOutcome::Held => 3,
+    });
+    checks.retain(|check| all || check.outcome != CheckOutcome::Held);
+    let several = comparison.subjects.len() > 2;
+    let row = |check: &&Check| {
+        let unit = unit(&check.metric);
+        let place = [&check.workload, &check.condition, &check.scope];
+        let place: Vec<&str> =
+            place.into_iter().map(String::as_str).filter(|word| *word != "plain").collect();
+        let who = if several { format!("{}: ", check.subject) } else { String::new() };
+        let interval = check.interval.map_or_else(String::new, |(low, high)| {
+            format!(" [{}, {}]", signed(unit, low), signed(unit, high))
+        });
+        let worse = check
+            .worse_by
+            .map_or_else(|| NOTHING.to_owned(), |worse| format!("{}{interval}", signed(unit, worse)));
+        let outcome = match (check.outcome, check.interval.is_some()) {
+            (CheckOutcome::Regressed, true) => "REGRESSED",
+            (CheckOutcome::Regressed, false) => "REGRESSED (no interval)",
+            (CheckOutcome::NotCompared, _) => "not compared",
+            (CheckOutcome::NotShown, _) => "cannot tell",
+            (CheckOutcome::Held, true) => "held",
+            (CheckOutcome::Held, false) => "held (no interval)",
+        };
+        let name = format!("{who}{}, {} ({})", check.title, unit.name(), place.join(", "));
+        vec![name, worse, unit.show(check.allowed), outcome.to_owned()]
+    };
+    Grid { heads, rows: checks.iter().map(row).collect() }
+}
+
+/// Headline metrics and errors of every judged stretch, in one table.
+pub(crate) fn headlines(comparison: &Comparison) -> Grid {
+    let mut all = Grid::default();
+    for table in comparison.tables.iter().filter(|table| table.judged) {
+        let rows: Vec<&MetricRow> =
+            table.rows.iter().filter(|row| row.headline || row.metric == "errors_share").collect();
+        let grid = metrics(comparison, &rows, Detail::Brief);
+        let name = table_name(comparison, table);
+        all.heads = grid.heads;
+        all.heads.insert(0, "scenario".to_owned());
+        for (index, mut row) in grid.rows.into_iter().enumerate() {
+            row.insert(0, if index == 0 { name.clone() } else { String::new() });
+            all.rows.push(row);
+        }
+    }
+    all
 }
 
 /// The better performer of each scenario: its rows, and the headings of columns that occur in any of them.
@@ -177,6 +249,8 @@ pub(crate) fn pairs(comparison: &Comparison) -> Grid {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Difference and verdict.
+    Terse,
+    /// Difference, ratio and verdict.
     Brief,
     /// Ratio, effect size and probability too.
     Full,
@@ -200,9 +274,13 @@ pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Deta
     for row in rows {
         let unit = unit(&row.metric);
         let judged = |contrast: &Contrast| {
+            let ratio = match detail {
+                Detail::Full => ratio(contrast),
+                Detail::Terse | Detail::Brief => contrast.ratio.map_or_else(|| NOTHING.to_owned(), times),
+            };
             let all = [
                 difference(unit, contrast),
-                ratio(contrast),
+                ratio,
                 effect(contrast),
                 probability(contrast),
                 verdict(contrast),
@@ -236,8 +314,12 @@ pub(crate) fn metrics(comparison: &Comparison, rows: &[&MetricRow], detail: Deta
 
 /// Of difference, ratio, effect size, probability and verdict: those that are shown.
 fn said(detail: Detail, all: [String; 5]) -> Vec<String> {
-    let brief = |index: usize| detail == Detail::Full || index == 0 || index == 4;
-    all.into_iter().enumerate().filter(|(index, _)| brief(*index)).map(|(_, cell)| cell).collect()
+    let shown = |index: usize| match detail {
+        Detail::Full => true,
+        Detail::Brief => matches!(index, 0 | 1 | 4),
+        Detail::Terse => matches!(index, 0 | 4),
+    };
+    all.into_iter().enumerate().filter(|(index, _)| shown(*index)).map(|(_, cell)| cell).collect()
 }
 
 /// Errors by kind: mean number per run.

@@ -38,6 +38,12 @@ pub(crate) fn of(metric: &Metric, contrasts: &[Contrast], labels: &[String]) -> 
     if contrasts.iter().all(|contrast| contrast.verdict == Verdict::NotEnoughRuns) {
         return said(Verdict::NotEnoughRuns.words());
     }
+    if contrasts
+        .iter()
+        .all(|contrast| matches!(contrast.verdict, Verdict::NotComparable | Verdict::NotEnoughRuns))
+    {
+        return said(Verdict::NotComparable.words());
+    }
     let others = |subject: &str, verdict: Verdict| -> Vec<&String> {
         let is = |other: &&String| against(contrasts, subject, other).is_some_and(|found| found.0 == verdict);
         labels.iter().filter(is).collect()

@@ -10,6 +10,7 @@ const NAMED: usize = 4;
 /// The answers, in the order in which they are read.
 pub(crate) fn verdict(comparison: &Comparison) -> Vec<Answer> {
     let mut answers = vec![what(comparison)];
+    answers.extend(same(comparison));
     let questions: [(&str, &[(&str, &str)]); 4] = [
         ("Which is faster?", &[("throughput_per_s", "Throughput"), ("response_mean_ms", "Response time")]),
         ("Which carries more?", &[("saturation_per_s", "Saturation point")]),
@@ -70,16 +71,33 @@ fn what(comparison: &Comparison) -> Answer {
         0 | 1 => String::new(),
         n => format!(" under {}", plural(n, "condition", "conditions")),
     };
+    let same = match comparison.incomparable.is_empty() {
+        true => "; every repetition asks all of them for the very same requests",
+        false => "",
+    };
     let text = format!(
-        "{} on {}{conditions}, {}{squeezed}; every repetition asks all of them for the very same requests. {} of \
-         {} count.",
+        "{} on {}{conditions}, {}{squeezed}{same}. {} of {} {}.",
         list(&named),
         plural(comparison.workloads.len(), "workload", "workloads"),
         plural(comparison.repetitions as usize, "repetition", "repetitions"),
         format::count(u64::from(runs)),
         plural(all, "run", "runs"),
+        if all == 1 { "counts" } else { "count" },
     );
     said("What was compared?", Mood::Plain, text)
+}
+
+/// Can they be compared at all? Said only where they cannot.
+fn same(comparison: &Comparison) -> Option<Answer> {
+    let why = &comparison.incomparable;
+    let shown: Vec<String> = why.iter().take(NAMED).cloned().collect();
+    let more = why.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" {more} more are in the document.") } else { String::new() };
+    let text = format!(
+        "No, not all of it: there are no verdicts where there is no sense in them. {}{more}",
+        shown.join(" ")
+    );
+    (!why.is_empty()).then(|| said("Can they be compared?", Mood::Bad, text))
 }
 
 /// Who did better in which scenarios, a sentence for each metric.

@@ -6,6 +6,7 @@ mod damage;
 mod experiments;
 mod export;
 mod formulas;
+mod named;
 mod own;
 mod page;
 mod python;

@@ -1,0 +1,156 @@
+//! `assay compare`: which of these runs did better, and did something get worse by more than is allowed?
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use assay_report::compare::{self, Comparison, Liberties, Named, Outcome, Tolerance};
+use clap::Args;
+
+use super::report::Form;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay compare runs/image-varnish-1 runs/image-nginx-1
+  assay compare base/ head/ --tolerance 5%       two directories, each with runs in it; a gate for CI
+  assay compare base=runs/a base=runs/b head=runs/c head=runs/d
+                                                 which runs belong together, said outright
+  assay compare base/ head/ --tolerance p99=10% --tolerance dhr=1pt --markdown -o comment.md
+  assay compare varnish-vs-ats                   an experiment: its subjects, compared
+
+The first subject is the baseline. Runs of the same target, version and settings are repetitions of one
+subject; where all runs are of the same thing, directories are compared.
+
+Exit codes:
+  0 fine · 1 nothing could be held against the tolerance · 2 usage error
+  96 with --tolerance: a run is invalid · 99 with --tolerance: something is worse by more than that";
+
+/// Flags of `assay compare`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CompareArgs {
+    /// Directories of runs, of experiments, or that hold directories of runs; LABEL= names their subject
+    #[arg(value_name = "[LABEL=]DIR", required = true, value_parser = named)]
+    pub runs: Vec<Named>,
+    /// How much worse than the baseline something may be: `5%` for all headline metrics and errors, `p99=10%`,
+    /// `p99=2ms`, `dhr=1pt` for one metric; may be given several times
+    #[arg(long, value_name = "[METRIC=]AMOUNT")]
+    pub tolerance: Vec<Tolerance>,
+    /// Compare runs that were asked different requests as if they had been asked the same
+    #[arg(long)]
+    pub any_stream: bool,
+    /// Show the numbers of invalid runs too, without verdicts
+    #[arg(long)]
+    pub with_invalid: bool,
+    /// The result as one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The result as Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Write the result to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write the comparison as one HTML page, which needs no network, to FILE
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// `LABEL=DIR`; a directory whose name has a `=` in it is taken as it is.
+fn named(text: &str) -> Result<Named, String> {
+    let whole = Path::new(text);
+    match text.split_once('=') {
+        Some((label, path)) if !whole.exists() && !label.is_empty() && !path.is_empty() => {
+            Ok(Named { label: Some(label.to_owned()), path: path.into() })
+        }
+        _ if text.is_empty() => Err("it is empty; name a directory".to_owned()),
+        _ => Ok(Named { label: None, path: whole.to_owned() }),
+    }
+}
+
+/// Compares, prints, and judges.
+pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
+    output::check_result(args.output.as_deref())?;
+    output::check_result(args.html.as_deref())?;
+    let liberties = Liberties { any_stream: args.any_stream, with_invalid: args.with_invalid };
+    let command: Vec<String> =
+        std::iter::once("assay".to_owned()).chain(std::env::args_os().skip(1).map(text)).collect();
+    let mut comparison = compare::runs(&args.runs, liberties, &command).map_err(Failure::usage)?;
+    if comparison.subjects.len() < 2 && comparison.experiment.is_empty() {
+        let why = anyhow!("there is one subject only, and nothing to compare it with");
+        return Err(Failure::usage(why)
+            .hint("name a second directory, or say which runs belong together: base=DIR head=DIR"));
+    }
+    if !args.tolerance.is_empty() {
+        comparison.hold(&args.tolerance);
+    }
+    print(args, &comparison)?;
+    verdict(args, &comparison)
+}
+
+fn text(argument: impl AsRef<OsStr>) -> String {
+    argument.as_ref().to_string_lossy().into_owned()
+}
+
+fn print(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
+    if let Some(file) = &args.html {
+        let page = comparison.to_html().map_err(Failure::failed)?;
+        if file == Path::new("-") {
+            return output::stdout(&page);
+        }
+        std::fs::write(file, page)
+            .with_context(|| format!("cannot write the page to {}", file.display()))
+            .map_err(Failure::failed)?;
+    }
+    let form = match (args.json, args.markdown) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Markdown,
+        _ => Form::Words,
+    };
+    let file = args.output.as_deref();
+    let result = match form {
+        Form::Json => comparison.to_json().map_err(Failure::failed)?,
+        Form::Markdown => comparison.to_markdown(),
+        Form::Words => comparison.to_terminal(args.html.as_deref(), &output::style(file)),
+    };
+    output::result(&result, file)
+}
+
+/// What a script is told.
+fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<Exit, Failure> {
+    // In words it stands in the result; who reads that with another program is told here.
+    let aside = args.json || args.markdown || args.output.is_some();
+    let Some(gate) = &comparison.gate else {
+        if comparison.is_meaningless() && aside {
+            output::eprint("warning: these runs were not asked the same, so there are no verdicts\n");
+        }
+        return Ok(Exit::Fine);
+    };
+    if aside {
+        output::eprint(&format!("{}\n", gate.why));
+    }
+    match gate.outcome {
+        Outcome::Invalid => Ok(Exit::Invalid),
+        Outcome::Regressed => Ok(Exit::Unmet),
+        Outcome::Held => Ok(Exit::Fine),
+        Outcome::NotCompared => Err(Failure::failed(anyhow!("{}", gate.why)).hint(
+            "the table of what differs says why; --any-stream compares runs that were asked different requests",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_stands_before_a_directory() {
+        let named = |text| super::named(text).unwrap();
+        assert_eq!(named("base=runs/a=b"), Named { label: Some("base".into()), path: "runs/a=b".into() });
+        assert_eq!(named("runs/a"), Named { label: None, path: "runs/a".into() });
+        assert_eq!(named("=x"), Named { label: None, path: "=x".into() });
+        assert!(super::named("").is_err());
+    }
+}
