@@ -17,6 +17,7 @@ mod run_name;
 mod source;
 mod target;
 mod thresholds;
+mod watching;
 
 use clap::Parser;
 

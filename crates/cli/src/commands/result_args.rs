@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use assay_report::require::Requirement;
 use clap::Args;
 
+use crate::watching::WatchArgs;
+
 /// Flags of `assay run`, `assay robots` and `assay origins` alike.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Results")]
@@ -31,4 +33,7 @@ pub struct ResultArgs {
     /// End the run as soon as a requirement has failed for good
     #[arg(long)]
     pub stop_on_failure: bool,
+    /// Who else may watch.
+    #[command(flatten)]
+    pub watch: WatchArgs,
 }

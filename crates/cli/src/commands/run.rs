@@ -17,6 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
+use crate::watching::Watching;
 use crate::{output, run_name, target, thresholds, units};
 
 /// Runs a workload.
@@ -53,12 +54,16 @@ pub fn perform(plan: RunPlan, results: &ResultArgs) -> Result<Exit, Failure> {
         .build()
         .context("cannot start the run")
         .map_err(Failure::failed)?;
-    match runtime.block_on(watched(plan, results))? {
+    let mut listeners = Listeners::default();
+    let watching = results.watch.begin(&plan, &mut listeners, Style::choose(results.no_live))?;
+    match runtime.block_on(watched(plan, results, listeners))? {
         Ended::Run(outcome, failed) => {
             if let Some(words) = &failed {
                 output::eprint(&format!("stopped: a requirement failed: {words}\n"));
             }
-            finish(results, &outcome, failed.is_some())
+            let exit = finish(results, &outcome, failed.is_some())?;
+            watching.map_or(Ok(()), Watching::end)?;
+            Ok(exit)
         }
         Ended::Early(words) => {
             output::eprint(&format!("{words}\n"));
@@ -112,9 +117,8 @@ enum Ended {
 }
 
 /// Runs a plan, and all who want to know hear of it; Ctrl-C once ends it well, twice at once.
-async fn watched(plan: RunPlan, results: &ResultArgs) -> Result<Ended, Failure> {
+async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) -> Result<Ended, Failure> {
     let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
-    let mut listeners = Listeners::default();
     let (standings_sender, standings) = thresholds::channel();
     let required = plan.requirements.iter().filter_map(|text| text.parse().ok()).collect();
     let requirements = thresholds::listen(listeners.join(), required, standings_sender);

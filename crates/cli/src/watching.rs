@@ -1,0 +1,133 @@
+//! Who else may watch a run? Whoever `--serve` lets in, and the collector that `--otlp` names.
+
+use std::net::SocketAddr;
+
+use assay_lab::{LabEvent, RunPlan, Stage as LabStage};
+use assay_serve::{About, Collector, News, Settings, Stage, Watcher, from_environment, listen_address};
+use clap::Args;
+
+use crate::exit::Failure;
+use crate::interrupt::Interrupts;
+use crate::listeners::Listeners;
+use crate::live::Style;
+use crate::output;
+
+/// Flags for watching a run from outside.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Watching")]
+pub struct WatchArgs {
+    /// Serve the live report and metrics for Prometheus at ADDR, a port or address:port; a port alone is on loopback
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
+    pub serve: Option<SocketAddr>,
+    /// Go on serving when the run has ended, until Ctrl-C
+    #[arg(long, requires = "serve")]
+    pub keep_serving: bool,
+    /// Send metrics to an OpenTelemetry collector (OTLP over http) every 5 seconds; `env`: to where
+    /// OTEL_EXPORTER_OTLP_ENDPOINT says
+    #[arg(long, value_name = "URL", value_parser = collector)]
+    pub otlp: Option<Collector>,
+}
+
+fn collector(url: &str) -> Result<Collector, String> {
+    from_environment(url, |name| std::env::var(name).ok()).map_err(|error| error.to_string())
+}
+
+impl WatchArgs {
+    /// Begins to watch, if that is wanted.
+    pub fn begin(
+        &self,
+        plan: &RunPlan,
+        listeners: &mut Listeners,
+        style: Style,
+    ) -> Result<Option<Watching>, Failure> {
+        if self.serve.is_none() && self.otlp.is_none() {
+            return Ok(None);
+        }
+        let about = About {
+            workload: plan.workload.name.clone(),
+            target: plan.target.name(),
+            seed: plan.seed,
+            version: plan.assay_version.clone(),
+        };
+        let settings = Settings { serve: self.serve, collector: self.otlp.clone() };
+        let (later, said) = std::sync::mpsc::channel();
+        let say = move |words: String| {
+            let words = format!("note: {words}\n");
+            // A screen is no place for lines from elsewhere: they are said when it is gone.
+            match style {
+                Style::Lines => output::eprint(&words),
+                Style::Screen => drop(later.send(words)),
+            }
+        };
+        let watcher = Watcher::start(settings, about, listeners.join(), |event| news(event), say);
+        let watching = Watching { watcher: watcher.map_err(Failure::usage)?, said, keep: self.keep_serving };
+        if let Some(url) = watching.url() {
+            output::eprint(&format!("watch at {url}\n"));
+        }
+        Ok(Some(watching))
+    }
+}
+
+/// A run that is watched.
+pub struct Watching {
+    watcher: Watcher,
+    /// What was not said while a screen was on.
+    said: std::sync::mpsc::Receiver<String>,
+    keep: bool,
+}
+
+impl Watching {
+    fn url(&self) -> Option<String> {
+        self.watcher.address().map(|address| format!("http://{address}/"))
+    }
+
+    /// The run has ended, and its report is written: ends watching, at Ctrl-C if the user wants to go on looking.
+    pub fn end(self) -> Result<(), Failure> {
+        self.said.try_iter().for_each(|words| output::eprint(&words));
+        self.watcher.report_written();
+        if let Some(url) = self.url().filter(|_| self.keep) {
+            output::eprint(&format!("the report stays at {url} until Ctrl-C\n"));
+            wait()?;
+        }
+        self.watcher.finish();
+        Ok(())
+    }
+}
+
+/// Waits for Ctrl-C.
+fn wait() -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    runtime.block_on(async {
+        Interrupts::listen().map_err(failed)?.next().await;
+        Ok(())
+    })
+}
+
+/// What the lab tells, in the words of those who watch; none: nothing for them.
+fn news(event: &LabEvent) -> Option<News> {
+    Some(match event {
+        LabEvent::Stage(LabStage::Planned { run_dir }) => News::Planned(run_dir.clone()),
+        LabEvent::Stage(LabStage::Draining) => News::Stage(Stage::Draining),
+        LabEvent::Stage(LabStage::Collecting) => News::Stage(Stage::Collecting),
+        LabEvent::Started { phases, target, started_unix_ms } => News::Started {
+            phases: phases.clone(),
+            target: Box::new(target.clone()),
+            started_unix_ms: *started_unix_ms,
+        },
+        LabEvent::Robots(interval) => News::Robots(interval.clone()),
+        LabEvent::Origins(interval) => News::Origins(interval.clone()),
+        LabEvent::Host(interval) => News::Host(interval.clone()),
+        LabEvent::Thread(interval) => News::Thread(interval.clone()),
+        LabEvent::Stall(stall) => News::Stall(stall.clone()),
+        LabEvent::Network(interval) => News::Network(interval.clone()),
+        LabEvent::Proxy { counters, .. } => News::Proxy(*counters),
+        LabEvent::PhaseBegan { phase, at_ms } => News::PhaseBegan { phase: *phase, at_ms: *at_ms },
+        LabEvent::PhaseEnded { phase, .. } => News::PhaseEnded { phase: *phase },
+        LabEvent::Progress { phase, done } => News::Progress { phase: *phase, done: *done },
+        LabEvent::Adapted(adapted) => News::Adapted(adapted.clone()),
+        LabEvent::Doubt(doubt) => News::Doubt(doubt.clone()),
+        LabEvent::Finished => News::Stage(Stage::Finished),
+        LabEvent::Stage(_) | LabEvent::Baseline(_) | LabEvent::Example(_) => return None,
+    })
+}

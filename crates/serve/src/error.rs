@@ -1,0 +1,36 @@
+//! What can go wrong before a run can be watched.
+
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+/// Why a run cannot be watched.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Nobody can listen there.
+    #[error("--serve: cannot listen on {address}: {source}; choose another port, or 0 for any that is free")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not a place that metrics can be sent to.
+    #[error(
+        "--otlp: `{url}` is not the URL of a collector: {why}; write http://HOST:PORT, as OTEL_EXPORTER_OTLP_ENDPOINT has it"
+    )]
+    Collector {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// `--otlp env`, and nothing in the environment says where.
+    #[error(
+        "--otlp env: neither OTEL_EXPORTER_OTLP_METRICS_ENDPOINT nor OTEL_EXPORTER_OTLP_ENDPOINT is set; set one, or give --otlp a URL"
+    )]
+    NoCollector,
+    /// The system gave no thread.
+    #[error("cannot start the threads that watch the run: {0}")]
+    Thread(std::io::Error),
+}

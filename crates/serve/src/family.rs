@@ -1,0 +1,104 @@
+//! What is a metric, before it is written in anybody's format?
+//!
+//! Names follow Prometheus' conventions (`assay_…`, base units, `_total`) and are put together from a stem and a unit, so that
+//! OpenTelemetry's name and unit come from the same parts.
+
+use crate::times::Times;
+
+/// What a metric does over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// Many values, by how large they are.
+    Histogram,
+}
+
+/// What a metric is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Things.
+    None,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// Parts of one.
+    Ratio,
+}
+
+impl Unit {
+    /// The ending of a name, without its underscore.
+    pub fn suffix(self) -> Option<&'static str> {
+        match self {
+            Unit::None => None,
+            Unit::Seconds => Some("seconds"),
+            Unit::Bytes => Some("bytes"),
+            Unit::Ratio => Some("ratio"),
+        }
+    }
+
+    /// The unit in the Unified Code for Units of Measure, as OpenTelemetry has it.
+    pub fn ucum(self) -> &'static str {
+        match self {
+            Unit::None => "{count}",
+            Unit::Seconds => "s",
+            Unit::Bytes => "By",
+            Unit::Ratio => "1",
+        }
+    }
+}
+
+/// All series of one name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Family {
+    /// What it does over time.
+    pub kind: Kind,
+    /// Its name without prefix, unit and `_total`.
+    pub stem: &'static str,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// What it means, in a sentence.
+    pub help: &'static str,
+    /// One series for each set of labels.
+    pub samples: Vec<Sample>,
+}
+
+impl Family {
+    /// `assay_response_time_seconds`: without the `_total` of counters, as OpenMetrics names families.
+    pub fn base_name(&self) -> String {
+        match self.unit.suffix() {
+            Some(suffix) => format!("assay_{}_{suffix}", self.stem),
+            None => format!("assay_{}", self.stem),
+        }
+    }
+
+    /// `assay_errors_total`: as it is asked for in a query.
+    pub fn name(&self) -> String {
+        let base = self.base_name();
+        if self.kind == Kind::Counter { base + "_total" } else { base }
+    }
+}
+
+/// Names and values of labels.
+pub type Labels = Vec<(&'static str, String)>;
+
+/// One series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// What tells it from others of its family.
+    pub labels: Labels,
+    /// Its value now.
+    pub value: Value,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Of a counter or gauge.
+    Number(f64),
+    /// Of a histogram.
+    Times(Times),
+}
