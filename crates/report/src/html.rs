@@ -27,6 +27,7 @@ pub(crate) const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("../assets/page/base.js"),
     include_str!("../assets/page/view.js"),
+    include_str!("../assets/page/labels.js"),
     include_str!("../assets/page/frame.js"),
     include_str!("../assets/page/lines.js"),
     include_str!("../assets/page/heat.js"),
@@ -131,13 +132,13 @@ struct Section<'a> {
 
 /// What stands around a chart.
 #[derive(Serialize)]
-struct ChartHead<'a> {
-    id: &'a str,
-    title: &'a str,
-    about: &'a str,
-    unit: &'a str,
+pub(crate) struct ChartHead<'a> {
+    pub id: &'a str,
+    pub title: &'a str,
+    pub about: &'a str,
+    pub unit: &'a str,
     /// What it shows in words and numbers.
-    said: Option<Said>,
+    pub said: Option<Said>,
 }
 
 /// An error class that occurred.

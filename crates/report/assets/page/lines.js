@@ -28,6 +28,7 @@ const runBands = (chart, time) => (u) => {
   ctx.restore();
 };
 
+const dashOf = (line) => line.dash ?? (line.dashed ? [5, 4] : undefined);
 const linearRange = (_, min, max) => (max === null || max <= 0 ? [0, 1] : [0, max * 1.08]);
 const positive = (values) => values.some((value) => value !== null && value > 0);
 const hasNumbers = (chart) => chart.kind === "heat" || chart.lines.some((line) => line.values.some((value) => value !== null));
@@ -40,7 +41,7 @@ const timeOptions = (chart, width, log) => {
   return {
     width,
     height: HEIGHT,
-    padding: [PHASES_ABOVE, 12, 0, 0],
+    padding: [PHASES_ABOVE, labelRoom(chart), 0, 0],
     legend: { live: true },
     cursor: {
       sync: { key: `run${chart.axis ?? ""}` },
@@ -57,7 +58,7 @@ const timeOptions = (chart, width, log) => {
         label: line.name,
         stroke: colour(line.role),
         width: line.dashed ? 1.5 : 1.75,
-        dash: line.dashed ? [5, 4] : undefined,
+        dash: dashOf(line),
         spanGaps: false,
         paths: line.points ? () => null : undefined,
         points: line.points
@@ -68,7 +69,7 @@ const timeOptions = (chart, width, log) => {
     ],
     hooks: {
       drawClear: [phaseBands(axis), runBands(chart, axis.time)],
-      draw: [drawn],
+      draw: [endLabels(chart), drawn],
       setScale: [follow(chart)],
     },
   };
@@ -114,7 +115,7 @@ const drawScatter = (chart, place, width) => {
 };
 
 const curves = (chart) => chart.lines.map((line) => ({
-  label: line.name, stroke: colour(line.role), width: 1.75, dash: line.dashed ? [5, 4] : undefined, points: { show: false }, value: shown,
+  label: line.name, stroke: colour(line.role), width: 1.75, dash: dashOf(line), points: { show: false }, value: shown,
 }));
 
 // Percentiles: each further step of the axis is ten times rarer.
@@ -133,11 +134,11 @@ const drawDistribution = (chart, place, width) => {
   });
   return new uPlot({
     width,
-    height: HEIGHT,
+    height: heightOf(chart),
     padding: [12, 30, 0, 0],
     cursor: { focus: { prox: 24 }, drag: { x: false, y: false }, points: { size: 7 } },
     focus: { alpha: 0.35 },
-    scales: { x: { time: false, range: [0, last] }, y: { distr: 3 } },
+    scales: { x: { time: false, range: [0, last] }, y: { distr: 3, range: sharedRange(chart) } },
     axes: [x, y],
     series: [
       { label: "\u00a0", value: (u, value) => (shown(u, value) === "" ? "" : `${label(1 - 10 ** -value)} take no longer than`) },

@@ -16,6 +16,7 @@ use serde::{Serialize, Serializer};
 use crate::steps::Step;
 
 pub(crate) use run::charts;
+pub(crate) use times::distribution;
 
 /// Words that are mostly known beforehand.
 pub(crate) type Text = Cow<'static, str>;
@@ -90,6 +91,9 @@ pub(crate) struct Line {
     /// What colour it has, by meaning.
     pub role: &'static str,
     pub dashed: bool,
+    /// How it is broken, where many lines must be told apart without their colours: pixels drawn and left out in turn.
+    #[serde(skip_serializing_if = "<[u8]>::is_empty")]
+    pub dash: &'static [u8],
     /// Single events: points without a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub points: bool,

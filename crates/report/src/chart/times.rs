@@ -3,7 +3,7 @@
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::series::Series;
 
-use super::{Chart, Heat, Kind, Line, line, logarithmic, short, time_chart};
+use super::{Chart, Heat, Kind, Line, Text, line, logarithmic, short, time_chart};
 use crate::steps::{Merged, Step};
 
 /// Heading of the response times.
@@ -171,7 +171,12 @@ fn by_phase(series: &Series, phases: &[&str]) -> Option<Chart> {
 type Named<'a> = (&'a str, &'static str, &'a Histogram);
 
 /// Times from the shortest to the longest.
-fn distribution(id: &'static str, title: &'static str, about: &'static str, classes: &[Named<'_>]) -> Chart {
+pub(crate) fn distribution(
+    id: impl Into<Text>,
+    title: impl Into<Text>,
+    about: impl Into<Text>,
+    classes: &[Named<'_>],
+) -> Chart {
     // Fine at the end: tenths of a decade, as far as there are requests to speak of.
     let largest = classes.iter().map(|class| class.2.count()).max().unwrap_or(0);
     let most = (largest.max(10) as f64).log10().min(5.0);

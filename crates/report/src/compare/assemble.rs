@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::charts::{self, Panel};
+use assay_record::histogram::Histogram;
+
+use super::charts::{self, Panel, Stretch};
 use super::document::{
     COMPARISON_SCHEMA, Comparison, Contrast, Direction, MetricRow, MetricTable, Scenario, ScenarioCell,
     Subject, Values, Weight, WithinRuns,
@@ -467,9 +469,29 @@ fn panels(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> 
             .zip(&bench.subjects)
             .map(|(label, runs)| (label.as_str(), runs.values().map(|cell| cell.rows.as_slice()).collect()))
             .collect();
-        Some(charts::panel(title(experiment, bench), number, axis, &subjects))
+        Some(charts::panel(title(experiment, bench), number, axis, &subjects, &stretches(bench)))
     };
     benches.iter().enumerate().filter_map(panel).collect()
+}
+
+/// Response times of each subject, over all its runs: of all phases together, or of the only one; then phase by phase.
+fn stretches<'a>(bench: &Bench<'a>) -> Vec<Stretch<'a>> {
+    let of = |(index, scope): (usize, &'a Scope)| {
+        let merged = |runs: &BTreeMap<u32, &Cell>| {
+            let mut times = Histogram::new();
+            runs.values()
+                .filter_map(|cell| cell.numbers.get(index))
+                .for_each(|n| times.merge_sparse(&n.times));
+            times
+        };
+        Stretch { name: &scope.name, times: bench.subjects.iter().map(merged).collect() }
+    };
+    let mut all: Vec<Stretch<'a>> = bench.scopes.iter().enumerate().map(of).collect();
+    if let Some(whole) = all.iter().position(|stretch| stretch.name == WHOLE) {
+        let whole = all.remove(whole);
+        all.insert(0, whole);
+    }
+    all
 }
 
 /// What a scope is called beside its workload.

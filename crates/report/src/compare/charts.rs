@@ -7,14 +7,17 @@ use assay_record::run::RunInfo;
 use assay_record::series::Series;
 use serde::Serialize;
 
-use crate::chart::{Band, Kind, short};
+use super::views::{self, Look};
+use crate::chart::{self, Band, Chart, Kind, Line, short};
 use crate::steps::{Merged, Step, steps};
 use crate::tally::Span;
 
-/// Steps that a chart shows at most: there are many charts.
-const MOST_STEPS: u64 = 240;
-/// Colours that the page has for subjects; more of them share.
-const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
+/// Steps that all lines of one metric have together, so that the page stays small however many subjects there are.
+const STEPS_TOGETHER: u64 = 10_000;
+/// Steps that a line has at least and at most.
+const STEPS: (u64, u64) = (120, 720);
+/// Small charts, one for each phase, that a panel has at most.
+const MOST_PHASES: usize = 12;
 
 /// The time axis of a workload's charts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,10 +44,11 @@ pub(crate) struct Row {
 }
 
 impl Axis {
-    /// The axis of a workload, from the first of its runs.
-    pub(crate) fn of(info: &RunInfo, spans: &[Option<Span>]) -> Self {
+    /// The axis of a workload, from the first of its runs; `lines` is how many of them a metric has on the whole page.
+    pub(crate) fn of(info: &RunInfo, spans: &[Option<Span>], lines: usize) -> Self {
         let end_ms = spans.iter().flatten().map(|span| span.end_ms).max().unwrap_or(0);
-        let step_ms = end_ms.div_ceil(1000).div_ceil(MOST_STEPS).max(1) * 1000;
+        let most = (STEPS_TOGETHER / lines.max(1) as u64).clamp(STEPS.0, STEPS.1);
+        let step_ms = end_ms.div_ceil(1000).div_ceil(most).max(1) * 1000;
         let seconds = |ms: u64| ms as f64 / 1000.0;
         let count = end_ms.div_ceil(step_ms);
         let bands = info.phases.iter().zip(spans).filter_map(|(phase, span)| {
@@ -97,39 +101,15 @@ fn row(step: &Step<'_>, ruler: &Histogram) -> Row {
 pub(crate) struct Panel {
     pub title: String,
     pub axis: Axis,
-    pub charts: Vec<PanelChart>,
+    pub charts: Vec<Chart>,
+    /// Small ones, that are read side by side: one for each phase.
+    pub phases: Vec<Chart>,
 }
 
-/// One chart of a panel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct PanelChart {
-    pub id: String,
-    /// Which time axis of the page it has.
-    pub axis: usize,
-    pub title: &'static str,
-    pub about: &'static str,
-    pub unit: &'static str,
-    pub kind: Kind,
-    pub log: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub x_label: Option<&'static str>,
-    pub lines: Vec<PanelLine>,
-}
-
-/// One subject in a chart.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct PanelLine {
-    pub name: String,
-    pub role: &'static str,
-    pub dashed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub x: Option<Vec<Option<f64>>>,
-    pub values: Vec<Option<f64>>,
-    /// The lowest and the highest of its runs, where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub low: Option<Vec<Option<f64>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub high: Option<Vec<Option<f64>>>,
+/// Response times of each subject in one stretch of the schedule.
+pub(crate) struct Stretch<'a> {
+    pub name: &'a str,
+    pub times: Vec<Histogram>,
 }
 
 /// What a chart shows of a step.
@@ -149,77 +129,95 @@ const OVER_TIME: [(&str, &str, &str, &str, bool, Read); 6] = [
     ("memory", "Memory", "Resident, of the proxy’s processes.", "MB", false, |row| row.memory_mb),
 ];
 
-/// The charts of a workload under a condition: for each subject its label and the rows of each of its runs.
-pub(crate) fn panel(title: String, number: usize, axis: &Axis, subjects: &[(&str, Vec<&[Row]>)]) -> Panel {
-    let mut charts: Vec<PanelChart> = OVER_TIME
-        .iter()
-        .map(|(id, title, about, unit, log, read)| {
-            let mut lines: Vec<PanelLine> = Vec::new();
-            if *id == "rate" {
-                lines.extend(offered(subjects, axis.time.len()));
-            }
-            lines.extend(subject_lines(subjects, axis.time.len(), *read));
-            PanelChart {
-                id: format!("{id}-{number}"),
-                axis: number,
-                title,
-                about,
-                unit,
-                kind: Kind::Time,
-                log: *log,
-                x_label: None,
-                lines,
-            }
-        })
-        .filter(|chart| chart.lines.iter().any(|line| line.values.iter().any(Option::is_some)))
-        .collect();
-    charts.push(PanelChart {
-        id: format!("against-{number}"),
-        axis: number,
-        title: "Response time against rate",
-        about: "A point per step, at the robots: a wall on the right is saturation.",
-        unit: "ms",
-        kind: Kind::Scatter,
-        log: false,
-        x_label: Some("answers/s"),
-        lines: subject_lines(subjects, axis.time.len(), |row| row.response_ms)
-            .into_iter()
-            .zip(subject_lines(subjects, axis.time.len(), |row| row.throughput))
-            .map(|(line, rate)| PanelLine { x: Some(rate.values), low: None, high: None, ..line })
-            .collect(),
+/// The charts of a workload under a condition: for each subject its label and the rows of each of its runs, and response
+/// times by stretch of the schedule, the whole first.
+pub(crate) fn panel(
+    title: String,
+    number: usize,
+    axis: &Axis,
+    subjects: &[(&str, Vec<&[Row]>)],
+    stretches: &[Stretch<'_>],
+) -> Panel {
+    let steps = axis.time.len();
+    let over_time = OVER_TIME.iter().map(|(id, title, about, unit, log, read)| {
+        let mut lines: Vec<Line> = Vec::new();
+        if *id == "rate" {
+            lines.extend(offered(subjects, steps));
+        }
+        lines.extend(subject_lines(subjects, steps, *read));
+        let chart = chart::time_chart("", format!("{id}-{number}"), *title, *unit, *about, lines);
+        Chart { axis: number, log: *log, ..chart }
     });
-    Panel { title, axis: axis.clone(), charts }
+    let mut charts: Vec<Chart> = over_time.filter(|chart| chart.lines.iter().any(Line::is_known)).collect();
+    charts.push(against_rate(number, subjects, steps));
+    let labels: Vec<&str> = subjects.iter().map(|subject| subject.0).collect();
+    let mut curves = stretches.iter().take(MOST_PHASES + 1).enumerate().map(|(index, stretch)| {
+        let id = if index == 0 { format!("percentiles-{number}") } else { format!("phase{index}-{number}") };
+        percentiles(id, number, &labels, stretch, index == 0)
+    });
+    charts.extend(curves.next());
+    let phases: Vec<Chart> = curves.collect();
+    Panel { title, axis: axis.clone(), charts, phases }
+}
+
+fn against_rate(number: usize, subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Chart {
+    let lines = subject_lines(subjects, steps, |row| row.response_ms)
+        .into_iter()
+        .zip(subject_lines(subjects, steps, |row| row.throughput))
+        .map(|(line, rate)| Line { x: Some(rate.values), low: None, high: None, ..line });
+    let about = "A point per step, at the robots: a wall on the right is saturation.";
+    let id = format!("against-{number}");
+    let chart = chart::time_chart("", id, "Response time against rate", "ms", about, lines.collect());
+    Chart { kind: Kind::Scatter, axis: number, x_label: Some("answers/s".into()), ..chart }
+}
+
+/// How long which share of requests took, of all runs of a subject together.
+fn percentiles(id: String, number: usize, labels: &[&str], stretch: &Stretch<'_>, whole: bool) -> Chart {
+    let named: Vec<_> = labels
+        .iter()
+        .zip(&stretch.times)
+        .enumerate()
+        .map(|(index, (label, times))| (*label, views::look(index).colour, times))
+        .collect();
+    let title = if whole {
+        format!("Percentile curves, {}", super::assemble::scope_words(stretch.name))
+    } else {
+        stretch.name.to_owned()
+    };
+    let about = match whole {
+        true => {
+            "How long the given share of requests took at most, over all runs. Each mark to the right is ten times rarer."
+        }
+        false => "Response time of the given share of requests, over all runs.",
+    };
+    let mut chart = chart::distribution(id, title, about, &named);
+    for (index, line) in chart.lines.iter_mut().enumerate() {
+        line.dash = views::look(index).dash;
+    }
+    Chart { axis: number, ..chart }
 }
 
 /// What was offered is the same for all: it is taken from the first run there is.
-fn offered(subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Option<PanelLine> {
+fn offered(subjects: &[(&str, Vec<&[Row]>)], steps: usize) -> Option<Line> {
     let first = subjects.iter().flat_map(|subject| subject.1.first()).next()?;
-    Some(PanelLine {
-        name: "offered".to_owned(),
-        role: "offered",
-        dashed: true,
-        x: None,
-        values: (0..steps).map(|step| first.get(step)?.offered.map(short)).collect(),
-        low: None,
-        high: None,
-    })
+    let values = (0..steps).map(|step| first.get(step)?.offered.map(short)).collect();
+    Some(chart::dashed(Line::new("offered", "offered", values)))
 }
 
-fn subject_lines(subjects: &[(&str, Vec<&[Row]>)], steps: usize, read: Read) -> Vec<PanelLine> {
+fn subject_lines(subjects: &[(&str, Vec<&[Row]>)], steps: usize, read: Read) -> Vec<Line> {
     let line = |(index, (label, runs)): (usize, &(&str, Vec<&[Row]>))| {
         let of_step =
             |step: usize| -> Vec<f64> { runs.iter().filter_map(|rows| read(rows.get(step)?)).collect() };
         let values: Vec<Vec<f64>> = (0..steps).map(of_step).collect();
         let each = |of: fn(&[f64]) -> Option<f64>| values.iter().map(|all| of(all).map(short)).collect();
         let several = runs.len() > 1;
-        PanelLine {
-            name: (*label).to_owned(),
-            role: COLOURS[index % COLOURS.len()],
-            dashed: false,
-            x: None,
-            values: each(|all| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)),
+        let Look { colour, dash } = views::look(index);
+        let mean = each(|all| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64));
+        Line {
+            dash,
             low: several.then(|| each(|all| all.iter().copied().reduce(f64::min))),
             high: several.then(|| each(|all| all.iter().copied().reduce(f64::max))),
+            ..Line::new(*label, colour, mean)
         }
     };
     subjects.iter().enumerate().map(line).collect()
@@ -238,13 +236,16 @@ mod tests {
         let axis =
             Axis { step_ms: 1000, end_ms: 2000, step_s: 1.0, time: vec![0.5, 1.5], phases: Vec::new() };
         let (one, other) = ([row(10.0), row(20.0)], [row(20.0)]);
-        let panel = panel("w".into(), 3, &axis, &[("a", vec![&one, &other]), ("b", vec![])]);
+        let stretch = |name| Stretch { name, times: vec![Histogram::new(), Histogram::new()] };
+        let subjects = [("a", vec![&one[..], &other[..]]), ("b", vec![])];
+        let panel = panel("w".into(), 3, &axis, &subjects, &[stretch("whole run"), stretch("top1")]);
         let rate = &panel.charts[0];
-        assert_eq!((rate.id.as_str(), rate.lines.len()), ("rate-3", 3));
+        assert_eq!((rate.id.as_ref(), rate.lines.len()), ("rate-3", 3));
         assert_eq!(rate.lines[0].values, [Some(10.0), None.or(Some(10.0))]);
         assert_eq!(rate.lines[1].values, [Some(15.0), Some(20.0)], "the second run is shorter");
         assert_eq!(rate.lines[1].high, Some(vec![Some(20.0), Some(20.0)]));
         assert_eq!(rate.lines[2].values, [None, None]);
-        assert_eq!(panel.charts.len(), 2, "what nobody measured is left out");
+        assert_eq!(panel.charts.len(), 3, "what nobody measured is left out");
+        assert_eq!((panel.phases.len(), panel.phases[0].id.as_ref()), (1, "phase1-3"));
     }
 }

@@ -4,22 +4,41 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
-use super::charts::{Axis, PanelChart};
+use super::charts::Axis;
 use super::document::{
-    Answer, Comparison, Contrast, Group, LeftOut, MetricRow, MetricTable, Scenario, ScenarioCell, Subject,
-    Verdict,
+    Answer, Comparison, Contrast, Direction, Group, LeftOut, MetricRow, MetricTable, Scenario, ScenarioCell,
+    Subject, Verdict, Weight,
 };
+use super::gate::Outcome;
 use super::{metric, views};
+use crate::chart::Chart;
+use crate::chart::said::said;
+use crate::document::Mood;
 use crate::error::ReportError;
-use crate::html::{MACROS, SCRIPT, STYLE, UPLOT, UPLOT_STYLE, embedded_json};
+use crate::html::{ChartHead, MACROS, SCRIPT, STYLE, UPLOT, UPLOT_STYLE, embedded_json};
 use crate::{format, repeat};
 
 const TEMPLATE: &str = include_str!("../../assets/compare.html");
 const OWN_STYLE: &str = include_str!("../../assets/compare.css");
-/// Colours that the page has for subjects.
-const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
-/// Ratios at the ends of the scale on which they are drawn: a half and twice, as powers of two.
-const SCALE_OCTAVES: f64 = 1.0;
+/// Scales on which ratios are drawn: the ratio at their ends, and what stands at both ends.
+const SCALES: [(f64, &str, &str); 6] = [
+    (1.05, "÷ 1.05", "× 1.05"),
+    (1.1, "÷ 1.1", "× 1.1"),
+    (1.25, "÷ 1.25", "× 1.25"),
+    (2.0, "½", "× 2"),
+    (4.0, "¼", "× 4"),
+    (10.0, "⅒", "× 10"),
+];
+/// This share of all that is drawn must lie within the scale.
+const ON_SCALE: f64 = 0.9;
+/// With more subjects, each against each is only in the JSON document.
+const MOST_FOR_PAIRS: usize = 6;
+/// Charts with more lines are told by the tables alone.
+const MOST_SAID: usize = 10;
+/// Contrasts that the note behind a cell lists.
+const MOST_NOTED: usize = 10;
+/// With more rows, every headline at a glance is folded.
+const MOST_AT_A_GLANCE: usize = 60;
 
 /// What the template reads.
 #[derive(Serialize)]
@@ -30,7 +49,12 @@ struct Page<'a> {
     finished: bool,
     subjects: Vec<SubjectView<'a>>,
     several: bool,
-    differences: Vec<Vec<String>>,
+    differences: Vec<DifferenceView>,
+    incomparable: &'a [String],
+    gate: Option<GateView<'a>>,
+    glance: Vec<GlanceView<'a>>,
+    glance_open: bool,
+    scale: Scale,
     answers: &'a [Answer],
     headings: Vec<String>,
     scenarios: Vec<ScenarioView<'a>>,
@@ -58,6 +82,47 @@ struct SubjectView<'a> {
     label: &'a str,
     colour: &'static str,
     runs: u32,
+}
+
+/// In what subjects differ.
+#[derive(Serialize)]
+struct DifferenceView {
+    name: String,
+    meaningless: bool,
+    matters: bool,
+    values: Vec<String>,
+}
+
+/// What came of the tolerances.
+#[derive(Serialize)]
+struct GateView<'a> {
+    mood: Mood,
+    word: &'static str,
+    why: &'a str,
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// A headline difference, drawn so that better is to the right.
+#[derive(Serialize)]
+struct GlanceView<'a> {
+    scenario: String,
+    metric: &'a str,
+    subject: &'a str,
+    colour: &'static str,
+    class: &'static str,
+    place: Option<[f64; 3]>,
+    difference: String,
+    ratio: String,
+    verdict: String,
+}
+
+/// The scale on which ratios are drawn.
+#[derive(Clone, Copy, Serialize)]
+struct Scale {
+    octaves: f64,
+    low: &'static str,
+    high: &'static str,
 }
 
 #[derive(Serialize)]
@@ -98,7 +163,8 @@ struct PairView {
 #[derive(Serialize)]
 struct PanelView<'a> {
     title: &'a str,
-    charts: &'a [PanelChart],
+    charts: Vec<ChartHead<'a>>,
+    phases: Vec<ChartHead<'a>>,
 }
 
 #[derive(Serialize)]
@@ -137,6 +203,8 @@ struct ContrastView<'a> {
     ratio_interval: String,
     /// Left end, width and middle, in percent.
     forest: Option<[f64; 3]>,
+    /// How exactly two runs are told apart.
+    within: String,
     effect: String,
     p: String,
     verdict: String,
@@ -154,7 +222,7 @@ struct ErrorView<'a> {
 #[derive(Serialize)]
 struct Charts<'a> {
     axes: Vec<&'a Axis>,
-    charts: Vec<&'a PanelChart>,
+    charts: Vec<&'a Chart>,
 }
 
 /// The page.
@@ -164,14 +232,17 @@ pub(crate) fn render(comparison: &Comparison) -> Result<String, ReportError> {
     // The name's ending turns escaping on.
     environment.add_template("compare.html", &template)?;
     let headings = views::scenario_headings(comparison);
+    let scale = scale(comparison);
     let of_tables = |judged: bool| -> Vec<TableView<'_>> {
         let numbered = comparison.tables.iter().enumerate();
-        numbered.filter(|(_, t)| t.judged == judged).map(|(n, t)| table(comparison, n, t)).collect()
+        numbered.filter(|(_, t)| t.judged == judged).map(|(n, t)| table(comparison, n, t, scale)).collect()
     };
+    let panels = || comparison.panels.iter();
     let charts = Charts {
-        axes: comparison.panels.iter().map(|panel| &panel.axis).collect(),
-        charts: comparison.panels.iter().flat_map(|panel| &panel.charts).collect(),
+        axes: panels().map(|panel| &panel.axis).collect(),
+        charts: panels().flat_map(|panel| panel.charts.iter().chain(&panel.phases)).collect(),
     };
+    let glance = glance(comparison, scale);
     let page = Page {
         name: &comparison.name,
         title: &comparison.title,
@@ -179,7 +250,12 @@ pub(crate) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         finished: comparison.finished,
         subjects: subjects(comparison),
         several: comparison.subjects.len() > 2,
-        differences: views::differences(comparison).rows,
+        differences: differences(comparison),
+        incomparable: &comparison.incomparable,
+        gate: gate(comparison),
+        glance_open: glance.len() <= MOST_AT_A_GLANCE,
+        glance,
+        scale,
         answers: &comparison.verdict,
         scenarios: scenarios(comparison, &headings),
         headings,
@@ -189,7 +265,16 @@ pub(crate) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         panels: comparison
             .panels
             .iter()
-            .map(|panel| PanelView { title: &panel.title, charts: &panel.charts })
+            .map(|panel| PanelView {
+                title: &panel.title,
+                charts: in_words(&panel.charts, &panel.axis),
+                // One phase alone is what the curves above show.
+                phases: if panel.phases.len() > 1 {
+                    in_words(&panel.phases, &panel.axis)
+                } else {
+                    Vec::new()
+                },
+            })
             .collect(),
         tables: of_tables(true),
         more_tables: of_tables(false),
@@ -204,6 +289,91 @@ pub(crate) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         data: Value::from_safe_string(embedded_json(&charts)?),
     };
     Ok(environment.get_template("compare.html")?.render(Serde(page))?)
+}
+
+fn in_words<'a>(charts: &'a [Chart], axis: &Axis) -> Vec<ChartHead<'a>> {
+    let view = |chart: &'a Chart| ChartHead {
+        id: &chart.id,
+        title: &chart.title,
+        about: &chart.about,
+        unit: &chart.unit,
+        said: said(chart, &axis.time, &axis.phases).filter(|_| chart.lines.len() <= MOST_SAID),
+    };
+    charts.iter().map(view).collect()
+}
+
+fn differences(comparison: &Comparison) -> Vec<DifferenceView> {
+    let words = |value: &Option<String>| value.clone().unwrap_or_else(|| format::NOTHING.to_owned());
+    let rows = comparison.differences.iter();
+    rows.map(|row| DifferenceView {
+        name: row.name.clone(),
+        meaningless: row.weight == Weight::Meaningless,
+        matters: row.weight == Weight::Matters,
+        values: row.values.iter().map(words).collect(),
+    })
+    .collect()
+}
+
+fn gate(comparison: &Comparison) -> Option<GateView<'_>> {
+    let gate = comparison.gate.as_ref()?;
+    let (mood, word) = match gate.outcome {
+        Outcome::Held => (Mood::Good, "Within the tolerance."),
+        Outcome::Regressed => (Mood::Bad, "Regressed."),
+        Outcome::Invalid => (Mood::Bad, "Invalid."),
+        Outcome::NotCompared => (Mood::Doubtful, "Not compared."),
+    };
+    let grid = views::gate(comparison, gate, true);
+    Some(GateView { mood, word, why: &gate.why, heads: grid.heads, rows: grid.rows })
+}
+
+/// Every contrast with the first subject, of all judged tables.
+fn judged(comparison: &Comparison) -> impl Iterator<Item = (&MetricTable, &MetricRow, &Contrast)> {
+    let tables = comparison.tables.iter().filter(|table| table.judged);
+    let rows = tables.flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+    rows.flat_map(|(table, row)| row.contrasts.iter().map(move |contrast| (table, row, contrast)))
+}
+
+/// The smallest scale that nearly everything fits on.
+fn scale(comparison: &Comparison) -> Scale {
+    let ends = |(_, _, contrast): (&MetricTable, &MetricRow, &Contrast)| {
+        let ratio = contrast.ratio?;
+        let (low, high) = contrast.ratio_interval.unwrap_or((ratio, ratio));
+        Some(low.log2().abs().max(high.log2().abs()))
+    };
+    let mut reach: Vec<f64> =
+        judged(comparison).filter_map(ends).filter(|octaves| octaves.is_finite()).collect();
+    reach.sort_by(f64::total_cmp);
+    let wanted = reach.get(((reach.len() as f64 * ON_SCALE) as usize).min(reach.len().saturating_sub(1)));
+    let found = SCALES.iter().find(|scale| wanted.is_none_or(|wanted| *wanted <= scale.0.log2()));
+    let (end, low, high) = *found.unwrap_or(&SCALES[SCALES.len() - 1]);
+    Scale { octaves: end.log2(), low, high }
+}
+
+/// Every headline difference.
+fn glance(comparison: &Comparison, scale: Scale) -> Vec<GlanceView<'_>> {
+    let headlines =
+        judged(comparison).filter(|(_, row, contrast)| row.headline && contrast.difference.is_some());
+    headlines
+        .map(|(table, row, contrast)| {
+            let unit = views::unit(&row.metric);
+            let place = forest(contrast, scale).map(|[left, width, middle]| match row.better {
+                // Less is better: mirrored.
+                Direction::Less => [tenth(100.0 - left - width), width, tenth(100.0 - middle)],
+                _ => [left, width, middle],
+            });
+            GlanceView {
+                scenario: views::table_name(comparison, table),
+                metric: &row.title,
+                subject: &contrast.subject,
+                colour: colour(comparison, &contrast.subject),
+                class: class(Some(contrast)),
+                place,
+                difference: format!("{} {}", views::difference(unit, contrast), unit.name()),
+                ratio: views::ratio(contrast),
+                verdict: views::verdict(contrast),
+            }
+        })
+        .collect()
 }
 
 fn contrasts(comparison: &Comparison) -> impl Iterator<Item = &Contrast> {
@@ -226,7 +396,7 @@ fn eyebrow(comparison: &Comparison) -> String {
 
 fn colour(comparison: &Comparison, label: &str) -> &'static str {
     let place = comparison.subjects.iter().position(|subject| subject.label == label);
-    COLOURS[place.unwrap_or(0) % COLOURS.len()]
+    views::look(place.unwrap_or(0)).colour
 }
 
 fn subjects(comparison: &Comparison) -> Vec<SubjectView<'_>> {
@@ -236,7 +406,7 @@ fn subjects(comparison: &Comparison) -> Vec<SubjectView<'_>> {
         .enumerate()
         .map(|(index, subject)| SubjectView {
             label: &subject.label,
-            colour: COLOURS[index % COLOURS.len()],
+            colour: views::look(index).colour,
             runs: subject.runs,
         })
         .collect()
@@ -271,7 +441,7 @@ fn scenarios<'a>(comparison: &'a Comparison, headings: &[String]) -> Vec<Scenari
 }
 
 fn pairs(comparison: &Comparison) -> Vec<PairsView> {
-    if comparison.subjects.len() < 3 {
+    if !(3..=MOST_FOR_PAIRS).contains(&comparison.subjects.len()) {
         return Vec::new();
     }
     let row = |scenario: &Scenario, cell: &ScenarioCell| {
@@ -304,10 +474,15 @@ fn detail(cell: &ScenarioCell) -> String {
             views::ratio(contrast)
         )
     };
-    cell.contrasts.iter().map(line).collect::<Vec<_>>().join("\n")
+    cell.contrasts.iter().take(MOST_NOTED).map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn table<'a>(comparison: &'a Comparison, number: usize, table: &'a MetricTable) -> TableView<'a> {
+fn table<'a>(
+    comparison: &'a Comparison,
+    number: usize,
+    table: &'a MetricTable,
+    scale: Scale,
+) -> TableView<'a> {
     let several = comparison.subjects.len() > 2;
     // The metric, then values (or subject and value), then what is said of a difference.
     let columns = if comparison.subjects.len() == 1 { 2 } else { 9 };
@@ -317,7 +492,7 @@ fn table<'a>(comparison: &'a Comparison, number: usize, table: &'a MetricTable) 
             .rows
             .iter()
             .filter(|row| row.group == group)
-            .flat_map(|row| rows(comparison, row))
+            .flat_map(|row| rows(comparison, row, scale))
             .collect(),
     });
     let covers = match table.phases.len() {
@@ -349,7 +524,7 @@ fn table<'a>(comparison: &'a Comparison, number: usize, table: &'a MetricTable) 
 }
 
 /// A row for two subjects; for more of them, a row each.
-fn rows<'a>(comparison: &'a Comparison, row: &'a MetricRow) -> Vec<RowView<'a>> {
+fn rows<'a>(comparison: &'a Comparison, row: &'a MetricRow, scale: Scale) -> Vec<RowView<'a>> {
     let unit = views::unit(&row.metric);
     let shown: Vec<String> = row.values.iter().map(|values| views::value(unit, values)).collect();
     let name = views::row_name(row);
@@ -363,7 +538,7 @@ fn rows<'a>(comparison: &'a Comparison, row: &'a MetricRow) -> Vec<RowView<'a>> 
             colour: "",
             base: false,
             values: shown,
-            contrast: contrast.map(|contrast| contrast_view(unit, contrast)),
+            contrast: contrast.map(|contrast| contrast_view(unit, contrast, scale)),
         }];
     }
     let of = |(index, (subject, value)): (usize, (&'a Subject, String))| {
@@ -373,10 +548,10 @@ fn rows<'a>(comparison: &'a Comparison, row: &'a MetricRow) -> Vec<RowView<'a>> 
             star: row.headline && index == 0,
             class: class(contrast),
             subject: &subject.label,
-            colour: COLOURS[index % COLOURS.len()],
+            colour: views::look(index).colour,
             base: index == 0,
             values: vec![value],
-            contrast: contrast.map(|contrast| contrast_view(unit, contrast)),
+            contrast: contrast.map(|contrast| contrast_view(unit, contrast, scale)),
         }
     };
     comparison.subjects.iter().zip(shown).enumerate().map(of).collect()
@@ -390,7 +565,7 @@ fn class(contrast: Option<&Contrast>) -> &'static str {
     }
 }
 
-fn contrast_view(unit: metric::Unit, contrast: &Contrast) -> ContrastView<'_> {
+fn contrast_view(unit: metric::Unit, contrast: &Contrast, scale: Scale) -> ContrastView<'_> {
     let halves = |text: String| match text.split_once(' ') {
         Some((value, interval)) => (value.to_owned(), interval.to_owned()),
         None => (text, String::new()),
@@ -402,7 +577,8 @@ fn contrast_view(unit: metric::Unit, contrast: &Contrast) -> ContrastView<'_> {
         difference_interval,
         ratio,
         ratio_interval,
-        forest: forest(contrast),
+        forest: forest(contrast, scale),
+        within: views::within(unit, contrast).unwrap_or_default(),
         effect: views::effect(contrast),
         p: views::probability(contrast),
         verdict: views::verdict(contrast),
@@ -411,15 +587,16 @@ fn contrast_view(unit: metric::Unit, contrast: &Contrast) -> ContrastView<'_> {
 }
 
 /// Where ratio and interval lie on the scale, in percent.
-fn forest(contrast: &Contrast) -> Option<[f64; 3]> {
-    let place = |ratio: f64| {
-        let share = (ratio.log2() / SCALE_OCTAVES).clamp(-1.0, 1.0);
-        ((50.0 + 50.0 * share) * 10.0).round() / 10.0
-    };
+fn forest(contrast: &Contrast, scale: Scale) -> Option<[f64; 3]> {
+    let place = |ratio: f64| tenth(50.0 + 50.0 * (ratio.log2() / scale.octaves).clamp(-1.0, 1.0));
     let middle = place(contrast.ratio?);
     let (low, high) =
         contrast.ratio_interval.map_or((middle, middle), |(low, high)| (place(low), place(high)));
-    Some([low, ((high - low) * 10.0).round() / 10.0, middle])
+    Some([low, tenth(high - low), middle])
+}
+
+fn tenth(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 #[cfg(test)]
@@ -431,10 +608,10 @@ mod tests {
         let drawn = |ratio, low, high| {
             let contrast =
                 Contrast { ratio: Some(ratio), ratio_interval: Some((low, high)), ..Contrast::default() };
-            forest(&contrast)
+            forest(&contrast, Scale { octaves: 1.0, low: "½", high: "× 2" })
         };
         assert_eq!(drawn(1.0, 0.5, 2.0), Some([0.0, 100.0, 50.0]));
         assert_eq!(drawn(16.0, 8.0, 32.0), Some([100.0, 0.0, 100.0]));
-        assert_eq!(forest(&Contrast::default()), None);
+        assert_eq!(forest(&Contrast::default(), scale(&Comparison::default())), None);
     }
 }

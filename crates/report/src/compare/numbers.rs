@@ -116,6 +116,8 @@ pub(crate) struct Numbers {
     pub values: BTreeMap<&'static str, Number>,
     /// Errors by kind.
     pub errors: BTreeMap<String, u64>,
+    /// Response times of all that completed.
+    pub times: SparseHistogram,
 }
 
 /// The numbers of every stretch.
@@ -127,7 +129,11 @@ pub(crate) fn of_run(info: &RunInfo, series: &Series, scopes: &[Scope]) -> Vec<N
         .map(|scope| {
             let measured = measured(info, series, &spans, &parts, scope);
             let values = metric::all().filter_map(|metric| Some((metric.key, (metric.read)(&measured)?)));
-            Numbers { values: values.collect(), errors: measured.figures.errors.by_kind.clone() }
+            Numbers {
+                values: values.collect(),
+                errors: measured.figures.errors.by_kind.clone(),
+                times: measured.all.to_sparse(),
+            }
         })
         .collect()
 }

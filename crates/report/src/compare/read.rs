@@ -218,11 +218,13 @@ impl Experiment {
         head: &RunInfo,
         series: &Series,
     ) -> Result<&Plan, String> {
+        let info = &self.info;
+        let lines = info.workloads.len() * info.conditions.len() * info.subjects.len();
         let names: Vec<String> = head.phases.iter().map(|phase| phase.name.clone()).collect();
         let plan = self.plans[workload].get_or_insert_with(|| Plan {
             scopes: numbers::scopes(&head.phases),
             phases: names.clone(),
-            axis: Axis::of(head, &tally::spans(head, series)),
+            axis: Axis::of(head, &tally::spans(head, series), lines),
             digests: BTreeMap::new(),
         });
         if plan.phases != names {

@@ -7,6 +7,26 @@ use super::gate::{Check, CheckOutcome, Gate};
 use super::metric::{self, Unit};
 use crate::format::{self, NOTHING};
 
+/// How a subject is told from others in charts: by its colour, and by how its line is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub colour: &'static str,
+    pub dash: &'static [u8],
+}
+
+/// Colours that the page has for subjects.
+const COLOURS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
+/// How lines are broken: whole, long, dotted, long and dotted. Where colours begin anew, they are not those of before.
+const DASHES: [&[u8]; 4] = [&[], &[9, 3], &[2, 3], &[9, 3, 2, 3]];
+
+/// The look of a subject by its place.
+pub(crate) fn look(place: usize) -> Look {
+    Look {
+        colour: COLOURS[place % COLOURS.len()],
+        dash: DASHES[(place + place / COLOURS.len()) % DASHES.len()],
+    }
+}
+
 /// A table of text: a head, and rows that begin with a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Grid {
@@ -336,6 +356,13 @@ pub(crate) fn errors(comparison: &Comparison, table: &MetricTable) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thirty_two_subjects_look_different() {
+        let looks: std::collections::BTreeSet<_> = (0..32).map(|n| (look(n).colour, look(n).dash)).collect();
+        assert_eq!(looks.len(), 32);
+        assert_eq!(look(0).dash, [0u8; 0], "what the others are compared with is a whole line");
+    }
 
     #[test]
     fn values_and_differences_are_short_and_carry_their_interval() {

@@ -224,7 +224,11 @@ fn every_chart_of_a_comparison_is_drawn_without_an_error_and_its_numbers_can_be_
         let dom = browser::dom_of(&chromium, &page, click_all, extra);
         assert!(!dom.contains("data-script-error"), "{}", dom.lines().nth(1).unwrap_or_default());
         let figures = browser::figures(&dom);
-        assert_eq!(figures.len(), 14, "seven for each of two workloads");
+        assert_eq!(
+            figures.len(),
+            8 + 8 + 2,
+            "eight for each of two workloads, and small ones where there are phases"
+        );
         assert!(figures.iter().all(|figure| figure.contains("data-drawn=\"true\"")), "{figures:?}");
         let buttons = dom.matches("class=\"quiet csv\"").count();
         assert_eq!(dom.matches("data-saved=\"").count(), buttons, "every button gives a file");
@@ -251,6 +255,36 @@ fn documents_are_written_into_the_experiment() {
     assert!(!tmp.path().join("comparison.partial").exists());
 }
 
+/// Twenty subjects, each somewhat slower than the one before.
+fn twenty() -> Vec<experiments::Kind> {
+    const LABELS: [&str; 20] = [
+        "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",
+        "v16", "v17", "v18", "v19",
+    ];
+    let kind = |(n, label): (usize, &&'static str)| experiments::Kind {
+        label,
+        miss_us: 2000.0 + 70.0 * n as f64,
+        dhr: 0.4 + 0.005 * n as f64,
+        memory_mb: 300 + n as u64,
+        ..VARNISH
+    };
+    LABELS.iter().enumerate().map(kind).collect()
+}
+
+#[test]
+fn twenty_subjects_fit_on_a_page_and_are_told_apart() {
+    let subjects = twenty();
+    let plan = Plan { repetitions: 1, subjects: &subjects, workloads: &["mixed"], ..Plan::default() };
+    let found = compared(&plan);
+    let page = found.to_html().unwrap();
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    assert!(!page.contains("Each against each"), "190 columns are for the document");
+    let Some(chromium) = browser::chromium() else { return };
+    let dom = browser::dom_of(&chromium, &page, "", &[]);
+    assert!(!dom.contains("data-script-error"), "{}", dom.lines().nth(1).unwrap_or_default());
+    assert!(browser::figures(&dom).iter().all(|figure| figure.contains("data-drawn=\"true\"")));
+}
+
 /// Leaves pages in `ASSAY_PAGES`, to be looked at.
 #[test]
 fn comparisons_can_be_kept_to_be_looked_at() {
@@ -260,6 +294,12 @@ fn comparisons_can_be_kept_to_be_looked_at() {
     std::fs::write(keep.join("comparison-two.html"), compared(&five).to_html().unwrap()).unwrap();
     let three = Plan { subjects: &[VARNISH, ATS, SQUID], ..Plan::default() };
     std::fs::write(keep.join("comparison-three.html"), compared(&three).to_html().unwrap()).unwrap();
+    let hour = Plan { repetitions: 1, subjects: &twenty(), workloads: &["hour"], ..Plan::default() };
+    std::fs::write(keep.join("comparison-twenty-hours.html"), compared(&hour).to_html().unwrap()).unwrap();
+    let mut held = compared(&Plan { repetitions: 3, workloads: &["mixed"], ..Plan::default() });
+    held.incomparable = vec!["ats and varnish in mixed: made up, to be looked at.".into()];
+    held.hold(&["5%".parse().unwrap()]);
+    std::fs::write(keep.join("comparison-held.html"), held.to_html().unwrap()).unwrap();
     let one = Plan { repetitions: 1, ..Plan::default() };
     std::fs::write(keep.join("comparison-one-run.html"), compared(&one).to_html().unwrap()).unwrap();
 }

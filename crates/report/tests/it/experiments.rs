@@ -104,6 +104,13 @@ impl Default for Plan<'_> {
 /// (name, seconds, load at its start and end, in the statistics): mixed ends with a ramp.
 fn schedule(workload: &str) -> Vec<(&'static str, u64, f64, f64, bool)> {
     let mut phases = vec![("warm", 3, 0.1, 0.5, false), ("top1", 12, 0.5, 0.5, true)];
+    if workload == "hour" {
+        return vec![
+            ("warm", 300, 0.1, 0.5, false),
+            ("top1", 2400, 0.5, 0.5, true),
+            ("top2", 900, 0.7, 0.7, true),
+        ];
+    }
     if workload == "mixed" {
         phases.push(("inc", 24, 0.2, 1.0, true));
     }
