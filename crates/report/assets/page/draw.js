@@ -43,6 +43,7 @@ const drawAll = (atOnce) => {
   const figures = [...document.querySelectorAll("figure.chart")];
   const first = figures.filter((figure) => atOnce || inSight(figure));
   waiting = figures.filter((figure) => !first.includes(figure));
+  waiting.forEach(({ dataset }) => { delete dataset.drawn; delete dataset.shows; });
   first.forEach(drawOne);
   root.dataset.firstMs ??= String(Math.round(performance.now()));
   drawRest(turn);

@@ -53,17 +53,16 @@ const chartKey = (event) => {
 };
 document.addEventListener("keydown", (event) => { if (event.target.closest?.("figure.chart .plot")) chartKey(event); });
 
-// From one section to the next, or back.
-const stops = () => [...document.querySelectorAll("main > section, h2.section")].filter((stop) => stop.offsetParent !== null);
+// From one heading to the next, or back: from the one that has the focus, else from where the page is scrolled to.
 const jump = (by) => {
-  const line = 80;
-  const all = stops().map((stop) => [stop, stop.getBoundingClientRect().top - line]);
-  const next = by > 0 ? all.find(([, top]) => top > 4) : all.findLast(([, top]) => top < -4);
-  if (!next) return;
-  const [stop] = next;
-  const heading = stop.matches("h2") ? stop : stop.querySelector("h1, h2") ?? stop;
-  heading.tabIndex = -1;
-  heading.focus({ preventScroll: true });
+  const stops = [...document.querySelectorAll("main h1, main h2.section")].filter((stop) => stop.offsetParent !== null);
+  const line = 120;
+  let now = stops.indexOf(document.activeElement);
+  if (now < 0) now = stops.findLastIndex((stop) => stop.getBoundingClientRect().top < line) + (by < 0 ? 1 : 0);
+  const stop = stops[Math.min(Math.max(now + by, 0), stops.length - 1)];
+  if (!stop) return;
+  stop.tabIndex = -1;
+  stop.focus({ preventScroll: true });
   stop.scrollIntoView({ block: "start" });
 };
 const help = document.getElementById("keys");

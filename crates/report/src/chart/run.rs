@@ -17,7 +17,7 @@ use crate::steps::{Merged, Step, steps};
 use crate::words;
 
 /// Steps that a chart shows at most.
-const MOST_STEPS: u64 = 900;
+const MOST_STEPS: u64 = 1800;
 
 fn ratio_percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)

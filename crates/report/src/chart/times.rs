@@ -81,8 +81,8 @@ fn heat_map(
     });
     let edge_ms = |row: i32| short(10f64.powf(f64::from(row) / f64::from(ROWS_PER_DECADE)) / 1000.0);
     let heat = Heat { y_edges: (first..=last + 1).map(edge_ms).collect(), cells: cells.collect() };
-    let about = "All response times, by the second in which they ended: the darker a spot, the more requests took that \
-                 long. Nothing is averaged away here.";
+    let about = "All response times, by the second in which they ended: the stronger a spot's colour, the more requests \
+                 took that long. Nothing is averaged away here.";
     let chart = logarithmic(time_chart(RESPONSE, id, title, "ms", about, Vec::new()));
     Some(Chart { kind: Kind::Heat, heat: Some(heat), ..chart })
 }

@@ -3,9 +3,12 @@
 mod browser;
 mod compare;
 mod damage;
+mod devtools;
 mod experiments;
 mod export;
 mod formulas;
+mod hands;
+mod live;
 mod named;
 mod own;
 mod page;
