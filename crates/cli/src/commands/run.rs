@@ -99,12 +99,16 @@ fn finish(results: &ResultArgs, outcome: &RunOutcome, stopped: bool) -> Result<E
     let form = if results.json { Form::Json } else { Form::Words };
     let summary = report::make(&outcome.run_dir, form, !results.no_report, results.output.as_deref())?;
     let verdict = &outcome.verdict;
-    // Numbers that cannot be trusted fail nobody.
-    Ok(match () {
-        () if verdict.partial && !stopped => Exit::Interrupted,
-        () if !verdict.valid => Exit::Invalid,
-        () if stopped || summary.requirements.iter().any(|one| one.held == Some(false)) => Exit::Unmet,
-        () => Exit::Fine,
+    let failed = stopped || summary.requirements.iter().any(|one| one.held == Some(false));
+    Ok(if verdict.partial && !stopped {
+        Exit::Interrupted
+    } else if !verdict.valid {
+        // Numbers that cannot be trusted fail nobody.
+        Exit::Invalid
+    } else if failed {
+        Exit::Unmet
+    } else {
+        Exit::Fine
     })
 }
 
@@ -122,8 +126,9 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
     let (standings_sender, standings) = thresholds::channel();
     let required = plan.requirements.iter().filter_map(|text| text.parse().ok()).collect();
     let requirements = thresholds::listen(listeners.join(), required, standings_sender);
-    let view =
-        live::watch(listeners.join(), header(&plan), standings.clone(), Style::choose(results.no_live));
+    let (key_sender, mut keys) = mpsc::unbounded_channel();
+    let style = Style::choose(results.no_live);
+    let view = live::watch(listeners.join(), header(&plan), standings.clone(), style, key_sender);
     let failed = thresholds::failed(standings);
     tokio::pin!(failed);
     let (event_sender, events) = mpsc::unbounded_channel();
@@ -142,6 +147,11 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
                     failure = Some(words);
                     let _ = stop_sender.send(true);
                 }
+            }
+            // A key asks for a good end only; for a bad one there is Ctrl-C.
+            Some(()) = keys.recv() => {
+                asked_before = true;
+                let _ = stop_sender.send(true);
             }
             () = interrupts.next() => {
                 if asked_before {

@@ -8,20 +8,29 @@ use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Style as Paint, Stylize};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Table};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::draw::{draw_footer, draw_help, draw_page, too_small};
+use super::keys::{Key, Keys};
 use super::line::line;
 use super::screen::Screen;
 use super::state::State;
+use super::ui::{Page, Ui};
 use super::{FRAME, Header, Style, now_unix_ms};
 use crate::output;
 use crate::units::show_duration;
 
 /// Shows an experiment until its events end.
-pub async fn watch(mut events: UnboundedReceiver<CellEvent>, title: &str, style: Style) {
+pub async fn watch(
+    mut events: UnboundedReceiver<CellEvent>,
+    title: &str,
+    style: Style,
+    stop: UnboundedSender<()>,
+) {
     let mut view = View::new(title, style);
+    let mut keys = Keys::listen(view.ui.keys);
     let mut tick = tokio::time::interval(FRAME);
     loop {
         tokio::select! {
@@ -29,6 +38,12 @@ pub async fn watch(mut events: UnboundedReceiver<CellEvent>, title: &str, style:
                 Some(event) => view.take(event),
                 None => break,
             },
+            pressed = keys.next() => {
+                if view.press(&pressed) {
+                    // When nobody listens any more, the experiment has just ended.
+                    let _ = stop.send(());
+                }
+            }
             _ = tick.tick() => view.show(),
         }
     }
@@ -37,6 +52,7 @@ pub async fn watch(mut events: UnboundedReceiver<CellEvent>, title: &str, style:
 /// What is shown.
 struct View {
     cells: Cells,
+    ui: Ui,
     /// None: lines, or the terminal went away.
     screen: Option<Screen>,
 }
@@ -68,7 +84,8 @@ impl View {
             took: Vec::new(),
             note: String::new(),
         };
-        Self { cells, screen }
+        let ui = Ui::of_an_experiment(screen.as_ref().is_some_and(Screen::has_keys));
+        Self { cells, ui, screen }
     }
 
     fn take(&mut self, event: CellEvent) {
@@ -80,11 +97,18 @@ impl View {
         self.cells.take(event);
     }
 
+    /// Takes keys, and shows at once what they change; true when the experiment is to end.
+    fn press(&mut self, pressed: &[Key]) -> bool {
+        let stop = pressed.iter().any(|key| self.ui.take(*key, &self.cells.run));
+        self.show();
+        stop
+    }
+
     fn show(&mut self) {
         self.cells.run.now_ms =
             self.cells.run_started_unix_ms.map_or(0, |start| now_unix_ms().saturating_sub(start));
         let Some(screen) = &mut self.screen else { return };
-        if screen.draw(|frame| draw(frame, &self.cells)).is_err() {
+        if screen.draw(|frame| draw(frame, &self.cells, &self.ui)).is_err() {
             self.screen = None;
         }
     }
@@ -151,6 +175,22 @@ impl Cells {
         }
     }
 
+    /// What is done now, in a line.
+    fn doing_words(&self) -> String {
+        let Some((index, what)) = self.now else { return String::new() };
+        let id = self.info.cells.get(index).map_or("", |cell| cell.id.as_str());
+        let what = match what {
+            Doing::CoolingDown { left } => {
+                format!("cools down: {left} connections of the last cell are left")
+            }
+            Doing::Running => match self.run.current() {
+                Some(phase) => format!("{} {:.0} %", phase.info.name, self.run.done(phase) * 100.0),
+                None => self.run.stage.clone(),
+            },
+        };
+        format!(" {} of {}: {id}: {what}", index + 1, self.info.cells.len())
+    }
+
     /// What is being done for a cell, or how it stands.
     fn standing(&self, index: usize, cell: &CellInfo) -> String {
         match (self.now, cell.state) {
@@ -187,24 +227,50 @@ fn colour(state: CellState) -> Color {
     }
 }
 
-fn draw(frame: &mut Frame, cells: &Cells) {
-    let [title, _, table, note] = Layout::vertical([
+fn draw(frame: &mut Frame, cells: &Cells, ui: &Ui) {
+    let area = frame.area();
+    // The pages of a run need all the room that there is on a small screen.
+    let of_cells = ui.page() == Page::Cells;
+    let noted = of_cells && (!cells.note.is_empty() || cells.run.draining);
+    let [title, bar, doing, body, note, footer] = Layout::vertical([
         Constraint::Length(1),
+        Constraint::Length(u16::from(of_cells)),
         Constraint::Length(1),
         Constraint::Min(1),
+        Constraint::Length(u16::from(noted)),
         Constraint::Length(1),
     ])
-    .areas(frame.area());
+    .areas(area);
     let all = &cells.info.cells;
     let over =
         all.iter().filter(|cell| !matches!(cell.state, CellState::Waiting | CellState::Running)).count();
     let left = Line::from(vec![" Assay ".reversed().bold(), " ".into(), cells.title.clone().bold()]);
     let right = format!("{over} of {} cells, {} ", all.len(), cells.left_words());
     frame.render_widget(Paragraph::new(left), title);
-    frame.render_widget(Paragraph::new(right).alignment(Alignment::Right), title);
-    draw_table(frame, table, cells);
+    frame.render_widget(Paragraph::new(right.bold()).alignment(Alignment::Right), title);
+    draw_bar(frame, bar, all);
+    frame.render_widget(Paragraph::new(cells.doing_words()), doing);
+    if of_cells || too_small(Rect { height: body.height + 2, ..body }) {
+        draw_table(frame, body, cells);
+    } else {
+        draw_page(frame, body, ui.paused.as_deref().unwrap_or(&cells.run), ui);
+    }
     let words = if cells.run.draining { "stopping; Ctrl-C again quits at once" } else { &cells.note };
     frame.render_widget(Paragraph::new(format!(" {words}").fg(Color::Yellow)), note);
+    draw_footer(frame, footer, &cells.run, ui);
+    draw_help(frame, body, ui);
+}
+
+/// The cells as a bar, each in the colour of how it stands.
+fn draw_bar(frame: &mut Frame, area: Rect, all: &[CellInfo]) {
+    let width = usize::from(area.width.saturating_sub(2));
+    let of_column = |column: usize| all.get(column * all.len() / width.max(1));
+    let marks = (0..width).filter_map(of_column).map(|cell| {
+        let waits = cell.state == CellState::Waiting;
+        Span::styled(if waits { "░" } else { "█" }, Paint::new().fg(colour(cell.state)))
+    });
+    let bar = Line::from(marks.collect::<Vec<_>>());
+    frame.render_widget(bar, Rect { x: area.x + u16::from(width > 0), width: width as u16, ..area });
 }
 
 /// As many cells as fit, around the one that runs.
@@ -264,7 +330,7 @@ mod tests {
     #[test]
     fn a_screen_shows_how_every_cell_stands() {
         let mut terminal = Terminal::new(TestBackend::new(100, 10)).unwrap();
-        terminal.draw(|frame| draw(frame, &cells())).unwrap();
+        terminal.draw(|frame| draw(frame, &cells(), &Ui::of_an_experiment(true))).unwrap();
         let screen = terminal.backend().to_string();
         for words in
             ["2 of 4 cells, about 1h 2m left", "failed   it died", "waits for 321 connections", "waits"]

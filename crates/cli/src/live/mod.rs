@@ -2,10 +2,12 @@
 
 pub mod cells;
 mod draw;
+mod keys;
 mod line;
 mod own;
 mod screen;
 mod state;
+mod ui;
 mod words;
 
 use std::io::{self, IsTerminal};
@@ -13,15 +15,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_lab::{LabEvent, Stage};
 use assay_report::require::State as Stands;
-use tokio::sync::watch;
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
+use tokio::sync::{mpsc, watch};
 
 pub use state::Header;
 
 use crate::listeners::Heard;
 use crate::output;
 use crate::thresholds::Standings;
+use keys::{Key, Keys};
 use screen::Screen;
 use state::State;
+use ui::Ui;
 
 /// Frames on a terminal: smooth enough, and next to nothing of a processor.
 const FRAME: Duration = Duration::from_millis(250);
@@ -39,17 +45,29 @@ pub enum Style {
 }
 
 impl Style {
-    /// The whole terminal if there is one that may be coloured and the user has nothing against it.
+    /// The whole terminal if there is one that may be coloured, it is ours to draw on, and the user has nothing against it.
     pub fn choose(no_live: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let plain = no_live || dumb || output::no_colour() || !io::stderr().is_terminal();
+        let plain = no_live || dumb || output::no_colour() || !io::stderr().is_terminal() || in_background();
         if plain { Style::Lines } else { Style::Screen }
     }
 }
 
+/// True for a job of a shell that was put into the background: the terminal belongs to others.
+fn in_background() -> bool {
+    tcgetpgrp(io::stderr()).is_ok_and(|foreground| foreground != getpgrp())
+}
+
 /// Shows a run until its events end.
-pub async fn watch(mut events: Heard, header: Header, standings: watch::Receiver<Standings>, style: Style) {
+pub async fn watch(
+    mut events: Heard,
+    header: Header,
+    standings: watch::Receiver<Standings>,
+    style: Style,
+    stop: mpsc::UnboundedSender<()>,
+) {
     let mut view = View::new(header, style);
+    let mut keys = Keys::listen(view.ui.keys);
     let mut tick = tokio::time::interval(if style == Style::Screen { FRAME } else { SECOND });
     loop {
         tokio::select! {
@@ -62,6 +80,12 @@ pub async fn watch(mut events: Heard, header: Header, standings: watch::Receiver
                 }
                 None => break,
             },
+            pressed = keys.next() => {
+                if view.press(&pressed) {
+                    // When nobody listens any more, the run has just ended.
+                    let _ = stop.send(());
+                }
+            }
             _ = tick.tick() => {
                 view.stand(&standings.borrow());
                 view.tick();
@@ -73,6 +97,7 @@ pub async fn watch(mut events: Heard, header: Header, standings: watch::Receiver
 /// The state and where it is shown.
 struct View {
     state: State,
+    ui: Ui,
     /// None: lines, or the terminal went away.
     screen: Option<Screen>,
     started_unix_ms: Option<u64>,
@@ -83,7 +108,8 @@ impl View {
     fn new(header: Header, style: Style) -> Self {
         // A terminal that cannot be had is no reason not to measure: lines do as well.
         let screen = (style == Style::Screen).then(Screen::open).and_then(Result::ok);
-        Self { state: State::new(header), screen, started_unix_ms: None, finished: false }
+        let ui = Ui::of_a_run(screen.as_ref().is_some_and(Screen::has_keys));
+        Self { state: State::new(header), ui, screen, started_unix_ms: None, finished: false }
     }
 
     fn take(&mut self, event: &LabEvent) {
@@ -109,6 +135,13 @@ impl View {
             }
             _ => {}
         }
+    }
+
+    /// Takes keys, and shows at once what they change; true when the run is to end.
+    fn press(&mut self, pressed: &[Key]) -> bool {
+        let stop = pressed.iter().any(|key| self.ui.take(*key, &self.state));
+        self.show();
+        stop
     }
 
     /// Takes in how requirements stand. One that has failed is told at once where there is no screen.
@@ -144,7 +177,7 @@ impl View {
 
     fn show(&mut self) {
         let Some(screen) = &mut self.screen else { return };
-        if screen.draw(|frame| draw::draw(frame, &self.state)).is_err() {
+        if screen.draw(|frame| draw::draw(frame, &self.state, &self.ui)).is_err() {
             self.screen = None;
         }
     }

@@ -1,7 +1,7 @@
 //! How does the live view get a terminal, and how does the terminal get itself back? On every way out.
 //!
-//! The view only shows; it reads no keys. So the terminal stays in its usual mode, Ctrl-C stays a signal,
-//! and only the echo of typed keys is off.
+//! The terminal stays in its usual mode, so that Ctrl-C stays a signal; only the echo of typed keys is off, and keys come
+//! one by one, without anybody having to wait for them.
 
 use std::io::{self, BufWriter, Stderr, Write};
 use std::sync::Once;
@@ -10,7 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::{cursor, execute, terminal};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::process::getpgrp;
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+};
 
 /// True while the alternate screen is up, for the panic hook.
 static UP: AtomicBool = AtomicBool::new(false);
@@ -39,6 +42,11 @@ impl Screen {
         Ok(Self { terminal, before: echo_off() })
     }
 
+    /// True when keys can be read from standard input.
+    pub fn has_keys(&self) -> bool {
+        self.before.is_some()
+    }
+
     /// Draws one frame.
     pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame)) -> io::Result<()> {
         self.terminal.draw(draw).map(|_| ())
@@ -55,11 +63,17 @@ impl Drop for Screen {
     }
 }
 
-/// Turns the echo of typed keys off; gives what was before.
+/// Turns the echo of typed keys off; gives what was before. Who runs in the background leaves the terminal alone.
 fn echo_off() -> Option<Termios> {
+    if tcgetpgrp(io::stdin()).ok()? != getpgrp() {
+        return None;
+    }
     let before = tcgetattr(io::stdin()).ok()?;
     let mut quiet = before.clone();
     quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
+    // A read gives what there is, also when that is nothing.
+    quiet.special_codes[SpecialCodeIndex::VMIN] = 0;
+    quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
     tcsetattr(io::stdin(), OptionalActions::Now, &quiet).ok()?;
     Some(before)
 }

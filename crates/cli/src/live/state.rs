@@ -53,6 +53,31 @@ pub struct PhaseState {
     pub counts: RobotCounts,
     /// What the origins say were validations, not hits: xacts and bytes.
     pub validated: (u64, u64),
+    /// Response times of hits; none: there was none.
+    pub hit: Option<Box<Histogram>>,
+    /// Of everything else.
+    pub miss: Option<Box<Histogram>>,
+}
+
+/// What a second came to, once it is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Settled {
+    /// Response times of hits: median and 99th percentile, in microseconds.
+    pub hit_us: (Option<u64>, Option<u64>),
+    /// Of everything else.
+    pub miss_us: (Option<u64>, Option<u64>),
+    /// Measured document hit ratio.
+    pub dhr: Option<f64>,
+}
+
+/// What a role used in an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Used {
+    start_ms: u64,
+    /// Processors: 1 is one of them.
+    pub processors: f64,
+    /// Resident memory at its end.
+    pub memory_bytes: u64,
 }
 
 /// One second of the run, all phases.
@@ -68,12 +93,28 @@ pub struct Second {
     hit: Vec<Times>,
     miss: Vec<Times>,
     lateness: Vec<assay_record::histogram::SparseHistogram>,
+    /// None: it is not over.
+    pub settled: Option<Settled>,
 }
 
 impl Second {
     /// Events per second of a count of this second.
     fn rate(&self, count: u64) -> f64 {
         count as f64 * 1000.0 / self.length_ms.max(1) as f64
+    }
+
+    /// What it came to.
+    fn settle(&self) -> Settled {
+        let merged = |times: &[Times]| {
+            let mut all = Histogram::new();
+            times.iter().for_each(|times| all.merge_sparse(&times.response));
+            (all.quantile_us(0.5), all.quantile_us(0.99))
+        };
+        Settled {
+            hit_us: merged(&self.hit),
+            miss_us: merged(&self.miss),
+            dhr: dhr(&self.counts, self.validated).measured,
+        }
     }
 
     /// Requests that came due, per second.
@@ -147,8 +188,8 @@ pub struct State {
     pub seconds: VecDeque<Second>,
     /// Levels at the end of the last interval.
     pub levels: RobotLevels,
-    /// Last interval of each role.
-    pub hosts: BTreeMap<String, HostInterval>,
+    /// What each role used, oldest first.
+    used: BTreeMap<String, VecDeque<Used>>,
     /// What a person should see: faults and first errors, oldest first.
     pub messages: VecDeque<String>,
     /// How requirements stand.
@@ -181,7 +222,7 @@ impl State {
             LabEvent::Robots(interval) => self.take_robots(interval),
             LabEvent::Origins(interval) => self.take_origins(interval),
             LabEvent::Host(interval) => {
-                self.hosts.insert(interval.role.clone(), (**interval).clone());
+                self.take_host(interval);
             }
             LabEvent::PhaseBegan { phase, at_ms } => self.with_phase(*phase, |p| p.began_ms = Some(*at_ms)),
             LabEvent::PhaseEnded { phase, at_ms } => self.with_phase(*phase, |p| p.ended_ms = Some(*at_ms)),
@@ -209,8 +250,25 @@ impl State {
         }
     }
 
+    fn take_host(&mut self, interval: &HostInterval) {
+        let processors = interval.cpu_us as f64 / (interval.length_ms.max(1) as f64 * 1000.0);
+        let used = Used { start_ms: interval.start_ms, processors, memory_bytes: interval.rss_bytes };
+        let kept = self.used.entry(interval.role.clone()).or_default();
+        if kept.len() == SECONDS_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(used);
+    }
+
     fn take_robots(&mut self, interval: &RobotInterval) {
-        self.with_phase(interval.phase, |phase| phase.counts.merge(&interval.counts));
+        self.with_phase(interval.phase, |phase| {
+            phase.counts.merge(&interval.counts);
+            for (sum, times) in [(&mut phase.hit, &interval.hit), (&mut phase.miss, &interval.miss)] {
+                if !times.response.buckets.is_empty() {
+                    sum.get_or_insert_default().merge_sparse(&times.response);
+                }
+            }
+        });
         // Intervals that lie in the same second (two phases, or several workers) are one second here.
         let second_ms = interval.start_ms / 1000 * 1000;
         if self.seconds.back().is_none_or(|last| last.start_ms < second_ms) {
@@ -218,6 +276,7 @@ impl State {
                 self.seconds.pop_front();
             }
             self.seconds.push_back(Second { start_ms: second_ms, ..Second::default() });
+            self.settle();
         }
         let Some(second) = self.seconds.iter_mut().rev().find(|s| s.start_ms <= second_ms) else { return };
         let end_ms = interval.start_ms + interval.length_ms;
@@ -237,6 +296,18 @@ impl State {
         });
         if let Some(second) = self.seconds.iter_mut().rev().find(|s| s.start_ms <= interval.start_ms) {
             second.validated += xacts;
+        }
+    }
+
+    /// Says what seconds came to that are over by now. Late answers may change the last few; older ones let go of what
+    /// it was taken from.
+    fn settle(&mut self) {
+        let now = self.seconds.len();
+        for (index, second) in self.seconds.iter_mut().enumerate().rev().skip(1).take(RECENT_SECONDS + 1) {
+            second.settled = Some(second.settle());
+            if index + RECENT_SECONDS + 1 < now {
+                (second.hit, second.miss, second.lateness) = Default::default();
+            }
         }
     }
 
@@ -277,6 +348,26 @@ impl State {
                 (self.now_ms.saturating_sub(began_ms) as f64 / (end_ms - start_ms) as f64).clamp(0.0, 1.0)
             }
             _ => 0.0,
+        }
+    }
+
+    /// How long a phase has gone, in seconds; none: it has not begun.
+    pub fn phase_seconds(&self, phase: &PhaseState) -> Option<f64> {
+        let end_ms = phase.ended_ms.unwrap_or(self.now_ms);
+        Some(end_ms.saturating_sub(phase.began_ms?) as f64 / 1000.0)
+    }
+
+    /// How long a phase will still go, by its plan or by how fast it went so far; none: nobody knows.
+    pub fn phase_left_ms(&self, phase: &PhaseState) -> Option<u64> {
+        let planned = phase.info.planned_end_ms.zip(phase.info.planned_start_ms);
+        let length_ms = planned.map(|(end_ms, start_ms)| end_ms.saturating_sub(start_ms));
+        match (phase.began_ms, phase.progress) {
+            (None, _) => length_ms,
+            (Some(began_ms), Some(done)) if done > 0.01 => {
+                let gone_ms = self.now_ms.saturating_sub(began_ms) as f64;
+                Some((gone_ms / done * (1.0 - done).max(0.0)) as u64)
+            }
+            (Some(began_ms), _) => Some((began_ms + length_ms?).saturating_sub(self.now_ms)),
         }
     }
 
@@ -323,10 +414,29 @@ impl State {
         self.phases.iter().map(|phase| phase.counts.unsent).sum()
     }
 
-    /// Processor time of a role in its last interval, as a share of one processor.
-    pub fn processor(&self, role: &str) -> Option<f64> {
-        let host = self.hosts.get(role)?;
-        (host.length_ms > 0).then(|| host.cpu_us as f64 / (host.length_ms as f64 * 1000.0))
+    /// Processors that roles used in their last interval, together; none: nobody watched.
+    pub fn processors(&self, roles: &[&str]) -> Option<f64> {
+        self.sum(roles, |used| used.processors)
+    }
+
+    /// Their memory, in bytes.
+    pub fn memory(&self, roles: &[&str]) -> Option<u64> {
+        self.sum(roles, |used| used.memory_bytes as f64).map(|bytes| bytes as u64)
+    }
+
+    fn sum(&self, roles: &[&str], of: impl Fn(&Used) -> f64) -> Option<f64> {
+        let last = |role: &&str| self.used.get(*role)?.back().map(&of);
+        let known: Vec<f64> = roles.iter().filter_map(last).collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    }
+
+    /// What roles used together in the seconds that are kept, oldest first.
+    pub fn history(&self, roles: &[&str], of: impl Fn(&Used) -> u64) -> Vec<u64> {
+        let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
+        for used in roles.iter().filter_map(|role| self.used.get(*role)).flatten() {
+            *sums.entry(used.start_ms / 1000).or_default() += of(used);
+        }
+        sums.into_values().collect()
     }
 }
 

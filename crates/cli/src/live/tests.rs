@@ -12,6 +12,8 @@ use assay_record::run::{PhaseInfo, TargetInfo};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use assay_report::require::Standing;
+
 use super::*;
 
 fn phase(name: &str, goal: &str, start_ms: u64, end_ms: u64, load: (f64, f64)) -> PhaseInfo {
@@ -92,17 +94,28 @@ fn state(seconds: u64) -> State {
     }
     for (role, cpu_us) in [("proxy", 330_000), ("robots", 410_000), ("origins", 125_000)] {
         let length_ms = 1000;
-        let interval = HostInterval { role: role.into(), cpu_us, length_ms, ..HostInterval::default() };
-        state.take(&LabEvent::Host(Box::new(interval)));
+        for at in 0..seconds {
+            let (start_ms, cpu_us) = (at * 1000, cpu_us * (at + 1) / seconds);
+            let rss_bytes = (at + 1) * cpu_us * 32;
+            let role = role.into();
+            let interval =
+                HostInterval { start_ms, length_ms, role, cpu_us, rss_bytes, ..HostInterval::default() };
+            state.take(&LabEvent::Host(Box::new(interval)));
+        }
     }
     state.now_ms = seconds * 1000;
     state
 }
 
-/// The screen as text, spaces at line ends cut.
+/// The first page as text, spaces at line ends cut.
 fn drawn(state: &State, width: u16, height: u16) -> String {
+    shown(state, &Ui::of_a_run(true), width, height)
+}
+
+/// What was chosen to be looked at, as text.
+fn shown(state: &State, ui: &Ui, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw::draw(frame, state)).unwrap();
+    terminal.draw(|frame| draw::draw(frame, state, ui)).unwrap();
     let buffer = terminal.backend().buffer();
     let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
     (0..height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
@@ -126,6 +139,78 @@ fn a_run_in_the_middle_fills_an_80_by_24_screen() {
 #[test]
 fn a_larger_screen_gives_the_curves_more_room() {
     assert_golden("middle-120x40.txt", &drawn(&state(8), 120, 40));
+}
+
+/// As a run stands of which much is required.
+fn required() -> State {
+    let mut state = state(8);
+    let one = |text: &str, state, seen: &str| Standing { text: text.into(), state, seen: seen.into() };
+    state.requirements = std::sync::Arc::new(vec![
+        one("errors == 0", Stands::Holding, "0"),
+        one("fill.p99(hit) < 5ms", Stands::Held, "0.25 ms"),
+        one("top1.dhr / ideal > 95%", Stands::Early, "nothing to measure"),
+        one("p99(miss) < 250ms", Stands::Failing, "299 ms"),
+    ]);
+    state
+}
+
+#[test]
+fn every_page_has_its_place_on_a_small_screen() {
+    let state = required();
+    for page in ["overview", "phases", "times", "machine", "checks"] {
+        let mut ui = Ui::of_a_run(true);
+        while ui.page().name() != page {
+            ui.take(Key::Next, &state);
+        }
+        assert_golden(&format!("{page}-80x24.txt"), &shown(&state, &ui, 80, 24));
+        for (width, height) in [(72, 22), (119, 30), (400, 120)] {
+            shown(&state, &ui, width, height);
+        }
+    }
+}
+
+#[test]
+fn a_wide_screen_shows_more_side_by_side() {
+    assert_golden("wide-160x48.txt", &drawn(&required(), 160, 48));
+    let mut ui = Ui::of_a_run(true);
+    ui.take(Key::Char('2'), &State::default());
+    assert_golden("phases-160x24.txt", &shown(&required(), &ui, 160, 24));
+}
+
+#[test]
+fn help_and_questions_lie_over_the_page() {
+    let (mut ui, mut state) = (Ui::of_a_run(true), state(8));
+    ui.take(Key::Char('?'), &state);
+    assert_golden("help-80x24.txt", &shown(&state, &ui, 80, 24));
+    ui.take(Key::Escape, &state);
+    ui.take(Key::Char('q'), &state);
+    assert!(shown(&state, &ui, 80, 24).contains("Stop the run and report what there is?"));
+    ui.take(Key::Char('n'), &state);
+    ui.take(Key::Char('p'), &state);
+    state.now_ms += 5000;
+    let screen = shown(&state, &ui, 80, 24);
+    assert!(screen.contains("PAUSED, the run goes on") && screen.contains("0:08 of"), "{screen}");
+}
+
+#[test]
+fn what_fails_is_on_every_screen() {
+    let mut state = required();
+    assert!(drawn(&state, 80, 24).contains("! failing so far: p99(miss) < 250ms (299 ms)"));
+    std::sync::Arc::make_mut(&mut state.requirements)[3].state = Stands::Failed;
+    assert!(drawn(&state, 72, 22).contains("✗ failed: p99(miss) < 250ms (299 ms)"));
+}
+
+#[test]
+fn seconds_that_are_over_keep_what_they_came_to_and_let_go_of_the_rest() {
+    let state = state(20);
+    let settled: Vec<_> = state.seconds.iter().filter_map(|second| second.settled).collect();
+    assert_eq!(settled.len(), 19, "all but the one that goes on");
+    assert!(
+        settled.iter().all(|second| second.hit_us.1 == Some(248) || second.hit_us.1 == Some(249)),
+        "{settled:?}"
+    );
+    let recent = state.recent();
+    assert_eq!(recent.hit.count(), 500, "the last five are whole");
 }
 
 #[test]

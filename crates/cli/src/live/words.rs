@@ -18,6 +18,21 @@ pub fn quantile(histogram: &Histogram, quantile: f64) -> String {
     time_us(histogram.quantile_us(quantile))
 }
 
+/// A quantile of a histogram that may not be there.
+pub fn quantile_of(histogram: Option<&Histogram>, share: f64) -> String {
+    time_us(histogram.and_then(|histogram| histogram.quantile_us(share)))
+}
+
+/// Bytes in short: `64 MB`, `1.2 GB`.
+pub fn size(bytes: u64) -> String {
+    const MB: f64 = (1 << 20) as f64;
+    match bytes as f64 / MB {
+        mb if mb < 10.0 => format!("{mb:.1} MB"),
+        mb if mb < 1000.0 => format!("{mb:.0} MB"),
+        mb => format!("{:.1} GB", mb / 1024.0),
+    }
+}
+
 /// `54.8 %`.
 pub fn percent(value: Option<f64>) -> String {
     value.map_or("–".into(), |share| format!("{:.1} %", share * 100.0))
@@ -63,6 +78,7 @@ mod tests {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([7_900, 750_000, 3_723_000].map(clock), ["0:07", "12:30", "1:02:03"]);
         assert_eq!([0.44, 9.96, 399.6].map(rate), ["0.4", "10.0", "400"]);
+        assert_eq!([1 << 20, 64 << 20, 1200 << 20].map(size), ["1.0 MB", "64 MB", "1.2 GB"]);
         assert_eq!([Some(0.5484), None].map(percent), ["54.8 %", "–"]);
     }
 }

@@ -73,6 +73,8 @@ pub struct Experiment {
     pub private_as_public: bool,
     /// Drop the system's page cache before each cell, where that is allowed.
     pub drop_page_cache: bool,
+    /// What every cell must show, as written.
+    pub requirements: Vec<String>,
     /// Record every xact.
     pub xact_log: bool,
 }

@@ -21,7 +21,7 @@ const MOST_CELLS: usize = 100_000;
 /// The only condition of an experiment that names none.
 const PLAIN: &str = "plain";
 
-const TOP: [&str; 15] = [
+const TOP: [&str; 16] = [
     "title",
     "workloads",
     "workload",
@@ -36,6 +36,7 @@ const TOP: [&str; 15] = [
     "retries",
     "page-cache",
     "private-as-public",
+    "require",
     "xact-log",
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
@@ -69,6 +70,7 @@ pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, Experiment
         retries: or("retries", 1, 0, 100)? as u32,
         private_as_public: flag("private-as-public")?,
         drop_page_cache: fields.get("page-cache").map_or(Ok(true), |value| value.read(drops))?,
+        requirements: texts(&fields, "require")?,
         xact_log: flag("xact-log")?,
     };
     let counts = [experiment.workloads.len(), experiment.subjects.len(), experiment.conditions.len()];
@@ -77,6 +79,12 @@ pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, Experiment
         return Err(fields.wrong(&format!("it has {cells} cells, and {MOST_CELLS} are the most")));
     }
     Ok(experiment)
+}
+
+/// A list of texts; a field that is not there is an empty one.
+fn texts(fields: &Fields<'_>, key: &str) -> Result<Vec<String>, ExperimentError> {
+    let list = fields.get(key).map_or(Ok(Vec::new()), |value| value.list())?;
+    list.into_iter().map(|value| value.text().map(str::to_owned)).collect()
 }
 
 fn drops(text: &str) -> Result<bool, String> {

@@ -160,14 +160,20 @@ async fn watched(course: Course<'_>, plans: Plans, style: Style) -> Result<Optio
         Interrupts::listen().map_err(|error| LabError::Run(format!("cannot watch for Ctrl-C: {error}")))?;
     let (sender, events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
+    let (key_sender, mut keys) = mpsc::unbounded_channel();
     let title = course.experiment.name.clone();
     let work = drive(course, |cell| plans.plan(cell), sender, stop);
-    let both = async { tokio::join!(work, cells::watch(events, &title, style)).0 };
+    let both = async { tokio::join!(work, cells::watch(events, &title, style, key_sender)).0 };
     tokio::pin!(both);
     let mut asked_before = false;
     loop {
         tokio::select! {
             result = &mut both => return result.map(Some),
+            // A key asks for a good end only; for a bad one there is Ctrl-C.
+            Some(()) = keys.recv() => {
+                asked_before = true;
+                let _ = stop_sender.send(true);
+            }
             () = interrupts.next() => {
                 if asked_before {
                     return Ok(None);

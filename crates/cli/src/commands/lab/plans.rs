@@ -33,7 +33,13 @@ impl Plans {
     /// Compiles every workload, for every repetition.
     pub fn make(file: &Path, experiment: &Experiment, args: &LabArgs) -> Result<Self, Failure> {
         let mut plans = Self::without_workloads(file, experiment, &args.proxy_dir);
-        plans.require.clone_from(&args.require);
+        for text in &experiment.requirements {
+            plans.require.push(
+                text.parse()
+                    .map_err(|error| Failure::usage(anyhow!("{}: require: {error}", file.display())))?,
+            );
+        }
+        plans.require.extend(args.require.iter().cloned());
         for cell in assay_lab::experiment::cells(experiment) {
             plans.compile(&cell.workload, cell.seed)?;
         }

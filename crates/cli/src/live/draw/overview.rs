@@ -1,90 +1,92 @@
-//! What does the live view look like? One screen, made for 80 × 24 and better when larger.
+//! What matters most while a run goes on, on one page.
 
+use assay_report::require::State as Stands;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Cell, Padding, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Cell, Padding, Paragraph, Row, Table};
 
-use super::line::line;
-use super::own::Alarm;
-use super::state::{PhaseState, Ratios, Recent, Second, State};
-use super::words::{clock, count, percent, quantile, rate};
-
-const OFFERED: Color = Color::Blue;
-const MEASURED: Color = Color::Cyan;
-const GOOD: Color = Color::Green;
-const SLOW: Color = Color::Yellow;
-const BAD: Color = Color::Red;
-const QUIET: Color = Color::DarkGray;
+use super::parts::{
+    BAD, Curve, GOOD, MEASURED, OFFERED, QUIET, SLOW, boxed, draw_curves, head, of_seconds,
+    requirement_lines, right,
+};
+use super::{machine, times};
+use crate::live::own::Alarm;
+use crate::live::state::{PhaseState, Ratios, Recent, Second, State};
+use crate::live::words::{clock, count, percent, quantile, rate, size};
 
 /// Lateness of requests (99th percentile) from which on it is coloured: more than Assay should ever add.
 const LATE_US: u64 = 1_000;
+/// Lines from which on there is room for curves of response times.
+const TALL: u16 = 34;
+/// Columns from which on they stand beside the rest.
+const WIDE: u16 = 130;
+/// Requirements that are listed here; the others are on their page.
+const LISTED: usize = 5;
 
-/// Smallest screen the boxes fit on.
-const SMALLEST: (u16, u16) = (72, 22);
-
-/// Draws the whole view.
-pub fn draw(frame: &mut Frame, state: &State) {
-    let area = frame.area();
-    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let text = vec![Line::from(title_words(state).bold()), Line::from(line(state))];
-        frame.render_widget(Paragraph::new(text).wrap(ratatui::widgets::Wrap { trim: true }), area);
-        return;
+/// Draws the page.
+pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
+    if area.width < WIDE {
+        return draw_column(frame, area, state, area.height >= TALL);
     }
+    let [left, side] = Layout::horizontal([Constraint::Fill(5), Constraint::Fill(4)]).areas(area);
+    draw_column(frame, left, state, false);
+    // Beside the boxes of the left: below its four lines of phases, above its two of words.
+    let side = Rect { y: side.y + 4, height: side.height.saturating_sub(6), ..side };
+    let listed = boxed_lines(state);
+    let [curves, machines, list] =
+        Layout::vertical([Constraint::Fill(3), Constraint::Fill(4), Constraint::Length(listed)]).areas(side);
+    times::draw_over_time(frame, curves, state);
+    machine::draw_over_time(frame, machines, state);
+    draw_requirements(frame, list, state);
+}
+
+/// Lines that a box of requirements takes.
+fn boxed_lines(state: &State) -> u16 {
+    match state.requirements.len() {
+        0 => 0,
+        all => all.min(LISTED) as u16 + 2,
+    }
+}
+
+fn draw_column(frame: &mut Frame, area: Rect, state: &State, tall: bool) {
     let (alarm, own) = state.own.status(state.now_ms);
     // Where there is no room for it, it takes its line from the curves when there is something to say.
-    let own_line = !own.is_empty() && (area.height >= 24 || alarm > Alarm::Quiet);
-    let [title, _, names, bar, phase, rates, times, under_way, own_area, errors, footer] =
+    let own_line = !own.is_empty() && (area.height >= 22 || alarm > Alarm::Quiet);
+    let listed = if tall { boxed_lines(state) } else { 0 };
+    let roomy = area.height >= 22 + u16::from(own_line);
+    let [_, names, bar, phase, rates, curves, response, under_way, list, own_area, errors] =
         Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(u16::from(area.height >= 24 + u16::from(own_line))),
+            Constraint::Length(u16::from(roomy)),
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Min(5),
+            if tall { Constraint::Fill(1) } else { Constraint::Length(0) },
             Constraint::Length(6),
             Constraint::Length(6),
+            Constraint::Length(listed),
             Constraint::Length(u16::from(own_line)),
-            Constraint::Length(1),
             Constraint::Length(1),
         ])
         .areas(area);
-    draw_title(frame, title, state);
     draw_phases(frame, names, bar, state);
     draw_phase(frame, phase, state);
     draw_rates(frame, rates, state);
-    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(times);
+    if tall {
+        times::draw_over_time(frame, curves, state);
+    }
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(response);
     let recent = state.recent();
     draw_times(frame, left, &recent);
     draw_ratios(frame, right, state);
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(under_way);
     draw_outcomes(frame, left, state);
     draw_levels(frame, right, state, &recent);
+    draw_requirements(frame, list, state);
     draw_own(frame, own_area, alarm, &own);
     draw_errors(frame, errors, state);
-    draw_footer(frame, footer, state);
-}
-
-fn title_words(state: &State) -> String {
-    let rehearsal = if state.header.rehearsal { ", rehearsal" } else { "" };
-    format!("{} → {}{rehearsal}", state.header.workload, state.header.target)
-}
-
-fn draw_title(frame: &mut Frame, area: Rect, state: &State) {
-    let header = &state.header;
-    let left = Line::from(vec![" Assay ".reversed().bold(), " ".into(), title_words(state).bold()]);
-    let plural = |n: u32| if n == 1 { "" } else { "s" };
-    let right = format!(
-        "{} robot{}, {} origin{}, seed {} ",
-        count(header.robots.into()),
-        plural(header.robots),
-        count(header.origins.into()),
-        plural(header.origins),
-        header.seed
-    );
-    frame.render_widget(Paragraph::new(left), area);
-    frame.render_widget(Paragraph::new(right.fg(QUIET)).alignment(Alignment::Right), area);
 }
 
 /// Columns of each phase's part of the bar: in proportion to planned time, one at least.
@@ -161,7 +163,9 @@ fn draw_phase(frame: &mut Frame, area: Rect, state: &State) {
         let done = state.done(phase) * 100.0;
         format!(" {} {done:.0} %: {}{load}{recurrence}", phase.info.name, phase.info.goal)
     };
-    let total = state.planned_ms().map_or(String::new(), |ms| format!(" of {}", clock(ms)));
+    let total = state.planned_ms().map_or(String::new(), |ms| {
+        format!(" of {}, {} left", clock(ms), clock(ms.saturating_sub(state.now_ms)))
+    });
     let right = format!("{}{total} ", clock(state.now_ms));
     frame.render_widget(Paragraph::new(words), area);
     frame.render_widget(Paragraph::new(right.bold()).alignment(Alignment::Right), area);
@@ -176,13 +180,6 @@ fn ramp(name: &str, (begin, end): (f64, f64)) -> String {
     }
 }
 
-fn boxed(title: &str) -> Block<'_> {
-    Block::bordered()
-        .border_type(BorderType::Rounded)
-        .border_style(Style::new().fg(QUIET))
-        .title(Span::styled(format!(" {title} "), Style::new().add_modifier(Modifier::BOLD)))
-}
-
 fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
     let block = boxed("requests per second");
     let inner = block.inner(area);
@@ -190,39 +187,29 @@ fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
     let last = state.last_second().cloned().unwrap_or_default();
     // Both curves to one scale, so that they can be compared.
     let top = state.seconds.iter().map(|s| s.offered().max(s.measured())).fold(1.0, f64::max).ceil() as u64;
-    let [offered, measured, errors] =
-        Layout::vertical([Constraint::Fill(1), Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
-    draw_curve(frame, offered, state, ("offered", OFFERED, top), Second::offered);
-    draw_curve(frame, measured, state, ("measured", MEASURED, top), Second::measured);
+    let [curves, errors] = Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
+    let curve = |name, colour, value: fn(&Second) -> f64| Curve {
+        name,
+        last: rate(value(&last)),
+        colour,
+        values: of_seconds(state, |second| value(second).round() as u64),
+        top: Some(top),
+    };
+    draw_curves(
+        frame,
+        curves,
+        &[curve("offered", OFFERED, Second::offered), curve("measured", MEASURED, Second::measured)],
+    );
     let failed = last.counts.error_total();
-    let words = format!(" {:<9}{:>9}", "errors", count(failed));
-    let colour = if failed > 0 { BAD } else { QUIET };
-    frame.render_widget(Paragraph::new(words.fg(colour)), errors);
-}
-
-fn draw_curve(
-    frame: &mut Frame,
-    area: Rect,
-    state: &State,
-    (name, colour, top): (&str, Color, u64),
-    value: impl Fn(&Second) -> f64,
-) {
-    let [words, curve] = Layout::horizontal([Constraint::Length(20), Constraint::Fill(1)]).areas(area);
-    let last = state.last_second().map(&value).unwrap_or_default();
-    frame.render_widget(Paragraph::new(format!(" {name:<9}{:>9}", rate(last)).fg(colour)), words);
-    let fits = usize::from(curve.width);
-    let skip = state.seconds.len().saturating_sub(fits);
-    let data: Vec<u64> = state.seconds.iter().skip(skip).map(|s| value(s).round() as u64).collect();
-    frame.render_widget(Sparkline::default().data(&data).max(top).style(Style::new().fg(colour)), curve);
-}
-
-fn right(text: String) -> Cell<'static> {
-    Cell::from(Line::from(text).alignment(Alignment::Right))
-}
-
-fn head(names: [&'static str; 3]) -> Row<'static> {
-    let cells = names.map(|name| Cell::from(Line::from(name).alignment(Alignment::Right)));
-    Row::new([Cell::from("")].into_iter().chain(cells)).style(Style::new().fg(QUIET))
+    let colour = if state.errors().is_empty() { QUIET } else { BAD };
+    let errors_curve = Curve {
+        name: "errors",
+        last: count(failed),
+        colour,
+        values: of_seconds(state, |second| second.counts.error_total()),
+        top: None,
+    };
+    draw_curves(frame, errors, &[errors_curve]);
 }
 
 fn draw_times(frame: &mut Frame, area: Rect, recent: &Recent) {
@@ -242,7 +229,7 @@ fn draw_times(frame: &mut Frame, area: Rect, recent: &Recent) {
     ];
     let widths = [Constraint::Length(6), Constraint::Fill(1), Constraint::Fill(1), Constraint::Fill(1)];
     let table = Table::new(rows, widths)
-        .header(head(["p50", "p99", "max"]))
+        .header(head(&["p50", "p99", "max"]))
         .block(boxed("response time, last 5 s").padding(Padding::right(1)));
     frame.render_widget(table, area);
 }
@@ -257,9 +244,16 @@ fn draw_ratios(frame: &mut Frame, area: Rect, state: &State) {
         ])
     };
     let (dhr, bhr) = state.current().map(|phase| (phase.dhr(), phase.bhr())).unwrap_or_default();
+    let of_ideal = dhr.ideal.filter(|ideal| *ideal > 0.0).and_then(|ideal| Some(dhr.measured? / ideal));
+    let share = Row::new([
+        Cell::from(" of ideal").style(Style::new().fg(QUIET)),
+        Cell::from(""),
+        Cell::from(""),
+        right(percent(of_ideal)).style(Style::new().fg(QUIET)),
+    ]);
     let widths = [Constraint::Length(10), Constraint::Fill(1), Constraint::Fill(1), Constraint::Fill(1)];
-    let table = Table::new([row(" documents", dhr), row(" bytes", bhr)], widths)
-        .header(head(["offered", "ideal", "measured"]))
+    let table = Table::new([row(" documents", dhr), row(" bytes", bhr), share], widths)
+        .header(head(&["offered", "ideal", "measured"]))
         .block(boxed("hit ratio, this phase").padding(Padding::right(1)));
     frame.render_widget(table, area);
 }
@@ -288,26 +282,42 @@ fn draw_outcomes(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
-    let block = boxed("connections and processors");
+    let block = boxed("connections, processors, memory");
     // Two columns of names and figures; what is left of the width stands between them.
     let gap = usize::from(block.inner(area).width).saturating_sub(36).clamp(1, 12);
     let pair = |left: (&str, String), right: (&str, String)| {
         Line::from(format!(" {:<11}{:>8}{:gap$}{:<9}{:>6} ", left.0, left.1, "", right.0, right.1))
     };
-    let busy = |role| state.processor(role).map_or("–".into(), |share| format!("{:.0} %", share * 100.0));
+    // What they use: processors, memory; and one thing more.
+    let used = |name: &str, roles: &[&str], more: String| {
+        let busy = state.processors(roles).map_or("–".into(), |share| format!("{:.0} %", share * 100.0));
+        let memory = state.memory(roles).map_or("–".into(), size);
+        let gap = gap + 1;
+        Line::from(format!(" {name:<6}{busy:>6}{memory:>9}{:gap$}{more}", ""))
+    };
     let levels = &state.levels;
-    let lateness = quantile(&recent.lateness, 0.99);
+    let late = quantile(&recent.lateness, 0.99);
     let waiting = pair(("waiting", count(levels.waiting)), ("unsent", count(state.unsent())));
     let waits = levels.waiting > 0 || state.unsent() > 0;
-    let late = recent.lateness.quantile_us(0.99).is_some_and(|us| us >= LATE_US);
-    let late_line = pair(("late p99", lateness), ("origins", busy("origins")));
+    let is_late = recent.lateness.quantile_us(0.99).is_some_and(|us| us >= LATE_US);
+    let own = used("Assay", &["robots", "origins"], format!("late {late}"));
     let lines = vec![
         pair(("connections", count(levels.connections)), ("in flight", count(levels.in_flight))),
         if waits { waiting.style(Style::new().fg(SLOW)) } else { waiting },
-        pair(("CPU: proxy", busy("proxy")), ("robots", busy("robots"))),
-        if late { late_line.style(Style::new().fg(SLOW)) } else { late_line },
+        used("proxy", &["proxy"], String::new()),
+        if is_late { own.style(Style::new().fg(SLOW)) } else { own },
     ];
     frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+fn draw_requirements(frame: &mut Frame, area: Rect, state: &State) {
+    if area.height > 2 {
+        let all = state.requirements.len();
+        let more =
+            if all > LISTED { format!(" ({} more on their page)", all - LISTED) } else { String::new() };
+        let lines = requirement_lines(state).into_iter().take(LISTED).collect::<Vec<_>>();
+        frame.render_widget(Paragraph::new(lines).block(boxed(&format!("requirements{more}"))), area);
+    }
 }
 
 /// Assay itself: dim while all is well, and not to be missed when not.
@@ -320,8 +330,15 @@ fn draw_own(frame: &mut Frame, area: Rect, alarm: Alarm, words: &str) {
     frame.render_widget(Paragraph::new(Span::styled(format!(" {words} "), style)), area);
 }
 
+/// Errors on the left, requirements on the right.
 fn draw_errors(frame: &mut Frame, area: Rect, state: &State) {
+    let requirements = requirements_in_short(state);
     let errors = state.errors();
+    // Errors matter more, and "no errors" needs little room.
+    let quiet = errors.is_empty() && state.messages.is_empty();
+    let most = if quiet { area.width.saturating_sub(11) } else { area.width / 2 };
+    let room = requirements.as_ref().map_or(0, |(words, _)| words.chars().count() as u16).min(most);
+    let [left, side] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(room)]).areas(area);
     let last = state.messages.back();
     let text = match (errors.is_empty(), last) {
         (true, None) => " no errors".fg(QUIET),
@@ -332,11 +349,23 @@ fn draw_errors(frame: &mut Frame, area: Rect, state: &State) {
             format!(" errors: {}{last}", kinds.join(", ")).fg(BAD).bold()
         }
     };
-    frame.render_widget(Paragraph::new(text), area);
+    frame.render_widget(Paragraph::new(text), left);
+    if let Some((words, colour)) = requirements {
+        frame.render_widget(Paragraph::new(words.fg(colour).bold()).alignment(Alignment::Right), side);
+    }
 }
 
-fn draw_footer(frame: &mut Frame, area: Rect, state: &State) {
-    let keys = if state.draining { "Ctrl-C quits at once " } else { "Ctrl-C stops and reports " };
-    frame.render_widget(Paragraph::new(format!(" {}", state.run_dir).fg(QUIET)), area);
-    frame.render_widget(Paragraph::new(keys.fg(QUIET)).alignment(Alignment::Right), area);
+/// The first requirement that fails, else how many there are that do not; none: nothing is required.
+fn requirements_in_short(state: &State) -> Option<(String, Color)> {
+    let all = &state.requirements;
+    let first = |stands| all.iter().find(|one| one.state == stands);
+    if let Some(one) = first(Stands::Failed) {
+        return Some((format!("✗ failed: {} ({}) ", one.text, one.seen), BAD));
+    }
+    if let Some(one) = first(Stands::Failing) {
+        return Some((format!("! failing so far: {} ({}) ", one.text, one.seen), SLOW));
+    }
+    let plural = if all.len() == 1 { "" } else { "s" };
+    let words = format!("✓ {} requirement{plural}, none fails ", all.len());
+    (!all.is_empty()).then_some((words, QUIET))
 }

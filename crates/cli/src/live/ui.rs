@@ -1,0 +1,162 @@
+//! What has the user chosen to look at? Pages, help, a view that stands still; and whether the run is to end.
+
+use super::keys::Key;
+use super::state::State;
+
+/// What can be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// The cells of an experiment.
+    Cells,
+    /// What matters most.
+    Overview,
+    /// Every phase.
+    Phases,
+    /// Response times.
+    Times,
+    /// Processors, memory, connections, Assay itself.
+    Machine,
+    /// Requirements, errors, messages.
+    Checks,
+}
+
+impl Page {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Page::Cells => "cells",
+            Page::Overview => "overview",
+            Page::Phases => "phases",
+            Page::Times => "times",
+            Page::Machine => "machine",
+            Page::Checks => "checks",
+        }
+    }
+}
+
+/// Pages of a run.
+const OF_A_RUN: [Page; 5] = [Page::Overview, Page::Phases, Page::Times, Page::Machine, Page::Checks];
+/// Pages of an experiment.
+const OF_AN_EXPERIMENT: [Page; 6] =
+    [Page::Cells, Page::Overview, Page::Phases, Page::Times, Page::Machine, Page::Checks];
+
+/// What the user has chosen.
+#[derive(Debug, Clone)]
+pub struct Ui {
+    pages: &'static [Page],
+    at: usize,
+    /// Help lies over the page.
+    pub help: bool,
+    /// It was asked whether the run is to end.
+    pub asking: bool,
+    /// What stands still; none: the view goes on.
+    pub paused: Option<Box<State>>,
+    /// Keys can be pressed.
+    pub keys: bool,
+    /// Lines that a long page begins below its first.
+    pub scrolled: usize,
+}
+
+impl Ui {
+    /// Of a run.
+    pub fn of_a_run(keys: bool) -> Self {
+        Self::with(&OF_A_RUN, keys)
+    }
+
+    /// Of an experiment.
+    pub fn of_an_experiment(keys: bool) -> Self {
+        Self::with(&OF_AN_EXPERIMENT, keys)
+    }
+
+    fn with(pages: &'static [Page], keys: bool) -> Self {
+        Self { pages, at: 0, help: false, asking: false, paused: None, keys, scrolled: 0 }
+    }
+
+    /// All pages.
+    pub fn pages(&self) -> &'static [Page] {
+        self.pages
+    }
+
+    /// The one that is looked at.
+    pub fn page(&self) -> Page {
+        self.pages[self.at]
+    }
+
+    /// Takes a key; true when the run is to end.
+    pub fn take(&mut self, key: Key, state: &State) -> bool {
+        // The only question is answered by the same key again, or by yes; all else means no.
+        if std::mem::take(&mut self.asking) && matches!(key, Key::Char('q' | 'y' | '\n')) {
+            return true;
+        }
+        match key {
+            Key::Char('q') => self.asking = !state.draining,
+            Key::Char('?' | 'h') => self.help = !self.help,
+            Key::Escape => self.help = false,
+            Key::Char('p' | ' ') => {
+                self.paused = if self.paused.is_some() { None } else { Some(Box::new(state.clone())) };
+            }
+            Key::Next => self.turn_to((self.at + 1) % self.pages.len()),
+            Key::Previous => self.turn_to((self.at + self.pages.len() - 1) % self.pages.len()),
+            Key::Char(digit @ '1'..='9') => {
+                let wanted = digit as usize - '1' as usize;
+                if wanted < self.pages.len() {
+                    self.turn_to(wanted);
+                }
+            }
+            Key::Down => self.scrolled += 1,
+            Key::Up => self.scrolled = self.scrolled.saturating_sub(1),
+            Key::Char(_) => {}
+        }
+        false
+    }
+
+    fn turn_to(&mut self, page: usize) {
+        (self.at, self.scrolled, self.help) = (page, 0, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_turn_pages_in_a_circle() {
+        let (mut ui, state) = (Ui::of_a_run(true), State::default());
+        let pages: Vec<_> = (0..5)
+            .map(|_| {
+                ui.take(Key::Next, &state);
+                ui.page().name()
+            })
+            .collect();
+        assert_eq!(pages, ["phases", "times", "machine", "checks", "overview"]);
+        ui.take(Key::Previous, &state);
+        assert_eq!(ui.page(), Page::Checks);
+        ui.take(Key::Char('9'), &state);
+        assert_eq!(ui.page(), Page::Checks, "there is no such page");
+        ui.take(Key::Char('3'), &state);
+        assert_eq!(ui.page(), Page::Times);
+    }
+
+    #[test]
+    fn a_run_ends_when_it_was_asked_for_twice() {
+        let (mut ui, mut state) = (Ui::of_a_run(true), State::default());
+        assert!(!ui.take(Key::Char('q'), &state) && ui.asking);
+        assert!(!ui.take(Key::Char('x'), &state) && !ui.asking, "any other key means no");
+        assert!(!ui.take(Key::Char('q'), &state));
+        assert!(ui.take(Key::Char('q'), &state));
+        state.draining = true;
+        ui.take(Key::Char('q'), &state);
+        assert!(!ui.asking, "it ends already");
+    }
+
+    #[test]
+    fn a_view_that_stands_still_keeps_what_it_showed() {
+        let (mut ui, mut state) = (Ui::of_a_run(true), State::default());
+        state.now_ms = 7;
+        ui.take(Key::Char('p'), &state);
+        state.now_ms = 8;
+        assert_eq!(ui.paused.as_ref().map(|kept| kept.now_ms), Some(7));
+        ui.take(Key::Char('p'), &state);
+        assert!(ui.paused.is_none());
+    }
+}
