@@ -28,6 +28,8 @@ pub struct Document {
     pub last_unix_ms: Option<f64>,
     /// All requests.
     pub all: Figures,
+    /// GETs that were answered with 200.
+    pub plain: Figures,
     /// Requests by what became of them.
     pub by_class: Vec<ClassFigures>,
     /// Requests in groups.
@@ -90,6 +92,8 @@ pub struct Lines {
     pub without_request: u64,
     /// Requests outside the time that was asked for.
     pub outside: u64,
+    /// Requests for URLs without what was asked for: in a run's log, those that no robot made.
+    pub other_urls: u64,
     /// Empty lines, and lines that begin with `#`.
     pub empty: u64,
     /// Lines that could not be read.

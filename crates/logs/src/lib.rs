@@ -3,7 +3,8 @@
 //! [`format`] compiles the format strings that proxies themselves are configured with (Squid, Traffic Server, varnishncsa,
 //! nginx, HAProxy, Apache httpd, and Assay's own descriptions), and recognises their defaults. [`input`] reads plain and
 //! compressed logs. [`analysis`] adds lines up in one pass and in memory that does not grow with the log ([`sketch`],
-//! [`replay`]); [`document`] is what comes of it, and [`terminal`] shows it.
+//! [`replay`]); [`document`] is what comes of it, [`terminal`] and [`html`] show it,
+//! and [`table`] keeps it as columns. [`run`] holds the log of a run against what its robots counted.
 //!
 //! *Does not:* follow a log that is being written, judge a proxy, or send a request. Parsers take bytes and touch nothing
 //! else.
@@ -15,9 +16,12 @@ pub mod document;
 pub mod error;
 pub mod format;
 mod hash;
+pub mod html;
 pub mod input;
 pub mod replay;
+pub mod run;
 pub mod sketch;
+pub mod table;
 pub mod terminal;
 
 use std::path::{Path, PathBuf};

@@ -163,6 +163,7 @@ impl Page {
         let parts = [
             (lines.malformed, "could not be read"),
             (lines.outside, "outside the time asked for"),
+            (lines.other_urls, "not asked by robots"),
             (lines.without_request, "without a request"),
             (lines.empty, "empty or comments"),
         ];
@@ -431,7 +432,7 @@ pub(crate) fn count(value: u64) -> String {
     text
 }
 
-fn estimate(estimated: &Count) -> String {
+pub(crate) fn estimate(estimated: &Count) -> String {
     let text = count(estimated.count as u64);
     if estimated.standard_error > 0.0 {
         format!("about {text} (± {:.1} %)", estimated.standard_error * 100.0)

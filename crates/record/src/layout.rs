@@ -7,7 +7,7 @@ use crate::columns::{SERIES, TableSpec, XACTS};
 use crate::dir::{RunDir, RunDirError};
 use crate::table::{self, Table};
 
-pub use crate::table::{Cell, Kind};
+pub use crate::table::{Cell, Column, Kind, TableWriter};
 
 /// A table of a run directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

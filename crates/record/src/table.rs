@@ -38,8 +38,10 @@ pub enum Kind {
 
 /// One column: its name, what it holds and what it means.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
+pub struct Column {
+    /// Its name.
     pub name: &'static str,
+    /// What it holds.
     pub kind: Kind,
     /// May be null.
     pub optional: bool,
@@ -48,16 +50,18 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    /// A column that has a value in every row.
+    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self { name, kind, optional: false, about }
     }
 
-    pub(crate) const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    /// A column that may have none.
+    pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self { name, kind, optional: true, about }
     }
 
     /// The kind in the words of the reference page.
-    pub(crate) fn kind_name(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match (self.kind, self.optional) {
             (Kind::Uint, false) => "uint64",
             (Kind::Uint, true) => "uint64 or null",
@@ -207,7 +211,7 @@ impl ColumnBuffer {
 }
 
 /// Writes rows to a Parquet file. Until [`TableWriter::finish`] the file is called `NAME.partial`.
-pub(crate) struct TableWriter {
+pub struct TableWriter {
     path: PathBuf,
     partial: PathBuf,
     columns: Vec<Column>,
@@ -224,7 +228,8 @@ pub(crate) fn partial_path(path: &Path) -> PathBuf {
 }
 
 impl TableWriter {
-    pub(crate) fn create(path: &Path, columns: Vec<Column>) -> Result<Self, RunDirError> {
+    /// Begins a file of these columns.
+    pub fn create(path: &Path, columns: Vec<Column>) -> Result<Self, RunDirError> {
         let partial = partial_path(path);
         let file = File::create(&partial).map_err(|source| RunDirError::write(&partial, source))?;
         let build = || -> Result<SerializedFileWriter<File>, ParquetError> {
@@ -242,7 +247,7 @@ impl TableWriter {
     }
 
     /// Adds a row; writes a row group when enough have come together.
-    pub(crate) fn push(&mut self, row: &[Cell<'_>]) -> Result<(), RunDirError> {
+    pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), RunDirError> {
         debug_assert_eq!(row.len(), self.columns.len());
         for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
             buffer.push(column, *cell);
@@ -269,7 +274,7 @@ impl TableWriter {
     }
 
     /// Writes what is left and the footer, and gives the file its name.
-    pub(crate) fn finish(mut self) -> Result<(), RunDirError> {
+    pub fn finish(mut self) -> Result<(), RunDirError> {
         self.flush()?;
         self.writer.close().map_err(|source| RunDirError::write_parquet(&self.partial, source))?;
         std::fs::rename(&self.partial, &self.path).map_err(|source| RunDirError::write(&self.path, source))

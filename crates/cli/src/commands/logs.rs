@@ -1,13 +1,20 @@
 //! `assay logs`: what do the access logs of a proxy say?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use assay_lab::description::Description;
 use assay_lab::units;
 use assay_logs::analysis::Options;
 use assay_logs::document::Document;
 use assay_logs::error::LogsError;
 use assay_logs::format::{Format, KNOWN};
 use assay_logs::terminal::{self, Look};
+use assay_logs::{html, run, table};
+use assay_record::dir::RunDir;
+use assay_record::run::RunInfo;
+use assay_record::series::Series;
+use assay_report::html::shared;
+use assay_workload::model::Workload;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};
@@ -51,6 +58,12 @@ pub struct LogsArgs {
     /// The result as one JSON document
     #[arg(long)]
     pub json: bool,
+    /// Write the analysis as one HTML page that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the figures as a Parquet file
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
     /// Write the result to FILE; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -72,17 +85,24 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
         output::result(&formats(), args.output.as_deref())?;
         return Ok(Exit::Fine);
     }
-    output::check_result(args.output.as_deref())?;
-    let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
-    let options = Options {
-        from_us: args.from,
-        to_us: args.to,
-        every_us: args.every.map(|every| every.as_micros() as i64),
-        cache_bytes: args.cache.clone(),
-        top: args.top,
-        phases: Vec::new(),
+    for file in [&args.output, &args.html, &args.parquet] {
+        output::check_result(file.as_deref())?;
+    }
+    let document = match args.files.as_slice() {
+        [dir] if dir.join("run.json").is_file() => of_run(dir, args)?,
+        files => {
+            let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
+            assay_logs::analyse(files, format.as_ref(), options(args)).map_err(failure)?
+        }
     };
-    let document = assay_logs::analyse(&args.files, format.as_ref(), options).map_err(failure)?;
+    if let Some(path) = &args.html {
+        let (macros, style) = shared();
+        let page = html::page(&document, macros, style).map_err(Failure::failed)?;
+        output::result(&page, Some(path))?;
+    }
+    if let Some(path) = &args.parquet {
+        table::write(&document, path).map_err(Failure::failed)?;
+    }
     let text = if args.json {
         document.to_json().map_err(Failure::failed)?
     } else {
@@ -91,6 +111,63 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
     };
     output::result(&text, args.output.as_deref())?;
     Ok(Exit::Fine)
+}
+
+fn options(args: &LogsArgs) -> Options {
+    Options {
+        from_us: args.from,
+        to_us: args.to,
+        every_us: args.every.map(|every| every.as_micros() as i64),
+        cache_bytes: args.cache.clone(),
+        top: args.top,
+        ..Options::default()
+    }
+}
+
+/// Analyses the access log of a run: its robots' requests, by phase, against what they counted.
+fn of_run(path: &Path, args: &LogsArgs) -> Result<Document, Failure> {
+    let dir = RunDir::open(path).map_err(Failure::usage)?;
+    let info = dir.read_info().map_err(Failure::usage)?;
+    let (log, format) = log_of(&dir, &info)?;
+    let format = match &args.format {
+        Some(own) => Format::parse(own).map_err(Failure::usage)?,
+        None => format,
+    };
+    let options = Options {
+        phases: run::phases(&info),
+        url_contains: run::mark(&info, has_foreign_urls(&dir)),
+        ..options(args)
+    };
+    let mut document = assay_logs::analyse(&[log], Some(&format), options).map_err(failure)?;
+    // A part of the time cannot be held against the whole run.
+    if args.from.is_none() && args.to.is_none() {
+        let series = Series::read(&dir).map_err(Failure::failed)?;
+        document.reconciliation = Some(run::reconcile(&document, &info, &series, format.counts_bodies()));
+    }
+    Ok(document)
+}
+
+/// Where the log of a run is, and how it is written: as the description says that was used.
+fn log_of(dir: &RunDir, info: &RunInfo) -> Result<(PathBuf, Format), Failure> {
+    let none = |why: &str| {
+        let (name, path) = (&info.target.name, dir.path().display());
+        Failure::usage(anyhow::anyhow!("the run in {path} has no access log: its target `{name}` {why}"))
+    };
+    let file = dir.proxy_dir().join("description.toml");
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        return Err(none("is no proxy that Assay started from a description"));
+    };
+    let description = Description::read(&file.display().to_string(), &text).map_err(Failure::usage)?;
+    let Some(log) = &description.access_log else { return Err(none("is described without one")) };
+    let name = Path::new(&log.path).file_name().unwrap_or_default();
+    let format = Format::parse(&log.format).map_err(Failure::usage)?;
+    Ok((dir.proxy_dir().join(name), format))
+}
+
+/// True when robots also ask for URLs of a trace, which do not carry the run's mark.
+fn has_foreign_urls(dir: &RunDir) -> bool {
+    let text = std::fs::read_to_string(dir.workload_path()).unwrap_or_default();
+    serde_json::from_str::<Workload>(&text).is_ok_and(|workload| !workload.foreign.is_empty())
 }
 
 fn failure(error: LogsError) -> Failure {

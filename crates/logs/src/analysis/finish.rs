@@ -33,6 +33,7 @@ impl Analyser {
             schema: SCHEMA.into(),
             assay_version: env!("CARGO_PKG_VERSION").into(),
             all: figures(&all),
+            plain: figures(&self.plain),
             by_class: self.by_class(),
             groups,
             every_ms: has_time.then_some(every_us as f64 / 1e3),

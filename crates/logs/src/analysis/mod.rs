@@ -46,6 +46,8 @@ pub struct Options {
     pub top: usize,
     /// Phases to tell apart.
     pub phases: Vec<PhaseSpan>,
+    /// Only requests whose URL has this in it; none: all.
+    pub url_contains: Option<String>,
 }
 
 /// A phase of a run.
@@ -84,6 +86,8 @@ pub struct Analyser {
     host_count: Distinct,
     series: Series,
     phases: Vec<Tally>,
+    /// GETs that were answered with 200.
+    plain: Tally,
     queries: PeerQueries,
     replay: Replay,
     /// Some log counts heads among the bytes.
@@ -121,6 +125,7 @@ impl Analyser {
             host_count: Distinct::default(),
             series: Series::new(options.every_us),
             phases: vec![Tally::default(); options.phases.len()],
+            plain: Tally::default(),
             queries: PeerQueries::default(),
             replay: Replay::new(&options.cache_bytes, limit),
             with_heads: false,
@@ -221,6 +226,12 @@ impl Analyser {
             self.lines.outside += 1;
             return;
         }
+        if let Some(part) = &self.options.url_contains
+            && memchr::memmem::find(access.url, part.as_bytes()).is_none()
+        {
+            self.lines.other_urls += 1;
+            return;
+        }
         let outcome = self.outcomes.place(access.outcome, class::word);
         let hierarchy = self.hierarchies.place(access.hierarchy, class::route);
         let word = if access.outcome.is_empty() { Word::Unknown } else { self.outcomes.known[outcome] };
@@ -233,6 +244,9 @@ impl Analyser {
         let counted = Counted { class, bytes: access.bytes, duration_us: access.duration_us };
         self.outcomes.tallies[outcome].count(counted);
         self.hierarchies.tallies[hierarchy].count(counted);
+        if access.method == b"GET" && access.status == 200 {
+            self.plain.count(counted);
+        }
         self.count_groups(access, counted);
         self.count_time(access, counted);
         self.count_url(access, counted);

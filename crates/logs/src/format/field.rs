@@ -116,7 +116,7 @@ impl Field {
             }
             Field::Client => access.client = text,
             Field::ClientAndPort => access.client = address(text)?,
-            Field::Outcome if memchr::memchr(b'"', text).is_some() => return None,
+            Field::Outcome | Field::Server if memchr::memchr(b'"', text).is_some() => return None,
             Field::Outcome => access.outcome = text_or_none(text),
             Field::Server => (access.outcome, access.peer) = server(text),
             Field::CacheHit => {

@@ -1,0 +1,373 @@
+//! The analysis as one HTML file that needs no network.
+
+mod charts;
+
+use minijinja::value::Serde;
+use minijinja::{Environment, Value};
+use serde::Serialize;
+
+use crate::document::{Document, Figures, Grouping, TopUrl};
+use crate::error::LogsError;
+use crate::terminal::{count, date, duration, estimate, ms, percent, size};
+
+const TEMPLATE: &str = include_str!("../../assets/logs.html");
+const STYLE: &str = include_str!("../../assets/logs.css");
+
+#[derive(Serialize)]
+struct Page {
+    title: String,
+    when: String,
+    inputs: Vec<String>,
+    tiles: Vec<Tile>,
+    sections: Vec<Section>,
+    version: String,
+    /// Our own text, which goes in as it is.
+    style: Value,
+}
+
+#[derive(Serialize)]
+struct Tile {
+    title: &'static str,
+    value: String,
+    detail: String,
+}
+
+#[derive(Serialize)]
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    charts: Vec<charts::Chart>,
+    tables: Vec<Table>,
+    words: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Table {
+    title: String,
+    about: String,
+    first: String,
+    heads: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// Share of all requests, in percent; none: it has none.
+    share: Option<f64>,
+    cells: Vec<String>,
+}
+
+/// Makes the page. `macros` and `style` are what it shares with other pages.
+pub fn page(document: &Document, macros: &str, style: &str) -> Result<String, LogsError> {
+    let template = [macros, TEMPLATE].concat();
+    let mut environment = Environment::new();
+    // The name's ending turns escaping on.
+    environment.add_template("logs.html", &template)?;
+    let page = Page {
+        title: title(document),
+        when: when(document),
+        inputs: document.inputs.iter().take(20).map(input).collect(),
+        tiles: tiles(document),
+        sections: sections(document),
+        version: document.assay_version.clone(),
+        style: Value::from_safe_string(format!("{style}\n{STYLE}")),
+    };
+    Ok(environment.get_template("logs.html")?.render(Serde(page))?)
+}
+
+fn title(document: &Document) -> String {
+    match document.inputs.as_slice() {
+        [one] => format!("What {} says", one.name),
+        several => format!("What {} access logs say", several.len()),
+    }
+}
+
+fn when(document: &Document) -> String {
+    match (document.first_unix_ms, document.last_unix_ms) {
+        (Some(first), Some(last)) => {
+            format!("{} to {} UTC · {}", date(first), date(last), duration((last - first) / 1e3))
+        }
+        _ => "no times in the log".into(),
+    }
+}
+
+fn input(input: &crate::document::InputInfo) -> String {
+    let how = if input.recognised.is_some() { "recognised" } else { "given" };
+    let compressed = input.compression.as_ref().map(|how| format!(", {how}")).unwrap_or_default();
+    format!(
+        "{}: {} ({}; {how}), {} lines, {}{compressed}",
+        input.name,
+        input.format,
+        input.format_about,
+        count(input.lines),
+        size(input.bytes as f64)
+    )
+}
+
+fn tiles(document: &Document) -> Vec<Tile> {
+    let all = &document.all;
+    let share = |part: u64| percent((all.requests > 0).then(|| part as f64 / all.requests as f64));
+    let mut tiles = vec![Tile {
+        title: "Requests",
+        value: count(all.requests),
+        detail: format!(
+            "{} of answers; {} lines could not be read",
+            size(all.bytes as f64),
+            count(document.lines.malformed)
+        ),
+    }];
+    if all.dhr.is_some() {
+        let detail = format!(
+            "local {}, sibling {}, parent {}; {} revalidated",
+            share(all.local_hits),
+            share(all.sibling_hits),
+            share(all.parent_hits),
+            share(all.revalidated)
+        );
+        tiles.push(Tile { title: "Document hit ratio", value: percent(all.dhr), detail });
+        tiles.push(Tile {
+            title: "Byte hit ratio",
+            value: percent(all.bhr),
+            detail: "bytes of hits over all bytes".into(),
+        });
+    }
+    if let Some(response) = &all.response {
+        let detail = format!(
+            "mean {}, 99 % {}, longest {}",
+            ms(response.mean_ms),
+            ms(response.p99_ms),
+            ms(response.max_ms)
+        );
+        tiles.push(Tile { title: "Median response time", value: ms(response.p50_ms), detail });
+    }
+    if let Some(ideal) = document.caches.caches.first() {
+        let detail =
+            format!("byte hit ratio {}; a cache without bounds, on these requests", percent(ideal.bhr));
+        tiles.push(Tile { title: "Ideal hit ratio", value: percent(ideal.dhr), detail });
+    }
+    let distinct = &document.distinct;
+    tiles.push(Tile {
+        title: "Different URLs",
+        value: estimate(&distinct.urls),
+        detail: format!("{} hosts, {} clients", estimate(&distinct.hosts), estimate(&distinct.clients)),
+    });
+    tiles
+}
+
+fn sections(document: &Document) -> Vec<Section> {
+    let mut sections = vec![
+        Section {
+            id: "outcomes",
+            title: "What became of requests",
+            charts: charts::response(document).into_iter().collect(),
+            tables: outcome_tables(document),
+            words: Vec::new(),
+        },
+        Section {
+            id: "time",
+            title: "Over time",
+            charts: charts::over_time(document),
+            tables: time_table(document).into_iter().collect(),
+            words: Vec::new(),
+        },
+        Section {
+            id: "groups",
+            title: "By what they were",
+            charts: Vec::new(),
+            tables: document.groups.iter().map(grouping).collect(),
+            words: Vec::new(),
+        },
+        Section {
+            id: "urls",
+            title: "URLs that stand out",
+            charts: Vec::new(),
+            tables: tops(document),
+            words: Vec::new(),
+        },
+        Section {
+            id: "caches",
+            title: "Other caches",
+            charts: Vec::new(),
+            tables: vec![caches(document)],
+            words: document.caches.assumptions.clone(),
+        },
+        Section {
+            id: "notes",
+            title: "Notes",
+            charts: Vec::new(),
+            tables: malformed(document).into_iter().collect(),
+            words: document.notes.clone(),
+        },
+    ];
+    sections.retain(|section| {
+        !(section.charts.is_empty() && section.tables.is_empty() && section.words.is_empty())
+    });
+    sections
+}
+
+fn figures_table<'a>(
+    title: &str,
+    first: &str,
+    rows: impl Iterator<Item = (String, &'a Figures)>,
+    total: u64,
+) -> Table {
+    let heads = ["requests", "share", "bytes", "DHR", "BHR", "mean", "median", "95 %", "99 %", "longest"];
+    let rows = rows.map(|(name, figures)| {
+        let share = (total > 0).then(|| figures.requests as f64 / total as f64);
+        let mut cells = vec![
+            count(figures.requests),
+            percent(share),
+            size(figures.bytes as f64),
+            percent(figures.dhr),
+            percent(figures.bhr),
+        ];
+        let response = figures.response.as_ref();
+        let times = response.map(|r| [r.mean_ms, r.p50_ms, r.p95_ms, r.p99_ms, r.max_ms].map(ms));
+        cells.extend(times.unwrap_or_else(|| std::array::from_fn(|_| "–".into())));
+        Row { name, share: share.map(|share| (share * 1000.0).round() / 10.0), cells }
+    });
+    Table {
+        title: title.into(),
+        about: String::new(),
+        first: first.into(),
+        heads: heads.map(Into::into).into(),
+        rows: rows.collect(),
+    }
+}
+
+fn outcome_tables(document: &Document) -> Vec<Table> {
+    let total = document.all.requests;
+    let classes = document.by_class.iter().map(|class| (class.name.clone(), &class.figures));
+    let mut tables = vec![figures_table("Requests by outcome", "outcome", classes, total)];
+    if !document.phases.is_empty() {
+        let phases = document.phases.iter().map(|phase| (phase.name.clone(), &phase.figures));
+        tables.push(figures_table("Phases of the run", "phase", phases, total));
+    }
+    if let Some(reconciliation) = &document.reconciliation {
+        let rows = reconciliation.rows.iter().map(|row| Row {
+            name: row.what.clone(),
+            share: None,
+            cells: vec![
+                count(row.run as u64),
+                count(row.log as u64),
+                format!("{:+}", row.log - row.run),
+                if row.log == row.run { String::new() } else { row.why.clone() },
+            ],
+        });
+        tables.push(Table {
+            title: "What robots counted, and what the log says".into(),
+            about: reconciliation.why.join(" "),
+            first: "what".into(),
+            heads: ["run", "log", "apart", "why"].map(Into::into).into(),
+            rows: rows.collect(),
+        });
+    }
+    tables
+}
+
+fn time_table(document: &Document) -> Option<Table> {
+    if document.time.len() < 2 {
+        return None;
+    }
+    let steps = document.time.iter().map(|step| (date(step.from_unix_ms), &step.figures));
+    let title = format!("Every {}", duration(document.every_ms? / 1e3));
+    Some(figures_table(&title, "from (UTC)", steps, document.all.requests))
+}
+
+fn grouping(grouping: &Grouping) -> Table {
+    let total = grouping.groups.iter().map(|group| group.figures.requests).sum();
+    let rows = grouping.groups.iter().take(50).map(|group| (group.name.clone(), &group.figures));
+    let mut table = figures_table(&grouping.title, &grouping.by, rows, total);
+    if grouping.error_requests > 0 {
+        let missing = count(grouping.error_requests);
+        table.about = format!("An estimate: up to {missing} requests of a row can be missing.");
+    }
+    table
+}
+
+fn tops(document: &Document) -> Vec<Table> {
+    let top = &document.top;
+    let lists = [
+        ("Most requests", &top.by_requests, top.floor_requests, "requests"),
+        ("Most bytes", &top.by_bytes, top.floor_bytes, "bytes"),
+        ("Most misses", &top.by_misses, top.floor_misses, "misses"),
+    ];
+    let told = lists
+        .into_iter()
+        .filter(|(_, urls, _, what)| !urls.is_empty() && (*what != "misses" || document.all.dhr.is_some()));
+    told.map(|(title, urls, floor, what)| Table {
+        title: title.into(),
+        about: if floor > 0 {
+            format!("An estimate: a URL that is not listed can have up to {} {what}.", count(floor))
+        } else {
+            String::new()
+        },
+        first: "URL".into(),
+        heads: ["requests", "bytes", "misses"].map(Into::into).into(),
+        rows: urls.iter().map(url).collect(),
+    })
+    .collect()
+}
+
+fn url(url: &TopUrl) -> Row {
+    let marked = |text: String, error: u64| if error > 0 { format!("≥ {text}") } else { text };
+    Row {
+        name: url.url.clone(),
+        share: None,
+        cells: vec![
+            marked(count(url.requests), url.requests_error),
+            marked(size(url.bytes as f64), url.bytes_error),
+            marked(count(url.misses), url.misses_error),
+        ],
+    }
+}
+
+fn caches(document: &Document) -> Table {
+    let rows = document.caches.caches.iter().map(|cache| Row {
+        name: cache
+            .size_bytes
+            .map_or("ideal, without bounds".into(), |bytes| format!("LRU of {}", size(bytes as f64))),
+        share: None,
+        cells: vec![percent(cache.dhr), percent(cache.bhr)],
+    });
+    let own = Row {
+        name: "this one, as logged".into(),
+        share: None,
+        cells: vec![percent(document.all.dhr), percent(document.all.bhr)],
+    };
+    let about = if document.caches.sampling_rate < 1.0 {
+        format!(
+            "Estimates from a sample of {} objects, {:.2} % of all.",
+            count(document.caches.objects),
+            document.caches.sampling_rate * 100.0
+        )
+    } else {
+        String::new()
+    };
+    Table {
+        title: "What other caches would have made of these requests".into(),
+        about,
+        first: "cache".into(),
+        heads: ["DHR", "BHR"].map(Into::into).into(),
+        rows: rows.chain([own]).collect(),
+    }
+}
+
+fn malformed(document: &Document) -> Option<Table> {
+    if document.malformed.is_empty() {
+        return None;
+    }
+    let rows = document.malformed.iter().map(|line| Row {
+        name: format!("{}:{}", line.input, line.line),
+        share: None,
+        cells: vec![line.reason.clone(), line.text.clone()],
+    });
+    Some(Table {
+        title: "Lines that could not be read".into(),
+        about: format!("{} in all; the first of them.", count(document.lines.malformed)),
+        first: "line".into(),
+        heads: ["why", "text"].map(Into::into).into(),
+        rows: rows.collect(),
+    })
+}

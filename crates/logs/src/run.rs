@@ -1,0 +1,163 @@
+//! The log of a run: which lines are its robots', in which phase, and does the log agree with what robots counted?
+
+use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::run::RunInfo;
+use assay_record::series::Series;
+
+use crate::analysis::PhaseSpan;
+use crate::class::Class;
+use crate::document::{Document, Reconciled, Reconciliation};
+
+/// The phases of a run that began, as times of a log.
+pub fn phases(info: &RunInfo) -> Vec<PhaseSpan> {
+    let at = |ms: u64| (info.started_unix_ms + ms) as i64 * 1000;
+    let begun = info.phases.iter().filter_map(|phase| {
+        let start_ms = phase.start_ms?;
+        Some(PhaseSpan {
+            name: phase.name.clone(),
+            from_us: at(start_ms),
+            to_us: phase.end_ms.map_or(i64::MAX, at),
+        })
+    });
+    begun.collect()
+}
+
+/// What stands in the URL of every request of the run's robots; none when its workload names URLs of its own.
+pub fn mark(info: &RunInfo, foreign_urls: bool) -> Option<String> {
+    (!foreign_urls).then(|| format!("/w{:08x}/", info.world))
+}
+
+/// Holds a log against what robots and origins counted.
+pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_only: bool) -> Reconciliation {
+    let (mut robots, mut origins) = (RobotCounts::default(), OriginCounts::default());
+    series.robots.iter().for_each(|interval| robots.merge(&interval.counts));
+    series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
+    let confirmed = origins.validated_basic.min(robots.hits);
+    let plain = &document.plain;
+    let answered = robots.completed + robots.retries;
+    let mut rows = vec![row(
+        "requests answered",
+        answered,
+        document.all.requests,
+        "a request that a robot gave up, or whose answer was broken off, is a line of the log and no answer to the robot",
+    )];
+    if plain.dhr.is_some() {
+        rows.extend([
+            row(
+                "plain GETs: hits and joined",
+                robots.hits + robots.collapsed - confirmed,
+                plain.local_hits + plain.sibling_hits + plain.parent_hits,
+                "robots tell a hit by who caused the answer that they got; the proxy calls a hit what its cache had, \
+                 also for requests that robots do not count as plain (reloads, requests with a condition)",
+            ),
+            row(
+                "plain GETs: revalidated",
+                robots.revalidated + confirmed,
+                plain.revalidated,
+                "robots see a revalidation only where the origin answered 304 to a request without a condition of their own; \
+                 not every proxy has a word for it",
+            ),
+            row(
+                "plain GETs: fetched",
+                robots.misses,
+                plain.requests - plain.local_hits - plain.sibling_hits - plain.parent_hits - plain.revalidated,
+                "reloads, and requests with a condition that were answered with the whole object, are plain GETs in a log",
+            ),
+        ]);
+    }
+    let not_modified = robots.by_status.get(&304).copied().unwrap_or_default();
+    rows.push(row("answers with 304", not_modified, status(document, "304"), ""));
+    let (what, bytes) = if bodies_only {
+        ("bytes of bodies", robots.body_bytes_in)
+    } else {
+        ("bytes, with heads", robots.wire_bytes_in)
+    };
+    rows.push(row(
+        what,
+        bytes,
+        document.all.bytes,
+        "proxies count what they wrote or meant to write, some without heads; robots count what arrived",
+    ));
+    rows.extend(by_phase(document, info, series));
+    let errors = class(document, Class::Error);
+    rows.push(row(
+        "errors",
+        robots.error_total(),
+        errors,
+        "what is an error to a robot need not be one to the proxy",
+    ));
+    Reconciliation {
+        rows,
+        why: vec![
+            "Only lines whose URL is one of this run's are counted: what the lab asks a proxy itself (is it ready? its \
+             counters) is in the log too."
+                .into(),
+        ],
+    }
+}
+
+/// Requests by phase: robots count them where they were due, the log where they ended.
+fn by_phase<'a>(
+    document: &'a Document,
+    info: &'a RunInfo,
+    series: &'a Series,
+) -> impl Iterator<Item = Reconciled> + 'a {
+    document.phases.iter().map(|phase| {
+        let number = info.phases.iter().position(|known| known.name == phase.name);
+        let own = series.robots.iter().filter(|interval| Some(usize::from(interval.phase)) == number);
+        let completed = own.map(|interval| interval.counts.completed).sum();
+        row(
+            &format!("phase {}: requests", phase.name),
+            completed,
+            phase.figures.requests,
+            "robots count a request in the phase in which it was due, a log has the time at which it ended or began",
+        )
+    })
+}
+
+fn row(what: &str, run: u64, log: u64, why: &str) -> Reconciled {
+    Reconciled { what: what.into(), run: run as f64, log: log as f64, why: why.into() }
+}
+
+fn status(document: &Document, status: &str) -> u64 {
+    let grouping = document.groups.iter().find(|grouping| grouping.by == "status");
+    let group = grouping.and_then(|grouping| grouping.groups.iter().find(|group| group.name == status));
+    group.map_or(0, |group| group.figures.requests)
+}
+
+fn class(document: &Document, class: Class) -> u64 {
+    let found = document.by_class.iter().find(|figures| figures.class == class);
+    found.map_or(0, |class| class.figures.requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::run::PhaseInfo;
+
+    use super::*;
+
+    #[test]
+    fn phases_that_began_are_spans_of_the_clock() {
+        let phase = |name: &str, start_ms, end_ms| PhaseInfo {
+            name: name.into(),
+            start_ms,
+            end_ms,
+            ..PhaseInfo::default()
+        };
+        let info = RunInfo {
+            started_unix_ms: 1000,
+            world: 0xab,
+            phases: vec![
+                phase("fill", Some(0), Some(500)),
+                phase("top", Some(500), None),
+                phase("never", None, None),
+            ],
+            ..RunInfo::default()
+        };
+        let spans = phases(&info);
+        assert_eq!(spans.len(), 2);
+        assert_eq!((spans[0].from_us, spans[0].to_us, spans[1].from_us), (1_000_000, 1_500_000, 1_500_000));
+        assert!(spans[1].to_us > 2_000_000_000_000_000);
+        assert_eq!(mark(&info, false).as_deref(), Some("/w000000ab/"));
+    }
+}

@@ -1,0 +1,88 @@
+//! The figures as columns: one Parquet file, a row for each group of requests.
+
+use std::path::Path;
+
+use assay_record::dir::RunDirError;
+use assay_record::layout::{Cell, Column, Kind, TableWriter};
+
+use crate::document::{Document, Figures};
+
+/// The columns and what they hold.
+pub const COLUMNS: [Column; 19] = [
+    Column::new(
+        "section",
+        Kind::Text,
+        "what the requests of a row have in common: `all`, `class`, `time`, `phase`, or a grouping of the document",
+    ),
+    Column::new("name", Kind::Text, "which of that: `miss`, `image/png`, a host"),
+    Column::optional("from_unix_ms", Kind::Float, "when a step or a phase began"),
+    Column::new("requests", Kind::Uint, "requests"),
+    Column::new("bytes", Kind::Uint, "bytes of answers"),
+    Column::new("local_hits", Kind::Uint, "requests that this cache answered without help"),
+    Column::new("sibling_hits", Kind::Uint, "requests that a sibling had an answer for"),
+    Column::new("parent_hits", Kind::Uint, "requests that a parent had an answer for"),
+    Column::new("revalidated", Kind::Uint, "requests whose answer the origin confirmed"),
+    Column::new("errors", Kind::Uint, "requests that failed"),
+    Column::new("unknown", Kind::Uint, "requests whose outcome the log does not say"),
+    Column::optional("dhr", Kind::Float, "document hit ratio"),
+    Column::optional("bhr", Kind::Float, "byte hit ratio"),
+    Column::optional("mean_ms", Kind::Float, "mean response time"),
+    Column::optional("p50_ms", Kind::Float, "median response time"),
+    Column::optional("p90_ms", Kind::Float, "90th percentile of response times"),
+    Column::optional("p95_ms", Kind::Float, "95th percentile of response times"),
+    Column::optional("p99_ms", Kind::Float, "99th percentile of response times"),
+    Column::optional("max_ms", Kind::Float, "longest response time"),
+];
+
+/// Writes the figures of a document.
+pub fn write(document: &Document, path: &Path) -> Result<(), RunDirError> {
+    let mut table = TableWriter::create(path, COLUMNS.to_vec())?;
+    push(&mut table, "all", "", None, &document.all)?;
+    for class in &document.by_class {
+        push(&mut table, "class", &class.name, None, &class.figures)?;
+    }
+    for step in &document.time {
+        push(&mut table, "time", "", Some(step.from_unix_ms), &step.figures)?;
+    }
+    for phase in &document.phases {
+        push(&mut table, "phase", &phase.name, Some(phase.from_unix_ms), &phase.figures)?;
+    }
+    for grouping in &document.groups {
+        for group in &grouping.groups {
+            push(&mut table, &grouping.by, &group.name, None, &group.figures)?;
+        }
+    }
+    table.finish()
+}
+
+fn push(
+    table: &mut TableWriter,
+    section: &str,
+    name: &str,
+    from_unix_ms: Option<f64>,
+    figures: &Figures,
+) -> Result<(), RunDirError> {
+    let float = |value: Option<f64>| value.map_or(Cell::Null, Cell::Float);
+    let times = figures.response.as_ref();
+    table.push(&[
+        Cell::Text(section),
+        Cell::Text(name),
+        float(from_unix_ms),
+        Cell::Uint(figures.requests),
+        Cell::Uint(figures.bytes),
+        Cell::Uint(figures.local_hits),
+        Cell::Uint(figures.sibling_hits),
+        Cell::Uint(figures.parent_hits),
+        Cell::Uint(figures.revalidated),
+        Cell::Uint(figures.errors),
+        Cell::Uint(figures.unknown),
+        float(figures.dhr),
+        float(figures.bhr),
+        float(times.map(|times| times.mean_ms)),
+        float(times.map(|times| times.p50_ms)),
+        float(times.map(|times| times.p90_ms)),
+        float(times.map(|times| times.p95_ms)),
+        float(times.map(|times| times.p99_ms)),
+        float(times.map(|times| times.max_ms)),
+    ])
+}

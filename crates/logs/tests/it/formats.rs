@@ -1,0 +1,59 @@
+//! The document in every form: JSON against its schema, terminal, page, table.
+
+use std::path::Path;
+
+use assay_logs::document::Document;
+use assay_logs::terminal::{Look, render};
+use assay_logs::{html, table};
+
+use crate::support::{analyse, analyse_text, lines_of};
+
+#[test]
+fn the_document_is_what_its_schema_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/logs.schema.json");
+    let schema = serde_json::to_string_pretty(&Document::json_schema()).unwrap() + "\n";
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &schema).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), schema, "UPDATE_GOLDEN=1 writes it again");
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    for name in ["squid", "varnish"] {
+        let document = analyse(&[lines_of(&format!("{name}.log"))], None);
+        let value = serde_json::to_value(&document).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_terminal_keeps_within_its_width_and_needs_no_colour() {
+    let mut document = analyse(&[lines_of("squid.log")], None);
+    // Where the file lies is a place on one machine, and may be long.
+    document.inputs[0].name = "access.log".into();
+    for width in [60, 80, 100] {
+        let text = render(&document, Look { colour: false, width });
+        assert!(!text.contains('\x1b'));
+        let too_long: Vec<_> = text.lines().filter(|line| line.chars().count() > width).collect();
+        assert!(width < 80 || too_long.is_empty(), "{width}: {too_long:#?}");
+    }
+    assert!(render(&document, Look { colour: true, width: 80 }).contains("\x1b["));
+}
+
+#[test]
+fn what_stands_in_a_log_cannot_become_markup_or_control_the_terminal() {
+    let evil = "1.0 2 a TCP_MISS/200 5 GET http://<script>alert(1)</script>/\x1b[31m - D/<b> <i>\n";
+    let document = analyse_text(evil.as_bytes(), Some("squid"));
+    let page =
+        html::page(&document, "{%- macro head(title, style) -%}{{ title }}{%- endmacro -%}", "").unwrap();
+    assert!(!page.contains("<script>") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
+    assert!(!render(&document, Look { colour: false, width: 100 }).contains('\x1b'));
+}
+
+#[test]
+fn the_table_has_a_row_for_every_group() {
+    let document = analyse(&[lines_of("nginx.log")], None);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("figures.parquet");
+    table::write(&document, &path).unwrap();
+    assert!(std::fs::read(&path).unwrap().starts_with(b"PAR1"));
+}
