@@ -424,7 +424,7 @@ pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -454,7 +454,11 @@ pub(crate) fn size(bytes: f64) -> String {
 }
 
 pub(crate) fn percent(share: Option<f64>) -> String {
-    share.map_or("–".into(), |share| format!("{:.1} %", share * 100.0))
+    match share {
+        None => "–".into(),
+        Some(share) if share >= 0.9995 => "100 %".into(),
+        Some(share) => format!("{:.1} %", share * 100.0),
+    }
 }
 
 /// A time in milliseconds, with the unit people would use.
@@ -520,7 +524,7 @@ fn bar(share: f64) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         bar.push(EIGHTHS[eighths % 8]);
     }
     bar

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use minijinja::Value;
 use serde::Serialize;
 
-use crate::document::{Document, Figures, Step};
+use crate::document::{Document, Figures, Response, Step};
 use crate::terminal::{count, date, ms};
 
 const WIDTH: f64 = 1100.0;
@@ -29,6 +29,11 @@ struct Legend {
     colour: &'static str,
 }
 
+/// Name, colour, and how many requests of some figures are of that part.
+type Part<'a> = (&'static str, &'static str, &'a dyn Fn(&Figures) -> u64);
+/// Name, colour, and which of the times it is.
+type Percentile = (&'static str, &'static str, fn(&Response) -> f64);
+
 const COLOURS: [&str; 8] = ["c-hit", "c-s0", "c-s3", "c-miss", "c-s5", "c-error", "c-s7", "c-s6"];
 
 /// Requests by outcome, and response times, over time.
@@ -41,7 +46,7 @@ pub(super) fn over_time(document: &Document) -> Vec<Chart> {
 
 fn requests(document: &Document, every_ms: f64) -> Chart {
     let fetched = |f: &Figures| f.requests - f.local_hits - f.sibling_hits - f.parent_hits - f.errors;
-    let parts: [(&str, &'static str, &dyn Fn(&Figures) -> u64); 5] = [
+    let parts: [Part<'_>; 5] = [
         ("local hits", "c-hit", &|f| f.local_hits),
         ("sibling hits", "c-s0", &|f| f.sibling_hits),
         ("parent hits", "c-s3", &|f| f.parent_hits),
@@ -82,7 +87,7 @@ fn requests(document: &Document, every_ms: f64) -> Chart {
 fn times(document: &Document, every_ms: f64) -> Option<Chart> {
     document.all.response?;
     let steps = &document.time;
-    let lines: [(&str, &'static str, fn(&crate::document::Response) -> f64); 3] =
+    let lines: [Percentile; 3] =
         [("median", "c-p50", |r| r.p50_ms), ("95 %", "c-p90", |r| r.p95_ms), ("99 %", "c-p99", |r| r.p99_ms)];
     let all = steps.iter().filter_map(|step| step.figures.response.as_ref());
     let most = nice(all.map(|response| response.p99_ms).fold(0.0, f64::max));

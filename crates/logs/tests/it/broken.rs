@@ -11,7 +11,7 @@ fn broken() -> Vec<Vec<u8>> {
     let mut lines: Vec<Vec<u8>> = Vec::new();
     let fields: Vec<&str> = GOOD.split(' ').filter(|field| !field.is_empty()).collect();
     // Cut anywhere before the last field begins.
-    for at in (1..GOOD.len() - "text/html".len()).step_by(3) {
+    for at in (1..GOOD.len() - "text/html".len()).step_by(2) {
         lines.push(GOOD.as_bytes()[..at].to_vec());
     }
     // A field missing.
@@ -38,7 +38,7 @@ fn broken() -> Vec<Vec<u8>> {
         lines.push(changed.join(" ").into_bytes());
     }
     // Bytes of any kind, other formats, and a line that never ends.
-    for seed in 0u8..20 {
+    for seed in 0u8..30 {
         lines.push(
             (0..=255u8)
                 .map(|byte| byte.wrapping_mul(37).wrapping_add(seed))
