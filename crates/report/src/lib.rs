@@ -15,6 +15,7 @@ pub mod compare;
 mod document;
 mod error;
 pub mod export;
+pub mod figure;
 mod figures;
 mod format;
 mod gaps;

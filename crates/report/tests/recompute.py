@@ -2,8 +2,8 @@
 
     python recompute.py RUN_DIR
 
-prints a JSON document of the same shape as summary.json. Nothing of Assay is used: only pandas, and what
-docs/reference/run-directory.md says of the tables. The tests hold one against the other.
+holds the run's summary.json against what comes out, figure by figure, and fails when any differs or was not recomputed.
+Nothing of Assay is used: only pandas, and what docs/reference/run-directory.md says of the tables.
 """
 
 import json
@@ -380,19 +380,38 @@ phases = [
     for number, (phase, span) in enumerate(zip(run["phases"], SPANS))
 ]
 copied = ["seed", "started_unix_ms", "stream_digest_requests", "target", "host", "placement", "bed"]
-print(
-    json.dumps(
-        {name: run[name] for name in copied}
-        | {
-            "workload_info": run["workload"],
-            "doubts": run["verdict"]["doubts"],
-            "examples": json.loads((RUN / "examples.json").read_text()),
-            "counters": {name: float(t.value.iloc[-1]) for name, t in proxy.groupby("counter")},
-            "total": figures(None, whole(SPANS)),
-            "phases": phases,
-            "health": health(whole(SPANS)),
-            "calibration": calibration(phases),
-        },
-        default=float,
-    )
-)
+recomputed = {name: run[name] for name in copied} | {
+    "workload_info": run["workload"],
+    "doubts": run["verdict"]["doubts"],
+    "examples": json.loads((RUN / "examples.json").read_text()),
+    "counters": {name: float(t.value.iloc[-1]) for name, t in proxy.groupby("counter")},
+    "total": figures(None, whole(SPANS)),
+    "phases": phases,
+    "health": health(whole(SPANS)),
+    "calibration": calibration(phases),
+}
+
+# Every number, null and digest of the summary, against ours.
+compared, different = 0, []
+
+
+def compare(path, summary, ours):
+    global compared
+    if isinstance(summary, dict):
+        for name, value in summary.items():
+            compare(f"{path}.{name}", value, ours.get(name) if isinstance(ours, dict) else None)
+    elif isinstance(summary, list):
+        for number, value in enumerate(summary):
+            known = isinstance(ours, (list, tuple)) and number < len(ours)
+            compare(f"{path}[{number}]", value, ours[number] if known else None)
+    elif summary is None or path.endswith("due_digest") or type(summary) in (int, float):
+        compared += 1
+        numbers = summary is not None and ours is not None and not isinstance(summary, str)
+        equal = abs(summary - ours) <= 1e-9 * max(abs(summary), 1) if numbers else summary == ours
+        if not equal:
+            different.append(f"{path}: the summary says {summary}, the tables {ours}")
+
+
+compare("", json.loads((RUN / "summary.json").read_text()), recomputed)
+print(f"{compared} figures compared, {len(different)} differ", *different, sep="\n")
+sys.exit(bool(different))

@@ -19,6 +19,7 @@ Examples:
   assay report varnish-vs-ats                    an experiment: its runs, compared
   assay report varnish-vs-ats --markdown         the same, for a pull request
   assay report runs/demo-builtin-20260102-030405 --csv demo/ --hdr demo.hlog
+  assay report runs/demo-builtin-20260102-030405 --figures figures/
   assay report runs/demo-builtin-20260102-030405 --table robots | head";
 
 /// Flags of `assay report`.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use assay_record::dir::RunDir;
 use assay_report::ReportError;
 use assay_report::export::{self, Exported, TableForm};
+use assay_report::figure::{self, Forms};
 use clap::Args;
 
 use crate::exit::{Exit, Failure};
@@ -22,17 +23,21 @@ pub struct TakeArgs {
     #[arg(long, value_name = "DIR")]
     pub ndjson: Option<PathBuf>,
     /// Print one table as CSV, or with --json as JSON lines
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["csv", "ndjson", "hdr"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["csv", "ndjson", "hdr", "figures"])]
     pub table: Option<String>,
     /// Write all times as a log for HdrHistogram's tools
     #[arg(long, value_name = "FILE")]
     pub hdr: Option<PathBuf>,
+    /// Draw every chart into DIR as SVG and PNG for a paper, with its numbers as CSV
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
 }
 
 impl TakeArgs {
     /// Something is to be taken along.
     pub fn any(&self) -> bool {
-        self.csv.is_some() || self.ndjson.is_some() || self.table.is_some() || self.hdr.is_some()
+        let files = [&self.csv, &self.ndjson, &self.hdr, &self.figures];
+        self.table.is_some() || files.iter().any(|path| path.is_some())
     }
 }
 
@@ -54,6 +59,10 @@ pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Pat
         write_to(out, log)?;
         said.push_str(&format!("all times are in {}\n", out.display()));
     }
+    if let Some(out) = &args.figures {
+        let names = figure::write(&dir, out, Forms::All).map_err(Failure::failed)?;
+        said.push_str(&format!("{} figures are in {}\n", names.len(), out.display()));
+    }
     output::eprint(&said);
     Ok(Exit::Fine)
 }
@@ -72,7 +81,7 @@ fn table(dir: &RunDir, name: &str, form: TableForm, file: Option<&Path>) -> Resu
         Some(path) => write_to(path, write)?,
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
-            let written = write(&mut out).and_then(|()| out.flush().map_err(|cause| to_stdout(cause)));
+            let written = write(&mut out).and_then(|()| out.flush().map_err(to_stdout));
             match written {
                 // A reader that has seen enough (`| head`) is no error.
                 Err(ReportError::Export { cause, .. }) if cause.kind() == io::ErrorKind::BrokenPipe => {}

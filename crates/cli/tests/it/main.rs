@@ -12,4 +12,5 @@ mod mistakes;
 mod requirements;
 mod runs;
 mod support;
+mod taking_along;
 mod workloads;

@@ -7,6 +7,8 @@ mod flat;
 mod hdr;
 mod rows;
 
+pub(crate) use rows::quoted;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ mod damage;
 mod devtools;
 mod experiments;
 mod export;
+mod figures;
 mod formulas;
 mod hands;
 mod live;

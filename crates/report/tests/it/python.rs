@@ -25,6 +25,7 @@ pub fn run(python: &Path, arguments: &[&std::ffi::OsStr], within: &Path) -> Stri
     let output =
         Command::new(python).args(arguments).current_dir(within).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?} ended with {}: {said}", output.status);
-    String::from_utf8(output.stdout).unwrap()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{arguments:?} ended with {}: {printed}{said}", output.status);
+    printed
 }
