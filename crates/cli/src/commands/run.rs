@@ -141,12 +141,11 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
     loop {
         tokio::select! {
             result = &mut all => return result.map(|outcome| Ended::Run(outcome, failure)).or_else(ended_badly),
-            words = &mut failed, if results.stop_on_failure && failure.is_none() => {
-                // Whoever has asked for the end already is told that it was asked for.
-                if !asked_before {
-                    failure = Some(words);
-                    let _ = stop_sender.send(true);
-                }
+            // Whoever has asked for the end already is told that it was asked for.
+            words = &mut failed, if results.stop_on_failure && !asked_before => {
+                failure = Some(words);
+                asked_before = true;
+                let _ = stop_sender.send(true);
             }
             // A key asks for a good end only; for a bad one there is Ctrl-C.
             Some(()) = keys.recv() => {

@@ -340,6 +340,26 @@ mod tests {
     }
 
     #[test]
+    fn the_cell_that_runs_has_its_own_pages_on_a_small_screen_too() {
+        let mut cells = cells();
+        cells.take(CellEvent::Doing { cell: 2, what: Doing::Running });
+        let mut ui = Ui::of_an_experiment(true);
+        ui.take(Key::Char('2'), &cells.run);
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| draw(frame, &cells, &ui)).unwrap();
+        let screen = terminal.backend().to_string();
+        for words in
+            ["3 of 4: r2-demo-direct: getting ready", "requests per second", "hit ratio", "no errors"]
+        {
+            assert!(screen.contains(words), "{words}: {screen}");
+        }
+        for (width, height) in [(1, 1), (30, 4), (80, 12), (200, 60)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| draw(frame, &cells, &ui)).unwrap();
+        }
+    }
+
+    #[test]
     fn cells_are_told_in_a_line_each() {
         let cells = cells();
         let doing = CellEvent::Doing { cell: 2, what: Doing::Running };
