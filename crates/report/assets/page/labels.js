@@ -37,6 +37,7 @@ const endLabels = (chart) => (u) => {
   ctx.save();
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   ctx.textBaseline = "middle";
+  ctx.textAlign = "left";
   const left = bbox.left + bbox.width;
   for (const { line, at, top, end } of places) {
     ctx.strokeStyle = ctx.fillStyle = colour(line.role);

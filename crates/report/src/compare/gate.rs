@@ -288,8 +288,12 @@ fn outcome(comparison: &Comparison, tolerances: &[Tolerance], checks: &[Check]) 
     let regressed: Vec<&Check> =
         checks.iter().filter(|check| check.outcome == CheckOutcome::Regressed).collect();
     if !regressed.is_empty() {
-        let mut names: Vec<String> = regressed.iter().map(|check| check.title.clone()).collect();
-        names.dedup();
+        let mut names: Vec<String> = Vec::new();
+        for check in &regressed {
+            if !names.contains(&check.title) {
+                names.push(check.title.clone());
+            }
+        }
         let weak = regressed.iter().filter(|check| check.interval.is_none()).count();
         let weaker = match weak {
             0 => "",

@@ -9,6 +9,7 @@ use super::document::{
     Answer, Comparison, Contrast, Direction, Group, LeftOut, MetricRow, MetricTable, Scenario, ScenarioCell,
     Subject, Verdict, Weight,
 };
+use super::forest::{Scale, forest, judged, scale, tenth};
 use super::gate::Outcome;
 use super::{metric, views};
 use crate::chart::Chart;
@@ -20,17 +21,6 @@ use crate::{format, repeat};
 
 const TEMPLATE: &str = include_str!("../../assets/compare.html");
 const OWN_STYLE: &str = include_str!("../../assets/compare.css");
-/// Scales on which ratios are drawn: the ratio at their ends, and what stands at both ends.
-const SCALES: [(f64, &str, &str); 6] = [
-    (1.05, "÷ 1.05", "× 1.05"),
-    (1.1, "÷ 1.1", "× 1.1"),
-    (1.25, "÷ 1.25", "× 1.25"),
-    (2.0, "½", "× 2"),
-    (4.0, "¼", "× 4"),
-    (10.0, "⅒", "× 10"),
-];
-/// This share of all that is drawn must lie within the scale.
-const ON_SCALE: f64 = 0.9;
 /// With more subjects, each against each is only in the JSON document.
 const MOST_FOR_PAIRS: usize = 6;
 /// Charts with more lines are told by the tables alone.
@@ -115,14 +105,6 @@ struct GlanceView<'a> {
     difference: String,
     ratio: String,
     verdict: String,
-}
-
-/// The scale on which ratios are drawn.
-#[derive(Clone, Copy, Serialize)]
-struct Scale {
-    octaves: f64,
-    low: &'static str,
-    high: &'static str,
 }
 
 #[derive(Serialize)]
@@ -324,29 +306,6 @@ fn gate(comparison: &Comparison) -> Option<GateView<'_>> {
     };
     let grid = views::gate(comparison, gate, true);
     Some(GateView { mood, word, why: &gate.why, heads: grid.heads, rows: grid.rows })
-}
-
-/// Every contrast with the first subject, of all judged tables.
-fn judged(comparison: &Comparison) -> impl Iterator<Item = (&MetricTable, &MetricRow, &Contrast)> {
-    let tables = comparison.tables.iter().filter(|table| table.judged);
-    let rows = tables.flat_map(|table| table.rows.iter().map(move |row| (table, row)));
-    rows.flat_map(|(table, row)| row.contrasts.iter().map(move |contrast| (table, row, contrast)))
-}
-
-/// The smallest scale that nearly everything fits on.
-fn scale(comparison: &Comparison) -> Scale {
-    let ends = |(_, _, contrast): (&MetricTable, &MetricRow, &Contrast)| {
-        let ratio = contrast.ratio?;
-        let (low, high) = contrast.ratio_interval.unwrap_or((ratio, ratio));
-        Some(low.log2().abs().max(high.log2().abs()))
-    };
-    let mut reach: Vec<f64> =
-        judged(comparison).filter_map(ends).filter(|octaves| octaves.is_finite()).collect();
-    reach.sort_by(f64::total_cmp);
-    let wanted = reach.get(((reach.len() as f64 * ON_SCALE) as usize).min(reach.len().saturating_sub(1)));
-    let found = SCALES.iter().find(|scale| wanted.is_none_or(|wanted| *wanted <= scale.0.log2()));
-    let (end, low, high) = *found.unwrap_or(&SCALES[SCALES.len() - 1]);
-    Scale { octaves: end.log2(), low, high }
 }
 
 /// Every headline difference.
@@ -583,35 +542,5 @@ fn contrast_view(unit: metric::Unit, contrast: &Contrast, scale: Scale) -> Contr
         p: views::probability(contrast),
         verdict: views::verdict(contrast),
         why: contrast.why.as_deref(),
-    }
-}
-
-/// Where ratio and interval lie on the scale, in percent.
-fn forest(contrast: &Contrast, scale: Scale) -> Option<[f64; 3]> {
-    let place = |ratio: f64| tenth(50.0 + 50.0 * (ratio.log2() / scale.octaves).clamp(-1.0, 1.0));
-    let middle = place(contrast.ratio?);
-    let (low, high) =
-        contrast.ratio_interval.map_or((middle, middle), |(low, high)| (place(low), place(high)));
-    Some([low, tenth(high - low), middle])
-}
-
-fn tenth(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ratios_are_drawn_on_a_logarithmic_scale_around_one() {
-        let drawn = |ratio, low, high| {
-            let contrast =
-                Contrast { ratio: Some(ratio), ratio_interval: Some((low, high)), ..Contrast::default() };
-            forest(&contrast, Scale { octaves: 1.0, low: "½", high: "× 2" })
-        };
-        assert_eq!(drawn(1.0, 0.5, 2.0), Some([0.0, 100.0, 50.0]));
-        assert_eq!(drawn(16.0, 8.0, 32.0), Some([100.0, 0.0, 100.0]));
-        assert_eq!(forest(&Contrast::default(), scale(&Comparison::default())), None);
     }
 }

@@ -14,6 +14,7 @@
 mod assemble;
 mod charts;
 pub mod document;
+mod forest;
 pub mod gate;
 mod gather;
 mod group;

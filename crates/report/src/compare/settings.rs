@@ -65,12 +65,14 @@ fn schedule(head: &RunInfo) -> String {
     head.phases.iter().map(phase).collect::<Vec<_>>().join("; ")
 }
 
+/// Reads the value of a run; none: not set.
+type Read = Box<dyn Fn(&RunInfo) -> Option<String>>;
+
 /// One thing in which runs can differ.
 struct Row {
     name: String,
     weight: Weight,
-    /// The value of a run; none: not set.
-    read: Box<dyn Fn(&RunInfo) -> Option<String>>,
+    read: Read,
     /// It belongs to a workload, and is told apart by that.
     by_workload: bool,
 }

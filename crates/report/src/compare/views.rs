@@ -164,7 +164,7 @@ pub(crate) fn differences(comparison: &Comparison) -> Grid {
 
 /// What was held against tolerances: what was not kept first; `all` of it, or what needs to be seen.
 pub(crate) fn gate(comparison: &Comparison, gate: &Gate, all: bool) -> Grid {
-    let heads = ["held against a tolerance", "worse by", "allowed", ""].map(str::to_owned).into();
+    let heads = ["held against a tolerance", "", "worse by", "allowed"].map(str::to_owned).into();
     let mut checks: Vec<&Check> = gate.checks.iter().collect();
     checks.sort_by_key(|check| match check.outcome {
         CheckOutcome::Regressed => 0,
@@ -195,7 +195,7 @@ pub(crate) fn gate(comparison: &Comparison, gate: &Gate, all: bool) -> Grid {
             (CheckOutcome::Held, false) => "held (no interval)",
         };
         let name = format!("{who}{}, {} ({})", check.title, unit.name(), place.join(", "));
-        vec![name, worse, unit.show(check.allowed), outcome.to_owned()]
+        vec![name, outcome.to_owned(), worse, unit.show(check.allowed)]
     };
     Grid { heads, rows: checks.iter().map(row).collect() }
 }

@@ -106,9 +106,9 @@ fn schedule(workload: &str) -> Vec<(&'static str, u64, f64, f64, bool)> {
     let mut phases = vec![("warm", 3, 0.1, 0.5, false), ("top1", 12, 0.5, 0.5, true)];
     if workload == "hour" {
         return vec![
-            ("warm", 300, 0.1, 0.5, false),
-            ("top1", 2400, 0.5, 0.5, true),
-            ("top2", 900, 0.7, 0.7, true),
+            ("warm", 300, 0.02, 0.1, false),
+            ("top1", 2400, 0.1, 0.1, true),
+            ("top2", 900, 0.15, 0.15, true),
         ];
     }
     if workload == "mixed" {
