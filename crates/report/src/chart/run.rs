@@ -197,6 +197,17 @@ fn connections(steps: &[Step<'_>]) -> Vec<Chart> {
         ),
         time_chart(
             "Connections and queues",
+            "opened",
+            "Connections opened",
+            "per second",
+            "New connections, on both sides. Where connections live long there are few of them.",
+            vec![
+                line("by robots", "all", steps, |s| s.per_second(s.robots.connections_opened)),
+                line("at the origins", "origin", steps, |s| s.per_second(s.origins.connections_opened)),
+            ],
+        ),
+        time_chart(
+            "Connections and queues",
             "waiting",
             "Under way and waiting",
             "requests",

@@ -1,6 +1,6 @@
 //! The page under somebody's hands: mouse, keys, finger and paper, in a real browser.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use assay_report::html;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn address(run: &Run) -> String {
     format!("file://{}", html::write(&run.dir).unwrap().display())
 }
 
-fn open(chromium: &PathBuf, run: &Run, width: u32, phone: bool) -> Page {
+fn open(chromium: &Path, run: &Run, width: u32, phone: bool) -> Page {
     let mut page = Page::new(chromium);
     page.window(width, 900, phone);
     page.visit(&address(run));

@@ -91,6 +91,35 @@ fn the_page_says_how_to_repeat_the_run() {
     assert!(page(Story::Good).contains("assay run image.pg --proxy varnish --rehearse 60s --seed 7"));
 }
 
+#[test]
+fn what_was_required_is_listed_with_what_was_seen() {
+    let run = synthetic::run(Story::Good);
+    let mut info = run.dir.read_info().unwrap();
+    info.requirements = vec!["dhr > 0.4".into(), "top1.p99(hit) < 1us".into()];
+    run.dir.write_info(&info).unwrap();
+    let page = html::page(&run.dir, None).unwrap();
+    let list = page.split_once("What was required").unwrap().1.split_once("</div>\n").unwrap().0;
+    assert!(list.contains("dhr &gt; 0.4") && page.contains("p99(hit) &lt; 1us"), "{list}");
+    assert!(page.contains("failed: ") && page.contains(", in top1"));
+}
+
+#[test]
+fn every_chart_is_said_in_a_sentence_and_in_numbers_by_phase() {
+    let page = page(Story::Good);
+    let rate = page.split_once("id=\"chart-rate\"").unwrap().1.split_once("</figure>").unwrap().0;
+    assert!(rate.contains("aria-describedby=\"said-rate\"") && rate.contains("offered: mostly about"));
+    assert_eq!(rate.matches("<th scope=\"row\">").count(), 10, "nine phases and the whole run");
+}
+
+#[test]
+fn errors_come_before_the_charts_with_what_they_mean() {
+    let page = page(Story::Troubled);
+    let errors = page.find("<section id=\"errors\">").unwrap();
+    assert!(errors < page.find("<section id=\"charts\"").unwrap());
+    assert!(page.contains("The answer had expired before it was served"));
+    assert!(!self::page(Story::Good).contains("<section id=\"errors\">"));
+}
+
 /// Leaves a page of every story in `ASSAY_PAGES`, to be looked at.
 #[test]
 fn pages_can_be_kept_to_be_looked_at() {
