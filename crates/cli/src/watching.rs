@@ -81,27 +81,17 @@ impl Watching {
         self.watcher.address().map(|address| format!("http://{address}/"))
     }
 
-    /// The run has ended, and its report is written: ends watching, at Ctrl-C if the user wants to go on looking.
-    pub fn end(self) -> Result<(), Failure> {
+    /// The run has ended, and its report is written: ends watching, at Ctrl-C if the user wants to go on looking. One that came
+    /// since `interrupts` was made counts. On its runtime.
+    pub async fn end(self, mut interrupts: Interrupts) {
         self.said.try_iter().for_each(|words| output::eprint(&words));
         self.watcher.report_written();
         if let Some(url) = self.url().filter(|_| self.keep) {
             output::eprint(&format!("the report stays at {url} until Ctrl-C\n"));
-            wait()?;
+            interrupts.next().await;
         }
         self.watcher.finish();
-        Ok(())
     }
-}
-
-/// Waits for Ctrl-C.
-fn wait() -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(error);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    runtime.block_on(async {
-        Interrupts::listen().map_err(failed)?.next().await;
-        Ok(())
-    })
 }
 
 /// What the lab tells, in the words of those who watch; none: nothing for them.

@@ -76,6 +76,10 @@ impl Desk {
     /// The document of this kind, fresh enough.
     pub async fn get(&self, kind: Kind) -> Result<Rc<Document>, Missing> {
         let run_dir = self.run_dir.borrow().clone().ok_or(Missing::TooEarly)?;
+        // The directory is made a moment before there is anything in it.
+        if !self.ended.get() && !run_dir.join("run.json").is_file() {
+            return Err(Missing::TooEarly);
+        }
         match tokio::time::timeout(PATIENCE, self.fresh(kind, run_dir)).await {
             Ok(result) => result,
             // Better one that is older than none.
@@ -152,6 +156,9 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn before_there_is_a_run_there_is_no_document() {
         let desk = Desk::new(Maker::start().unwrap());
+        assert_eq!(desk.get(Kind::Page).await, Err(Missing::TooEarly));
+        let empty = tempfile::tempdir().unwrap();
+        desk.found(empty.path().to_owned());
         assert_eq!(desk.get(Kind::Page).await, Err(Missing::TooEarly));
     }
 

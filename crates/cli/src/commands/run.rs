@@ -17,7 +17,6 @@ use crate::interrupt::Interrupts;
 use crate::listeners::Listeners;
 use crate::live::{self, Header, Style};
 use crate::prepared::{DIGEST_REQUESTS, Prepared, Wish, prepare};
-use crate::watching::Watching;
 use crate::{output, run_name, target, thresholds, units};
 
 /// Runs a workload.
@@ -61,8 +60,14 @@ pub fn perform(plan: RunPlan, results: &ResultArgs) -> Result<Exit, Failure> {
             if let Some(words) = &failed {
                 output::eprint(&format!("stopped: a requirement failed: {words}\n"));
             }
+            // Ctrl-C while the report is being made ends serving it, not more.
+            let listen =
+                async { Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed) };
+            let interrupts = runtime.block_on(listen)?;
             let exit = finish(results, &outcome, failed.is_some())?;
-            watching.map_or(Ok(()), Watching::end)?;
+            if let Some(watching) = watching {
+                runtime.block_on(watching.end(interrupts));
+            }
             Ok(exit)
         }
         Ended::Early(words) => {

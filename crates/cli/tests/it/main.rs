@@ -13,4 +13,5 @@ mod requirements;
 mod runs;
 mod support;
 mod taking_along;
+mod watching;
 mod workloads;
