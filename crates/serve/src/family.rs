@@ -100,5 +100,5 @@ pub enum Value {
     /// Of a counter or gauge.
     Number(f64),
     /// Of a histogram.
-    Times(Times),
+    Times(Box<Times>),
 }

@@ -57,7 +57,7 @@ fn labelled(label: &'static str, value: impl Into<String>, number: f64) -> Sampl
 }
 
 fn timed(labels: Labels, times: &Times) -> Sample {
-    Sample { labels, value: Value::Times(times.clone()) }
+    Sample { labels, value: Value::Times(Box::new(times.clone())) }
 }
 
 /// All metrics, at a time (Unix, in milliseconds). `own_cpu_s` is the processor time that watching took.

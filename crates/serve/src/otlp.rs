@@ -154,7 +154,7 @@ mod tests {
             exponential,
             ..Times::default()
         };
-        let metric = metric_of(family(Kind::Histogram, Value::Times(times)));
+        let metric = metric_of(family(Kind::Histogram, Value::Times(Box::new(times))));
         let point = &metric["exponentialHistogram"]["dataPoints"][0];
         assert_eq!(metric["exponentialHistogram"]["aggregationTemporality"], 2);
         // Bucket 0 ends at 1 s; OpenTelemetry names it by where it begins.
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_has_no_buckets() {
-        let metric = metric_of(family(Kind::Histogram, Value::Times(Times::default())));
+        let metric = metric_of(family(Kind::Histogram, Value::Times(Box::default())));
         let point = &metric["exponentialHistogram"]["dataPoints"][0];
         assert_eq!(point["positive"]["bucketCounts"], json!([]));
         assert_eq!(point.get("max"), None);

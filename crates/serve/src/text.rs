@@ -136,7 +136,7 @@ mod tests {
             stem: "lateness",
             unit: Unit::Seconds,
             help: "Late.",
-            samples: vec![Sample { labels: Vec::new(), value: Value::Times(times) }],
+            samples: vec![Sample { labels: Vec::new(), value: Value::Times(Box::new(times)) }],
         };
         let text = openmetrics(&[family]);
         assert!(text.contains("# UNIT assay_lateness_seconds seconds\n"), "{text}");
