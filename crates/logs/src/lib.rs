@@ -1,6 +1,6 @@
 //! Access logs of caching proxies: what they say of hits, misses, peers, times and URLs.
 //!
-//! [`format`] compiles the format strings that proxies themselves are configured with (Squid, Traffic Server, varnishncsa,
+//! [`mod@format`] compiles the format strings that proxies themselves are configured with (Squid, Traffic Server, varnishncsa,
 //! nginx, HAProxy, Apache httpd, and Assay's own descriptions), and recognises their defaults. [`input`] reads plain and
 //! compressed logs. [`analysis`] adds lines up in one pass and in memory that does not grow with the log ([`sketch`],
 //! [`replay`]); [`document`] is what comes of it, [`terminal`] and [`html`] show it,
