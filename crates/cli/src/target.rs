@@ -1,9 +1,11 @@
 //! What is under test? From `--proxy` and its companions to what the lab understands.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_lab::{Mode, TargetChoice};
+use assay_lab::topology::{self, TopologyChoice, Usual};
+use assay_lab::{LabError, Mode, TargetChoice, experiment};
 
 use crate::commands::run_args::RunArgs;
 use crate::exit::Failure;
@@ -15,6 +17,9 @@ pub fn choose(args: &RunArgs) -> Result<TargetChoice, Failure> {
         (_, true) => Some(Mode::Reverse),
         _ => None,
     };
+    if let Some(file) = &args.topology {
+        return topology_of(file, mode, args);
+    }
     let name = if args.direct { "direct" } else { args.proxy.as_str() };
     match name {
         "direct" if mode == Some(Mode::Forward) => {
@@ -40,6 +45,45 @@ fn described(name: &str, mode: Option<Mode>, args: &RunArgs) -> Result<TargetCho
             .hint(format!("leave out --{}", mode.name())));
     }
     Ok(TargetChoice::Described(Box::new(description), mode))
+}
+
+/// Caches that work together, as a file names them; what it leaves open is as on the command line.
+fn topology_of(file: &Path, mode: Option<Mode>, args: &RunArgs) -> Result<TargetChoice, Failure> {
+    let shown = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(anyhow!("cannot read the topology {shown}: {error}")))?;
+    let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+    let usual = Usual {
+        proxy: args.proxy.clone(),
+        memory_bytes: args.memory,
+        disk_bytes: args.disk,
+        set: args.settings.iter().cloned().collect(),
+    };
+    let mut choice = topology::read(&shown, &name, &text, usual).map_err(Failure::usage)?;
+    choice.mode = mode.or(choice.mode);
+    resolve_topology(&choice, file, &args.proxy_dir)
+}
+
+/// Finds what the caches of a topology are; files of descriptions are beside `file`.
+pub fn resolve_topology(
+    choice: &TopologyChoice,
+    file: &Path,
+    proxy_dirs: &[PathBuf],
+) -> Result<TargetChoice, Failure> {
+    let find = |name: &str| match name {
+        "builtin" => Ok(None),
+        "direct" => Err(LabError::Plan("a cache of a topology cannot be `direct`: it would be none".into())),
+        name if is_address(name) => {
+            Err(LabError::Plan(format!("{name} runs already, and a topology starts its caches itself")))
+        }
+        name if name.ends_with(".toml") => {
+            let path = experiment::beside(file, name);
+            Ok(Some(assay_lab::find(&path.display().to_string(), proxy_dirs)?))
+        }
+        name => Ok(Some(assay_lab::find(name, proxy_dirs)?)),
+    };
+    let topology = topology::resolve(choice, find).map_err(Failure::usage)?;
+    Ok(TargetChoice::Topology(Box::new(topology)))
 }
 
 /// True for `HOST:PORT`; no description is called like that.

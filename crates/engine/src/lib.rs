@@ -12,6 +12,7 @@ pub mod files;
 pub mod origin;
 pub mod robot;
 pub mod spec;
+pub mod spread;
 pub mod stdio;
 pub mod tally;
 pub mod timer;

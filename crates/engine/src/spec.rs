@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spread::Door;
+
 /// The part that robots and origins must agree on: the universe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UniverseSpec {
@@ -35,6 +37,9 @@ pub struct RobotsSpec {
     pub timing: Timing,
     /// What the requests are sent to.
     pub target: Target,
+    /// Where there are several caches: who speaks to which, in place of the one proxy of the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doors: Vec<Door>,
     /// Source address of each robot address of the workload, in order of first appearance; empty or
     /// unspecified (0.0.0.0): the system chooses.
     pub sources: Vec<IpAddr>,

@@ -4,10 +4,11 @@
 //! delimited ([`framing`]), and a chunked body is taken apart incrementally ([`chunked`]). Dates ([`date`]) and
 //! `Cache-Control` ([`cache_control`]) are parsed as RFC 9110 and RFC 9111 ask. Parts of a body are asked for and told
 //! apart ([`range`]), codings agreed on, made and undone ([`coding`]), digests written ([`digest`]), users asked for and
-//! named ([`authentication`]), and cookies set and kept ([`cookie`]).
+//! named ([`authentication`]), and cookies set and kept ([`cookie`]). What caches ask each other by datagram is here too
+//! ([`icp`]).
 //!
-//! *Does not:* read or write a socket, know a clock, make a choice at random, or speak anything but HTTP/1.0 and
-//! HTTP/1.1. What is needed for every request (heads, framing, chunks, dates) does not allocate.
+//! *Does not:* read or write a socket, know a clock, make a choice at random, or speak anything but HTTP/1.0,
+//! HTTP/1.1 and ICP. What is needed for every request (heads, framing, chunks, dates) does not allocate.
 
 pub mod authentication;
 pub mod base64;
@@ -20,4 +21,5 @@ pub mod digest;
 pub mod field;
 pub mod framing;
 pub mod head;
+pub mod icp;
 pub mod range;

@@ -46,6 +46,7 @@ async fn main() {
         helper_cpus: Vec::new(),
         descriptors: 100,
         connections: 1,
+        circle: None,
         keep,
         namespace: None,
         asked_from: None,

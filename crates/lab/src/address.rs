@@ -63,9 +63,9 @@ impl LoopbackNet {
         Ipv4Addr::new(127, self.second_byte, block as u8, host as u8)
     }
 
-    /// Where the proxy listens.
-    pub fn proxy(&self) -> Result<SocketAddr, LabError> {
-        self.free_port(self.address(0, 1), PROXY_PORT)
+    /// Where the proxy listens; where there are several, each has an address of its own.
+    pub fn cache(&self, place: u8) -> Result<SocketAddr, LabError> {
+        self.free_port(self.address(0, usize::from(place) + 1), PROXY_PORT)
     }
 
     /// Where the workload's origins listen, in its order; their own ports where those can be used.
@@ -186,9 +186,9 @@ mod tests {
     #[test]
     fn a_port_that_is_taken_is_passed_over() {
         let net = LoopbackNet::claim().unwrap();
-        let first = net.proxy().unwrap();
+        let first = net.cache(0).unwrap();
         let _held = TcpListener::bind(first).unwrap();
-        assert_ne!(net.proxy().unwrap(), first);
+        assert_ne!(net.cache(0).unwrap(), first);
         assert!(cannot_listen(first).unwrap().contains("something listens there already"));
     }
 

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::address;
 use crate::checks::demand::{self, Demand, TargetDemand};
 use crate::checks::{self, Need, Supply, TIME_WAIT_REUSED_S, TIME_WAIT_S};
-use crate::description::Store;
+use crate::description::{Description, Store};
 use crate::error::LabError;
 use crate::host;
 use crate::placement::{self, Placement};
@@ -83,6 +83,8 @@ fn target(
         TargetChoice::Direct => return None,
         TargetChoice::Running { .. } => None,
         TargetChoice::Builtin(_) => Some(1),
+        // At best, each has its share of the connections.
+        TargetChoice::Topology(topology) => Some((topology.caches.len() as u64).max(1)),
         // At best it divides its connections among as many processes as it has processors.
         TargetChoice::Described(..) => Some((placement.proxy.len() as u64).max(1)),
     };
@@ -92,12 +94,23 @@ fn target(
 
 /// Memory and disk for the cache of a target that the lab starts.
 fn cache(plan: &RunPlan) -> (u64, u64) {
+    let both = |description: &Description, memory: u64, disk: u64| {
+        let given = |store, bytes| if description.capacity.stores.contains(&store) { bytes } else { 0 };
+        (given(Store::Memory, memory), given(Store::Disk, disk))
+    };
     match &plan.target {
         TargetChoice::Builtin(_) => (plan.memory_bytes, 0),
-        TargetChoice::Described(description, _) => {
-            let given = |store, bytes| if description.capacity.stores.contains(&store) { bytes } else { 0 };
-            (given(Store::Memory, plan.memory_bytes), given(Store::Disk, plan.disk_bytes))
-        }
+        TargetChoice::Described(description, _) => both(description, plan.memory_bytes, plan.disk_bytes),
+        TargetChoice::Topology(topology) => topology
+            .caches
+            .iter()
+            .map(|cache| match &cache.description {
+                None => (cache.memory_bytes, 0),
+                Some(description) => both(description, cache.memory_bytes, cache.disk_bytes),
+            })
+            .fold((0, 0), |(memory, disk), (more_memory, more_disk)| {
+                (memory + more_memory, disk + more_disk)
+            }),
         TargetChoice::Direct | TargetChoice::Running { .. } => (0, 0),
     }
 }

@@ -1,6 +1,6 @@
 //! Everybody who takes part in a run, once started: how they are spoken to, watched and stopped again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assay_record::role::{Command, ProxyCounters};
@@ -19,17 +19,55 @@ use crate::roles::{Role, RoleKind};
 pub(crate) struct Cast {
     pub(crate) robots: Option<Role>,
     pub(crate) origins: Option<Role>,
-    pub(crate) builtin: Option<Role>,
-    pub(crate) real: Option<RealProxy>,
-    pub(crate) counters: Option<CounterTask>,
+    /// What is under test: nothing, one proxy, or several caches.
+    pub(crate) proxies: Vec<StartedProxy>,
+    /// What the proxies' own counters say.
+    pub(crate) counted: Counted,
     /// Holds the proxy to its limits; the last to go.
     pub(crate) limits: Option<Group>,
     pub(crate) links: Option<Role>,
 }
 
+/// A proxy that the lab has started.
+pub(crate) enum StartedProxy {
+    /// The built-in one.
+    Builtin(Role),
+    /// A real one, who reads its counters, and where they are kept.
+    Real {
+        /// The proxy.
+        proxy: Box<RealProxy>,
+        /// Reads its counters; none: it has none.
+        counters: Option<CounterTask>,
+        /// Where what it leaves is kept.
+        keep: PathBuf,
+    },
+}
+
+/// A reading of the counters of the proxy at a place.
+pub(crate) type Reading = (u16, u64, Result<ProxyCounters, String>);
+
+/// Where readings of all real proxies' counters come together.
+pub(crate) struct Counted {
+    send: mpsc::UnboundedSender<Reading>,
+    read: mpsc::UnboundedReceiver<Reading>,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        let (send, read) = mpsc::unbounded_channel();
+        Self { send, read }
+    }
+}
+
+impl Counted {
+    /// Where a reader puts what it has read.
+    pub(crate) fn sender(&self) -> mpsc::UnboundedSender<Reading> {
+        self.send.clone()
+    }
+}
+
 /// Reads a real proxy's counters once a second, beside everything else.
 pub(crate) struct CounterTask {
-    read: mpsc::UnboundedReceiver<(u64, Result<ProxyCounters, String>)>,
     start: watch::Sender<Option<StartInstant>>,
     handle: JoinHandle<CounterReader>,
 }
@@ -38,7 +76,8 @@ pub(crate) struct CounterTask {
 #[derive(Default)]
 pub(crate) struct Farewell {
     pub(crate) warnings: Vec<String>,
-    pub(crate) counters: Option<ProxyCounters>,
+    /// What each proxy has counted at its end, by its place.
+    pub(crate) counters: Vec<(u16, ProxyCounters)>,
     pub(crate) limits: Option<LimitsInfo>,
 }
 
@@ -47,9 +86,27 @@ impl Cast {
         match kind {
             RoleKind::Robots => self.robots.as_mut(),
             RoleKind::Origins => self.origins.as_mut(),
-            RoleKind::Proxy => self.builtin.as_mut(),
+            RoleKind::Proxy(place) => match self.proxies.get_mut(usize::from(place)) {
+                Some(StartedProxy::Builtin(role)) => Some(role),
+                Some(StartedProxy::Real { .. }) | None => None,
+            },
             RoleKind::Links => self.links.as_mut(),
         }
+    }
+
+    /// The built-in proxies, by their places.
+    pub(crate) fn builtins(&self) -> Vec<RoleKind> {
+        let all = self.proxies.iter().zip(0..);
+        all.filter(|(proxy, _)| matches!(proxy, StartedProxy::Builtin(_)))
+            .map(|(_, place)| RoleKind::Proxy(place))
+            .collect()
+    }
+
+    fn reals(&self) -> impl Iterator<Item = &RealProxy> {
+        self.proxies.iter().filter_map(|proxy| match proxy {
+            StartedProxy::Real { proxy, .. } => Some(proxy.as_ref()),
+            StartedProxy::Builtin(_) => None,
+        })
     }
 
     pub(crate) fn has(&mut self, kind: RoleKind) -> bool {
@@ -65,12 +122,17 @@ impl Cast {
 
     /// Tells everybody when to begin; robots last.
     pub(crate) async fn tell_all(&mut self, command: Command) -> Result<(), LabError> {
-        if let (Some(task), Command::Start { at_monotonic_ns, at_unix_s }) = (&self.counters, &command) {
+        if let Command::Start { at_monotonic_ns, at_unix_s } = &command {
             let start = StartInstant { monotonic_ns: *at_monotonic_ns, unix_s: *at_unix_s };
-            // A reader that has ended reads nothing, and says so by its silence.
-            let _ = task.start.send(Some(start));
+            for proxy in &self.proxies {
+                if let StartedProxy::Real { counters: Some(task), .. } = proxy {
+                    // A reader that has ended reads nothing, and says so by its silence.
+                    let _ = task.start.send(Some(start));
+                }
+            }
         }
-        for kind in [RoleKind::Links, RoleKind::Origins, RoleKind::Proxy, RoleKind::Robots] {
+        let before = [RoleKind::Links, RoleKind::Origins].into_iter();
+        for kind in before.chain(self.builtins()).chain([RoleKind::Robots]) {
             self.tell(kind, command.clone()).await?;
         }
         Ok(())
@@ -84,20 +146,20 @@ impl Cast {
     }
 
     /// The next reading of a real proxy's counters; waits forever when there are none.
-    pub(crate) async fn counters(&mut self) -> Option<(u64, Result<ProxyCounters, String>)> {
-        match &mut self.counters {
-            Some(task) => match task.read.recv().await {
-                Some(read) => Some(read),
-                None => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
+    pub(crate) async fn counters(&mut self) -> Option<Reading> {
+        // Never ends: one sender is kept beside it.
+        self.counted.read.recv().await
     }
 
     /// First processes of each role, for their accounts.
     pub(crate) fn accounts(&self) -> Vec<(String, Vec<u32>)> {
         let role = |role: &Option<Role>| role.as_ref().map(|role| vec![role.process.pid]);
-        let proxy = role(&self.builtin).or(self.real.as_ref().map(RealProxy::pids));
+        let pids = self.proxies.iter().flat_map(|proxy| match proxy {
+            StartedProxy::Builtin(role) => vec![role.process.pid],
+            StartedProxy::Real { proxy, .. } => proxy.pids(),
+        });
+        let pids: Vec<u32> = pids.collect();
+        let proxy = (!pids.is_empty()).then_some(pids);
         let named = [
             ("robots", role(&self.robots)),
             ("origins", role(&self.origins)),
@@ -107,48 +169,34 @@ impl Cast {
         named.into_iter().filter_map(|(name, pids)| Some((name.to_owned(), pids?))).collect()
     }
 
-    /// Where the real proxy keeps its files.
+    /// Where the real proxy keeps its files; the first, where there are several.
     pub(crate) fn store(&self) -> Option<&Path> {
-        self.real.as_ref().map(RealProxy::store)
+        self.reals().next().map(RealProxy::store)
     }
 
-    /// Why the real proxy does not run any more; none while it does.
+    /// Why a real proxy does not run any more; none while all do.
     pub(crate) fn proxy_died(&mut self) -> Option<String> {
-        self.real.as_mut().and_then(RealProxy::died)
+        self.proxies.iter_mut().find_map(|proxy| match proxy {
+            StartedProxy::Real { proxy, .. } => proxy.died(),
+            StartedProxy::Builtin(_) => None,
+        })
     }
 
     /// Stops everybody: robots first, then the target, origins last.
-    pub(crate) async fn stop_all(mut self, keep: &Path) -> Farewell {
+    pub(crate) async fn stop_all(mut self) -> Farewell {
         let mut farewell = Farewell::default();
         if let Some(mut robots) = self.robots.take() {
             robots.end().await;
         }
-        if let Some(mut builtin) = self.builtin.take() {
-            builtin.end().await;
-        }
-        let mut reader = match self.counters.take() {
-            Some(task) => {
-                drop(task.start);
-                task.handle.await.ok()
-            }
-            None => None,
-        };
-        if let Some(real) = self.real.take() {
-            real.settle().await;
-            if let Some(reader) = &mut reader {
-                farewell.counters = reader.read().await.ok();
-                for (name, text) in reader.raw() {
-                    let kept = crate::work::keep_text(keep, name, text);
-                    farewell.warnings.extend(kept.err().map(|e| format!("{name} could not be kept: {e}")));
+        // Those that ask others go before those that are asked.
+        for (place, proxy) in
+            (0..).zip(std::mem::take(&mut self.proxies)).collect::<Vec<_>>().into_iter().rev()
+        {
+            match proxy {
+                StartedProxy::Builtin(mut role) => drop(role.end().await),
+                StartedProxy::Real { proxy, counters, keep } => {
+                    farewell.stop_real(place, *proxy, counters, &keep).await;
                 }
-            }
-            let (stopped, counters) = real.stop(reader.as_mut()).await;
-            farewell.counters = counters.or(farewell.counters);
-            if stopped.killed {
-                let took = stopped.took;
-                farewell
-                    .warnings
-                    .push(format!("the proxy did not end when asked to and was killed after {took:.1?}"));
             }
         }
         if let Some(mut origins) = self.origins.take() {
@@ -162,10 +210,37 @@ impl Cast {
     }
 }
 
+impl Farewell {
+    async fn stop_real(&mut self, place: u16, proxy: RealProxy, task: Option<CounterTask>, keep: &Path) {
+        let mut reader = match task {
+            Some(task) => {
+                drop(task.start);
+                task.handle.await.ok()
+            }
+            None => None,
+        };
+        proxy.settle().await;
+        let mut last = None;
+        if let Some(reader) = &mut reader {
+            last = reader.read().await.ok();
+            for (name, text) in reader.raw() {
+                let kept = crate::work::keep_text(keep, name, text);
+                self.warnings.extend(kept.err().map(|e| format!("{name} could not be kept: {e}")));
+            }
+        }
+        let (stopped, counters) = proxy.stop(reader.as_mut()).await;
+        self.counters.extend(counters.or(last).map(|counters| (place, counters)));
+        if stopped.killed {
+            let took = stopped.took;
+            self.warnings
+                .push(format!("the proxy did not end when asked to and was killed after {took:.1?}"));
+        }
+    }
+}
+
 impl CounterTask {
     /// Reads from the start instant on, which everybody is told.
-    pub(crate) fn spawn(mut reader: CounterReader) -> Self {
-        let (send, read) = mpsc::unbounded_channel();
+    pub(crate) fn spawn(mut reader: CounterReader, place: u16, send: mpsc::UnboundedSender<Reading>) -> Self {
         let (start, mut started) = watch::channel(None::<StartInstant>);
         let handle = tokio::spawn(async move {
             let Ok(start) = started.wait_for(Option::is_some).await.map(|start| *start) else {
@@ -179,7 +254,7 @@ impl CounterTask {
                 tokio::select! {
                     _ = ticker.tick() => {
                         let counters = reader.read().await;
-                        if send.send((start.elapsed_ms(), counters)).is_err() {
+                        if send.send((place, start.elapsed_ms(), counters)).is_err() {
                             return reader;
                         }
                     }
@@ -188,6 +263,6 @@ impl CounterTask {
                 }
             }
         });
-        Self { read, start, handle }
+        Self { start, handle }
     }
 }

@@ -12,6 +12,10 @@ use crate::description::{Counter, CounterFormat, CounterSource};
 /// Values by the proxy's own names.
 pub type Values = BTreeMap<String, i64>;
 
+/// In a source that is read by requests to the proxy: how many there have been. A proxy that counts them can be told from
+/// what others asked.
+pub const ASKED: &str = "$asked";
+
 /// Reads a text of counters.
 pub fn parse(format: CounterFormat, text: &str) -> Result<Values, String> {
     match format {
@@ -167,6 +171,20 @@ fn field(counter: Counter, of: &mut ProxyCounters) -> &mut u64 {
         Counter::StoredBytes => &mut of.stored_bytes,
         Counter::OriginRequests => &mut of.origin_requests,
         Counter::OriginErrors => &mut of.origin_errors,
+        Counter::IcpSent => &mut of.peers.icp_sent,
+        Counter::IcpReplies => &mut of.peers.icp_replies,
+        Counter::IcpHits => &mut of.peers.icp_hits,
+        Counter::IcpTimeouts => &mut of.peers.icp_timeouts,
+        Counter::IcpAnswered => &mut of.peers.icp_answered,
+        Counter::IcpAnsweredHits => &mut of.peers.icp_answered_hits,
+        Counter::SiblingHits => &mut of.peers.sibling_hits,
+        Counter::FalseHits => &mut of.peers.false_hits,
+        Counter::ParentFetches => &mut of.peers.parent_fetches,
+        Counter::ParentHits => &mut of.peers.parent_hits,
+        Counter::SiblingBytes => &mut of.peers.sibling_bytes,
+        Counter::ParentBytes => &mut of.peers.parent_bytes,
+        Counter::PeerRequests => &mut of.peers.requests,
+        Counter::PeerHits => &mut of.peers.hits,
     }
 }
 
@@ -185,7 +203,9 @@ pub fn by_name(counters: &ProxyCounters) -> BTreeMap<String, f64> {
         ("origin_requests", counters.origin_requests),
         ("origin_errors", counters.origin_errors),
     ];
-    named.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect()
+    // Of a cache that stands alone, there is nothing to say about others.
+    let peers = counters.peers.by_name().into_iter().filter(|_| !counters.peers.is_nothing());
+    named.into_iter().chain(peers).map(|(name, value)| (name.to_owned(), value as f64)).collect()
 }
 
 #[cfg(test)]

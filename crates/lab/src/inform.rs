@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
+use assay_engine::spread::{Share, spread};
+use assay_record::run::{CacheInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
 use assay_workload::model::{Goal, Phase};
 
 use crate::checks::size;
-use crate::description::Store;
+use crate::description::{Description, Store};
 use crate::host;
 use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare::Prepared;
+use crate::topology::Topology;
 
 /// Everything about a run that is known before it starts.
 pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
@@ -71,9 +73,48 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
             info.notes.extend(description.notes.iter().cloned());
             info.settings = description.settings_as_typed();
         }
+        TargetChoice::Topology(topology) => describe_topology(&mut info, plan, prepared, topology),
         TargetChoice::Direct | TargetChoice::Running { .. } => {}
     }
     info
+}
+
+/// Each cache, and what all have together.
+fn describe_topology(info: &mut TargetInfo, plan: &RunPlan, prepared: &Prepared, topology: &Topology) {
+    let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
+    // What cannot be spread was refused before.
+    let dealt = spread(&shares, &plan.workload).unwrap_or_default();
+    for (place, cache) in topology.caches.iter().enumerate() {
+        let has =
+            |store| cache.description.as_ref().is_some_and(|known| known.capacity.stores.contains(&store));
+        let memory = cache.description.is_none() || has(Store::Memory);
+        info.caches.push(CacheInfo {
+            name: cache.name.clone(),
+            proxy: cache.proxy().to_owned(),
+            version: if cache.description.is_none() { plan.assay_version.clone() } else { String::new() },
+            address: prepared.caches.get(place).map(ToString::to_string).unwrap_or_default(),
+            memory_bytes: memory.then_some(cache.memory_bytes),
+            disk_bytes: has(Store::Disk).then_some(cache.disk_bytes),
+            settings: cache.description.as_ref().map(Description::settings_as_typed).unwrap_or_default(),
+            robots: dealt.iter().filter(|dealt| usize::from(**dealt) == place).count() as u32,
+            peers: cache
+                .peers
+                .iter()
+                .map(|bond| PeerInfo {
+                    name: topology.caches[bond.to].name.clone(),
+                    relation: bond.relation.name().into(),
+                    protocol: bond.protocol.name().into(),
+                })
+                .collect(),
+            proxy_only: cache.proxy_only,
+            never_direct: cache.never_direct,
+        });
+    }
+    let sum = |of: fn(&CacheInfo) -> Option<u64>| {
+        info.caches.iter().filter_map(of).reduce(|one, other| one.saturating_add(other))
+    };
+    (info.memory_bytes, info.disk_bytes) = (sum(|cache| cache.memory_bytes), sum(|cache| cache.disk_bytes));
+    info.notes.extend(topology.descriptions().flat_map(|description| description.notes.iter().cloned()));
 }
 
 fn phases(plan: &RunPlan, prepared: &Prepared) -> Vec<PhaseInfo> {

@@ -24,6 +24,7 @@ mod host;
 mod inform;
 mod instant;
 pub mod leftovers;
+mod member;
 mod placement;
 pub mod plan;
 mod prepare;
@@ -36,6 +37,7 @@ mod run;
 mod start;
 #[cfg(test)]
 mod testing;
+pub mod topology;
 pub mod units;
 mod verdict;
 mod work;

@@ -15,6 +15,7 @@ use crate::bed::BedPlan;
 use crate::cgroup::Limits;
 use crate::description::Description;
 use crate::error::LabError;
+use crate::topology::Topology;
 
 /// The longest that threads may poll before a deadline.
 pub const MOST_SPIN: Duration = Duration::from_millis(1);
@@ -49,6 +50,8 @@ pub enum TargetChoice {
     Builtin(Mode),
     /// A real proxy that the lab starts and stops.
     Described(Box<Description>, Mode),
+    /// Several caches that work together.
+    Topology(Box<Topology>),
     /// A proxy that already runs, and is left running.
     Running {
         /// Where.
@@ -65,18 +68,30 @@ impl TargetChoice {
             TargetChoice::Direct => "direct".into(),
             TargetChoice::Builtin(_) => "builtin".into(),
             TargetChoice::Described(description, _) => description.name.clone(),
+            TargetChoice::Topology(topology) => topology.name.clone(),
             TargetChoice::Running { address, .. } => address.to_string(),
         }
     }
 
-    /// `direct`, `reverse` or `forward`.
-    pub fn mode_name(&self) -> &'static str {
+    /// How it is spoken to; none: directly.
+    pub fn mode(&self) -> Option<Mode> {
         match self {
-            TargetChoice::Direct => "direct",
+            TargetChoice::Direct => None,
             TargetChoice::Builtin(mode)
             | TargetChoice::Described(_, mode)
-            | TargetChoice::Running { mode, .. } => mode.name(),
+            | TargetChoice::Running { mode, .. } => Some(*mode),
+            TargetChoice::Topology(topology) => Some(topology.mode),
         }
+    }
+
+    /// The lab starts it, and so can hold it to limits and see what it uses.
+    pub fn is_started(&self) -> bool {
+        !matches!(self, TargetChoice::Direct | TargetChoice::Running { .. })
+    }
+
+    /// `direct`, `reverse` or `forward`.
+    pub fn mode_name(&self) -> &'static str {
+        self.mode().map_or("direct", Mode::name)
     }
 }
 
@@ -200,6 +215,8 @@ impl RunPlan {
         }
         match &mut self.target {
             TargetChoice::Described(description, _) => Ok(description.set(&self.settings)?),
+            // Each of its caches has its own already.
+            TargetChoice::Topology(_) => Ok(()),
             target => Err(LabError::plan(format!(
                 "settings were given ({}), and only a proxy with a description has any; the target is {}",
                 self.settings.keys().cloned().collect::<Vec<_>>().join(", "),

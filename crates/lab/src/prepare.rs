@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use assay_engine::spec::CacheBehaviour;
+use assay_engine::spread::{Share, spread};
 use assay_record::dir::RunDir;
 use assay_workload::timeline::Timeline;
 
@@ -19,6 +20,7 @@ use crate::plan::{MOST_SPIN, Mode, Part, RunPlan, TargetChoice};
 use crate::process::find_program;
 use crate::real;
 use crate::realtime;
+use crate::topology::{Cache, Topology};
 use crate::work;
 
 /// How long a running proxy may take to accept a connection.
@@ -39,6 +41,8 @@ pub struct Prepared {
     pub origin_listen: Vec<SocketAddr>,
     /// Where the target is spoken to; none: directly.
     pub target: Option<SocketAddr>,
+    /// Where each proxy listens that the lab starts: one, or one for each cache.
+    pub caches: Vec<SocketAddr>,
     /// Source addresses of robots.
     pub sources: Vec<IpAddr>,
     /// What the target does where the standard leaves a choice.
@@ -70,7 +74,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
     {
         return Err(LabError::plan(why));
     }
-    let Addresses { net, bed, origin_listen, target, sources } =
+    let Addresses { net, bed, origin_listen, target, caches, sources } =
         if plan.bed.is_wanted() { addresses_in_bed(plan)? } else { addresses_on_loopback(plan)? };
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
     Ok(Prepared {
@@ -80,6 +84,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         bed,
         origin_listen,
         target,
+        caches,
         sources,
         behaviour: behaviour(&plan.target),
         placement,
@@ -105,7 +110,7 @@ fn check_limits(plan: &RunPlan, placement: &Placement) -> Result<(), LabError> {
     if plan.limits.is_none() {
         return Ok(());
     }
-    if !matches!(plan.target, TargetChoice::Builtin(_) | TargetChoice::Described(..)) {
+    if !plan.target.is_started() {
         return Err(LabError::plan(
             "limits hold a proxy that Assay starts, and this run has none; leave them out",
         ));
@@ -119,19 +124,21 @@ struct Addresses {
     bed: Option<Bed>,
     origin_listen: Vec<SocketAddr>,
     target: Option<SocketAddr>,
+    caches: Vec<SocketAddr>,
     sources: Vec<IpAddr>,
 }
 
 fn addresses_on_loopback(plan: &RunPlan) -> Result<Addresses, LabError> {
     let net = LoopbackNet::claim()?;
     let origin_listen = origin_addresses(plan, &net)?;
+    let caches: Vec<SocketAddr> =
+        (0..proxies(&plan.target)).map(|place| net.cache(place)).collect::<Result<_, _>>()?;
     let target = match &plan.target {
-        TargetChoice::Direct => None,
-        TargetChoice::Builtin(_) | TargetChoice::Described(..) => Some(net.proxy()?),
         TargetChoice::Running { address, .. } => Some(*address),
+        _ => caches.first().copied(),
     };
     let sources = source_addresses(plan, &net)?;
-    Ok(Addresses { net: Some(net), bed: None, origin_listen, target, sources })
+    Ok(Addresses { net: Some(net), bed: None, origin_listen, target, caches, sources })
 }
 
 fn addresses_in_bed(plan: &RunPlan) -> Result<Addresses, LabError> {
@@ -139,8 +146,19 @@ fn addresses_in_bed(plan: &RunPlan) -> Result<Addresses, LabError> {
     let bed = Bed::build(&plan.bed, direct, plan.seed)?;
     let origin_listen = bed.origins(&plan.workload)?;
     let sources = bed.robots(address::robot_hosts(&plan.workload).len())?;
-    let target = (!direct).then(|| bed.proxy());
-    Ok(Addresses { net: None, bed: Some(bed), origin_listen, target, sources })
+    let caches: Vec<SocketAddr> = (0..proxies(&plan.target)).map(|place| bed.proxy(place)).collect();
+    let target = caches.first().copied();
+    Ok(Addresses { net: None, bed: Some(bed), origin_listen, target, caches, sources })
+}
+
+/// How many proxies the lab starts.
+fn proxies(target: &TargetChoice) -> u8 {
+    match target {
+        TargetChoice::Direct | TargetChoice::Running { .. } => 0,
+        TargetChoice::Builtin(_) | TargetChoice::Described(..) => 1,
+        // There are 64 at most.
+        TargetChoice::Topology(topology) => topology.caches.len() as u8,
+    }
 }
 
 /// Links are between what the lab starts, at addresses that it chooses.
@@ -168,7 +186,9 @@ fn check_bed(plan: &RunPlan) -> Result<(), LabError> {
 pub(crate) fn place(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError> {
     let between = match plan.target {
         TargetChoice::Direct => Between::Nothing,
-        TargetChoice::Builtin(_) | TargetChoice::Described(..) => Between::Started,
+        TargetChoice::Builtin(_) | TargetChoice::Described(..) | TargetChoice::Topology(_) => {
+            Between::Started
+        }
         TargetChoice::Running { .. } => Between::Elsewhere,
     };
     let named = Named { robots: &plan.robot_cpus, origins: &plan.origin_cpus, proxy: &plan.proxy_cpus };
@@ -193,15 +213,30 @@ fn check_timing(plan: &RunPlan) -> Result<(), LabError> {
 fn behaviour(target: &TargetChoice) -> CacheBehaviour {
     match target {
         TargetChoice::Direct => CacheBehaviour { caches: false, ..CacheBehaviour::default() },
-        TargetChoice::Builtin(_) => CacheBehaviour {
-            conditional_fills: true,
-            range_fills: true,
-            validation_updates: true,
-            ..CacheBehaviour::default()
-        },
+        TargetChoice::Builtin(_) => builtin_behaviour(),
         TargetChoice::Running { .. } => CacheBehaviour::default(),
         TargetChoice::Described(description, _) => description.behaviour.into(),
+        TargetChoice::Topology(topology) => topology_behaviour(topology),
     }
+}
+
+fn builtin_behaviour() -> CacheBehaviour {
+    CacheBehaviour {
+        conditional_fills: true,
+        range_fills: true,
+        validation_updates: true,
+        ..CacheBehaviour::default()
+    }
+}
+
+/// Of several caches, that of the one which robots speak to first; what is missed in it is looked for in others, and so two
+/// robots that ask two caches for one object at the same time are never told to wait for each other.
+fn topology_behaviour(topology: &Topology) -> CacheBehaviour {
+    let spoken_to = |cache: &&Cache| !matches!(&cache.robots, Share::Weight(weight) if *weight <= 0.0);
+    let first = topology.caches.iter().find(spoken_to);
+    let declared = first.and_then(|cache| cache.description.as_ref());
+    let behaviour = declared.map_or_else(builtin_behaviour, |description| description.behaviour.into());
+    CacheBehaviour { collapses: behaviour.collapses && topology.caches.len() == 1, ..behaviour }
 }
 
 fn check_target(plan: &RunPlan) -> Result<(), LabError> {
@@ -218,6 +253,11 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
         TargetChoice::Described(description, mode) => {
             check_described(description, *mode)?;
             description.check_capacity(plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
+        }
+        TargetChoice::Topology(topology) => {
+            let shares: Vec<&Share> = topology.caches.iter().map(|cache| &cache.robots).collect();
+            spread(&shares, &plan.workload).map_err(|e| LabError::plan(e.to_string()))?;
+            topology.descriptions().try_for_each(|description| check_described(description, topology.mode))
         }
         TargetChoice::Running { address, mode } => check_running(plan, *address, *mode),
     }
@@ -360,7 +400,7 @@ pub(crate) fn system_chooses_sources(plan: &RunPlan) -> bool {
             TargetChoice::Direct => {
                 plan.origin_listen.iter().flatten().any(|origin| !reachable(*origin).ip().is_loopback())
             }
-            TargetChoice::Builtin(_) | TargetChoice::Described(..) => false,
+            TargetChoice::Builtin(_) | TargetChoice::Described(..) | TargetChoice::Topology(_) => false,
         }
 }
 
@@ -395,7 +435,7 @@ mod tests {
     #[test]
     fn a_proxy_that_is_not_there_is_found_missing_before_the_start() {
         let net = LoopbackNet::claim().unwrap();
-        let plan = running(&net.proxy().unwrap().to_string(), Mode::Reverse);
+        let plan = running(&net.cache(0).unwrap().to_string(), Mode::Reverse);
         assert!(refused(&plan).contains("no proxy answers at"));
         assert!(!plan.run_dir.exists());
     }
@@ -410,7 +450,7 @@ mod tests {
     #[test]
     fn origins_must_have_an_address_each_that_is_free() {
         let net = LoopbackNet::claim().unwrap();
-        let address = net.proxy().unwrap();
+        let address = net.cache(0).unwrap();
         let _taken = TcpListener::bind(address).unwrap();
         let plan = RunPlan { origin_listen: Some(vec![address]), ..testing::plan() };
         assert!(refused(&plan).contains("something listens there already"));
@@ -463,7 +503,7 @@ mod tests {
     #[test]
     fn what_the_lab_did_not_start_cannot_be_put_behind_a_link() {
         let net = LoopbackNet::claim().unwrap();
-        let address = net.proxy().unwrap();
+        let address = net.cache(0).unwrap();
         let _proxy = TcpListener::bind(address).unwrap();
         let bed =
             crate::bed::BedPlan { robot_link: Some("delay=1ms".parse().unwrap()), ..Default::default() };

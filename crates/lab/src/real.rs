@@ -9,7 +9,9 @@ use assay_record::role::ProxyCounters;
 use rustix::process::Signal;
 
 use crate::counters::{self, LogFollower};
-use crate::description::{CounterFormat, CounterSource, Description, Origin, Program, Settings, StopSignal};
+use crate::description::{
+    Circle, CounterFormat, CounterSource, Description, Origin, Program, Settings, StopSignal,
+};
 use crate::error::LabError;
 use crate::plan::Mode;
 use crate::probe;
@@ -55,6 +57,8 @@ pub struct Choice {
     pub descriptors: u64,
     /// Connections that robots may open at once.
     pub connections: u64,
+    /// Other caches that it works together with; none: it stands alone.
+    pub circle: Option<Circle>,
     /// Where its configuration, logs and counters are kept.
     pub keep: PathBuf,
     /// Network it lives in; none: the lab's own.
@@ -227,6 +231,7 @@ impl RealProxy {
             settings: self.settings.clone(),
             cpus: self.choice.helper_cpus.clone(),
             namespace: self.choice.namespace.clone(),
+            asked: 0,
             raw: Vec::new(),
         }
     }
@@ -333,6 +338,7 @@ fn settings(choice: &Choice, work: &WorkDir) -> Settings {
         descriptors: choice.descriptors,
         connections: choice.connections,
         instance: instance(work.path()),
+        circle: choice.circle.clone(),
         chosen: choice.description.chosen.clone(),
     }
 }
@@ -473,6 +479,8 @@ pub struct CounterReader {
     settings: Settings,
     cpus: Vec<u32>,
     namespace: Option<Namespace>,
+    /// How often the proxy was asked for its counters by a request.
+    asked: i64,
     /// Last text of each source that has one: file name and text.
     raw: Vec<(String, String)>,
 }
@@ -495,7 +503,12 @@ impl CounterReader {
                 continue;
             }
             let text = fetch(source, &self.settings, &self.cpus, self.namespace.as_ref()).await?;
-            let values = counters::parse(source.format, &text)?;
+            let mut values = counters::parse(source.format, &text)?;
+            if source.path.is_some() {
+                // This request is among those that the answer speaks of.
+                self.asked += 1;
+                values.insert(counters::ASKED.into(), self.asked);
+            }
             counters::translate(source, &values, &mut sum);
             let extension = match source.format {
                 CounterFormat::VarnishstatJson | CounterFormat::Json => "json",

@@ -22,8 +22,8 @@ pub enum RoleKind {
     Robots,
     /// Answers.
     Origins,
-    /// The built-in caching proxy.
-    Proxy,
+    /// The built-in caching proxy: which one, where there are several.
+    Proxy(u16),
     /// Carries packets between the others.
     Links,
 }
@@ -34,7 +34,7 @@ impl RoleKind {
         match self {
             RoleKind::Robots => "robots",
             RoleKind::Origins => "origins",
-            RoleKind::Proxy => "proxy",
+            RoleKind::Proxy(_) => "proxy",
             RoleKind::Links => "links",
         }
     }

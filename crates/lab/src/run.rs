@@ -1,11 +1,12 @@
 //! A run from start to end: who is started when, what is done with what they say, how all of it ends.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_record::dir::RunDirError;
 use assay_record::doubt::{Doubt, Reason};
-use assay_record::role::{Command, Event};
+use assay_record::role::{Command, Event, ProxyCounters};
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
 use tokio::sync::{mpsc, watch};
@@ -22,6 +23,7 @@ use crate::instant::StartInstant;
 use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
 use crate::prepare::{Prepared, prepare};
 use crate::roles::{RoleKind, Said};
+use crate::topology::Cache;
 
 use crate::verdict::Tally;
 
@@ -70,6 +72,8 @@ pub(crate) struct Session {
     heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
     ledger: Ledger,
     started: Option<StartInstant>,
+    /// What each cache has counted, as it said last.
+    counted: BTreeMap<u16, ProxyCounters>,
     /// Roles that have said everything.
     done: Vec<RoleKind>,
     partial: bool,
@@ -107,6 +111,7 @@ impl Session {
             said,
             heard,
             started: None,
+            counted: BTreeMap::new(),
             done: Vec::new(),
             partial: false,
             unstoppable: false,
@@ -239,7 +244,7 @@ impl Session {
                         cast.tell(RoleKind::Robots, Command::Stop).await?;
                     }
                 },
-                Some((at_ms, counters)) = cast.counters() => self.take_counters(at_ms, counters)?,
+                Some((place, at_ms, counters)) = cast.counters() => self.take_counters(place, at_ms, counters)?,
                 _ = ticker.tick() => match &mut meter {
                     None => meter = Some(Meter::new(cast.accounts(), cast.store(), trace.take())),
                     Some(meter) => {
@@ -262,10 +267,10 @@ impl Session {
 
     /// Origins and the built-in proxy still have their last interval to tell.
     async fn last_reports(&mut self, cast: &mut Cast) -> Result<(), LabError> {
-        let waiting: Vec<RoleKind> = [RoleKind::Origins, RoleKind::Proxy, RoleKind::Links]
-            .into_iter()
-            .filter(|kind| cast.has(*kind))
-            .collect();
+        let first = std::iter::once(RoleKind::Origins);
+        let all = first.chain(cast.builtins()).chain([RoleKind::Links]);
+        let waiting: Vec<RoleKind> =
+            all.collect::<Vec<_>>().into_iter().filter(|kind| cast.has(*kind)).collect();
         for kind in &waiting {
             cast.tell(*kind, Command::Stop).await?;
         }
@@ -312,7 +317,10 @@ impl Session {
                 self.tally.origins(&interval);
                 self.tell(LabEvent::Origins(interval));
             }
-            Event::Proxy(counters) => return self.take_counters(self.now_ms(), Ok(counters)),
+            Event::Proxy(counters) => {
+                let place = if let RoleKind::Proxy(place) = kind { place } else { 0 };
+                return self.take_counters(place, self.now_ms(), Ok(counters));
+            }
             Event::PhaseBegan { phase, at_ms } => {
                 if let Some(info) = self.info.phases.get_mut(usize::from(phase)) {
                     info.start_ms = Some(at_ms);
@@ -368,12 +376,16 @@ impl Session {
 
     fn take_counters(
         &mut self,
+        place: u16,
         at_ms: u64,
-        read: Result<assay_record::role::ProxyCounters, String>,
+        read: Result<ProxyCounters, String>,
     ) -> Result<(), LabError> {
         match read {
             Ok(counters) => {
-                self.writer.proxy_counters(at_ms, &by_name(&counters)).map_err(cannot_write)?;
+                let cache = self.info.target.caches.get(usize::from(place)).map_or("", |cache| &cache.name);
+                self.writer.proxy_counters(cache, at_ms, &by_name(&counters)).map_err(cannot_write)?;
+                self.counted.insert(place, counters);
+                let counters = self.counted.values().fold(ProxyCounters::default(), |all, one| all.plus(one));
                 self.tally.proxy(&counters);
                 self.tell(LabEvent::Proxy { at_ms, counters });
             }
@@ -456,14 +468,13 @@ impl Session {
     async fn finish(mut self, cast: Cast, result: Result<(), LabError>) -> Result<RunOutcome, LabError> {
         self.tell(LabEvent::Stage(Stage::Collecting));
         let run_dir = self.run_dir();
-        let keep = self.prepared.dir.proxy_dir();
-        let farewell = cast.stop_all(&keep).await;
+        let farewell = cast.stop_all().await;
         farewell.warnings.into_iter().for_each(|warning| self.tally.warn(warning));
         self.info.limits = farewell.limits.or(self.info.limits.take());
         self.warn_of_limits();
-        if let Some(counters) = farewell.counters {
+        for (place, counters) in farewell.counters {
             // The result of the run is not lost for a last counter that cannot be written.
-            let kept = self.take_counters(self.now_ms(), Ok(counters));
+            let kept = self.take_counters(place, self.now_ms(), Ok(counters));
             kept.err().into_iter().for_each(|e| self.tally.warn(e.to_string()));
         }
         if let Err(error) = &result {
@@ -512,8 +523,7 @@ impl Session {
     }
 
     fn warn_of_placement(&mut self) {
-        let starts_proxy = matches!(self.plan.target, TargetChoice::Builtin(_) | TargetChoice::Described(..));
-        if starts_proxy && self.prepared.placement.proxy.is_empty() {
+        if self.plan.target.is_started() && self.prepared.placement.proxy.is_empty() {
             self.tally.warn(
                 "the proxy shares its processors with robots and origins: what it could do is this machine's limit, \
                  not the proxy's",
@@ -535,6 +545,7 @@ impl Session {
         match &self.plan.target {
             TargetChoice::Builtin(_) => Some(memory),
             TargetChoice::Described(description, _) => Some(description.capacity_bytes(memory, disk)),
+            TargetChoice::Topology(topology) => Some(topology.caches.iter().map(Cache::capacity_bytes).sum()),
             TargetChoice::Direct | TargetChoice::Running { .. } => None,
         }
     }

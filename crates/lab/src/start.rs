@@ -5,19 +5,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_engine::spread::Door;
 use assay_link::Namespace;
-use assay_proxy::spec::{OriginRoute, ProxySpec};
+use assay_proxy::spec::{OriginRoute, ProxySpec, usual_name};
 use assay_record::role::Event;
 use assay_record::run::PlacementInfo;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::bed::Bed;
-use crate::cast::{Cast, CounterTask};
+use crate::cast::{Cast, CounterTask, StartedProxy};
 use crate::cgroup::Group;
 use crate::description::{Description, Origin};
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
+use crate::member::Member;
 use crate::placement;
 use crate::plan::{Mode, Part, TargetChoice};
 use crate::prepare::reachable;
@@ -25,6 +27,7 @@ use crate::process::Launch;
 use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
 use crate::run::{Heard, READY_PATIENCE, Session};
+use crate::topology::Topology;
 
 /// How long each role measures a bare timer before it is ready.
 const BASELINE_MS: u64 = 250;
@@ -119,28 +122,64 @@ impl Session {
             }
             TargetChoice::Builtin(mode) => {
                 self.tell(LabEvent::Stage(Stage::StartingTarget { name: "built-in proxy".into() }));
-                let address = self.start_builtin(cast, origins).await?;
+                let address = self.start_builtin(cast, origins, Member::alone(&self.plan)).await?;
                 self.first_answers(origins, Some((address, mode))).await
             }
             TargetChoice::Described(description, mode) => {
-                self.start_described(cast, *description, mode, origins).await
+                let version = self.version(&description).await?;
+                self.info.target.version = version;
+                let member = Member { description: Some(&description), ..Member::alone(&self.plan) };
+                self.start_described(cast, mode, origins, member).await?;
+                self.wait_ready(cast).await
+            }
+            TargetChoice::Topology(topology) => self.start_topology(cast, &topology, origins).await,
+        }
+    }
+
+    /// Starts every cache, parents first, and waits until a request through each is answered.
+    async fn start_topology(
+        &mut self,
+        cast: &mut Cast,
+        topology: &Topology,
+        origins: &[SocketAddr],
+    ) -> Result<(), LabError> {
+        for description in topology.descriptions() {
+            let version = self.version(description).await?;
+            let named = self.info.target.caches.iter_mut().filter(|cache| cache.proxy == description.name);
+            named.for_each(|cache| cache.version.clone_from(&version));
+        }
+        let mut builtins = Vec::new();
+        for (place, cache) in topology.caches.iter().enumerate() {
+            let member = Member::of(topology, place, &self.prepared.caches);
+            self.tell(LabEvent::Stage(Stage::StartingTarget { name: cache.name.clone() }));
+            if cache.description.is_some() {
+                self.start_described(cast, topology.mode, origins, member).await?;
+            } else {
+                builtins.push(self.start_builtin(cast, origins, member).await?);
             }
         }
+        self.wait_ready(cast).await?;
+        for address in builtins {
+            self.first_answers(origins, Some((address, topology.mode))).await?;
+        }
+        Ok(())
     }
 
     async fn start_builtin(
         &mut self,
         cast: &mut Cast,
         origins: &[SocketAddr],
+        member: Member<'_>,
     ) -> Result<SocketAddr, LabError> {
         let cpus = self.prepared.placement.proxy.clone();
-        let listen = self.target_address()?;
+        let listen = self.cache_address(member.place)?;
         let routes = self.plan.workload.origins.iter().zip(origins);
         let spec = ProxySpec {
+            name: member.name.map_or_else(usual_name, str::to_owned),
             listen,
             threads: 1,
             cpus: cpus.clone(),
-            memory_bytes: self.plan.memory_bytes,
+            memory_bytes: member.memory_bytes,
             // What is stale is only served where an origin allows it.
             stale_if_error_s: 0,
             origins: routes
@@ -149,55 +188,84 @@ impl Session {
                     address: *address,
                 })
                 .collect(),
+            cooperation: member.cooperation,
         };
         let doors = self.limit(cast, &cpus)?;
-        cast.builtin = Some(self.start_role(RoleKind::Proxy, &spec, &cpus, &doors)?);
-        let listening = self.ready(cast, RoleKind::Proxy, cpus, 1).await?;
+        let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
+        let kind = RoleKind::Proxy(member.place);
+        let role = self.start_role_as(kind, &file, &spec, &cpus, &doors)?;
+        cast.proxies.push(StartedProxy::Builtin(role));
+        let listening = self.ready(cast, kind, cpus, 1).await?;
         Ok(listening.first().copied().unwrap_or(listen))
+    }
+
+    /// What a real proxy says its version is; says so to whoever looks.
+    async fn version(&self, description: &Description) -> Result<String, LabError> {
+        let version = real::version(description).await.map_err(LabError::run)?;
+        let name = format!("{} {version}", description.title);
+        self.tell(LabEvent::Stage(Stage::StartingTarget { name }));
+        Ok(version)
     }
 
     async fn start_described(
         &mut self,
         cast: &mut Cast,
-        description: Description,
         mode: Mode,
         origins: &[SocketAddr],
+        member: Member<'_>,
     ) -> Result<(), LabError> {
-        let version = real::version(&description).await.map_err(LabError::run)?;
-        let name = format!("{} {version}", description.title);
-        self.info.target.version = version;
-        self.tell(LabEvent::Stage(Stage::StartingTarget { name }));
+        let Some(description) = member.description.cloned() else { return Ok(()) };
         let cpus = self.prepared.placement.proxy.clone();
         let cpu_count = placement::threads(0, &cpus, &self.prepared.cpus);
-        let listen = self.target_address()?;
+        let kept = self.run_dir().join("proxy");
+        let keep = member.name.map_or_else(|| kept.clone(), |name| kept.join(name));
         let choice = Choice {
             description,
             mode,
-            listen,
+            listen: self.cache_address(member.place)?,
             origins: self.named_origins(origins),
-            memory_bytes: self.plan.memory_bytes,
-            disk_bytes: self.plan.disk_bytes,
+            memory_bytes: member.memory_bytes,
+            disk_bytes: member.disk_bytes,
             cpus: cpus.clone(),
             doors: self.limit(cast, &cpus)?,
             cpu_count,
             helper_cpus: self.prepared.placement.robots.clone(),
             descriptors: self.prepared.descriptors,
             connections: self.prepared.connections,
-            keep: self.run_dir().join("proxy"),
-            namespace: self.namespace(RoleKind::Proxy),
+            circle: member.circle,
+            keep: keep.clone(),
+            namespace: self.namespace(RoleKind::Proxy(member.place)),
             asked_from: self.namespace(RoleKind::Robots),
             temp: self.plan.temp_dir.clone(),
         };
-        let proxy = self.unless_stopped(RealProxy::start(choice)).await?;
-        let proxy = cast.real.insert(proxy);
-        self.unless_stopped(proxy.wait_ready()).await?;
-        let pid = proxy.pids().first().copied().unwrap_or(0);
-        let reader = proxy.counter_reader();
-        let listening = vec![listen.to_string()];
-        self.place(PlacementInfo { role: "proxy".into(), pid, cpus, threads: 0, listening });
-        self.tell(LabEvent::Stage(Stage::TargetReady { address: listen }));
-        if reader.has_sources() {
-            cast.counters = Some(CounterTask::spawn(reader));
+        if keep != kept {
+            let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
+            std::fs::create_dir_all(&keep).map_err(cannot)?;
+        }
+        let proxy = Box::new(self.unless_stopped(RealProxy::start(choice)).await?);
+        cast.proxies.push(StartedProxy::Real { proxy, counters: None, keep });
+        Ok(())
+    }
+
+    /// Waits for every real proxy, and begins to read what it counts.
+    async fn wait_ready(&mut self, cast: &mut Cast) -> Result<(), LabError> {
+        let sender = cast.counted.sender();
+        for (place, started) in (0..).zip(&mut cast.proxies) {
+            let StartedProxy::Real { proxy, counters, .. } = started else { continue };
+            self.unless_stopped(proxy.wait_ready()).await?;
+            let listen = self.cache_address(place)?;
+            let reader = proxy.counter_reader();
+            self.place(PlacementInfo {
+                role: "proxy".into(),
+                pid: proxy.pids().first().copied().unwrap_or(0),
+                cpus: self.prepared.placement.proxy.clone(),
+                threads: 0,
+                listening: vec![listen.to_string()],
+            });
+            self.tell(LabEvent::Stage(Stage::TargetReady { address: listen }));
+            if reader.has_sources() {
+                *counters = Some(CounterTask::spawn(reader, place, sender.clone()));
+            }
         }
         Ok(())
     }
@@ -207,7 +275,11 @@ impl Session {
         if self.plan.limits.is_none() {
             return Ok(Vec::new());
         }
-        let group = cast.limits.insert(Group::make(&self.plan.limits, cpus)?);
+        // One group for all: what they use together is limited.
+        let group = match &mut cast.limits {
+            Some(group) => group,
+            none => none.insert(Group::make(&self.plan.limits, cpus)?),
+        };
         self.info.limits = Some(group.info());
         Ok(group.doors())
     }
@@ -216,12 +288,8 @@ impl Session {
         let cpus = self.prepared.placement.robots.clone();
         let threads = placement::threads(self.plan.threads, &cpus, &self.prepared.cpus);
         let origins = origins.to_vec();
-        let target = match (&self.plan.target, self.prepared.target) {
-            (TargetChoice::Builtin(Mode::Forward), Some(proxy))
-            | (TargetChoice::Described(_, Mode::Forward), Some(proxy))
-            | (TargetChoice::Running { mode: Mode::Forward, .. }, Some(proxy)) => {
-                Target::Forward { proxy, origins }
-            }
+        let target = match (self.plan.target.mode(), self.prepared.target) {
+            (Some(Mode::Forward), Some(proxy)) => Target::Forward { proxy, origins },
             (_, Some(proxy)) => Target::Reverse { proxy },
             (_, None) => Target::Direct { origins },
         };
@@ -235,6 +303,7 @@ impl Session {
             cpus: cpus.clone(),
             timing: self.timing(),
             target,
+            doors: self.doors(),
             sources: self.prepared.sources.clone(),
             behaviour: self.prepared.behaviour,
             timeout_ms: u64::try_from(self.plan.timeout.as_millis()).unwrap_or(u64::MAX),
@@ -267,8 +336,17 @@ impl Session {
         origins.map(|(index, (origin, address))| Origin::new(index, &origin.authority, *address)).collect()
     }
 
-    fn target_address(&self) -> Result<SocketAddr, LabError> {
-        self.prepared.target.ok_or_else(|| LabError::run("the plan has no address for its target"))
+    /// Where the proxy at a place listens.
+    fn cache_address(&self, place: u16) -> Result<SocketAddr, LabError> {
+        let address = self.prepared.caches.get(usize::from(place)).copied();
+        address.ok_or_else(|| LabError::run("the plan has no address for its target"))
+    }
+
+    /// Where there are several caches: which robots speak to which.
+    fn doors(&self) -> Vec<Door> {
+        let TargetChoice::Topology(topology) = &self.plan.target else { return Vec::new() };
+        let caches = topology.caches.iter().zip(&self.prepared.caches);
+        caches.map(|(cache, proxy)| Door { proxy: *proxy, robots: cache.robots.clone() }).collect()
     }
 
     /// Writes a role's spec and starts it.
@@ -279,13 +357,25 @@ impl Session {
         cpus: &[u32],
         doors: &[PathBuf],
     ) -> Result<Role, LabError> {
+        self.start_role_as(kind, kind.name(), spec, cpus, doors)
+    }
+
+    /// The same, with a name of its own for its files.
+    fn start_role_as<S: serde::Serialize>(
+        &self,
+        kind: RoleKind,
+        file: &str,
+        spec: &S,
+        cpus: &[u32],
+        doors: &[PathBuf],
+    ) -> Result<Role, LabError> {
         let roles: PathBuf = self.run_dir().join("roles");
-        let path = roles.join(format!("{}.json", kind.name()));
+        let path = roles.join(format!("{file}.json"));
         let cannot =
             |e: &dyn std::fmt::Display| LabError::run(format!("cannot write {}: {e}", path.display()));
         let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
         std::fs::write(&path, text).map_err(|e| cannot(&e))?;
-        let output = roles.join(format!("{}.log", kind.name()));
+        let output = roles.join(format!("{file}.log"));
         let devices = self.prepared.bed.as_ref().and_then(Bed::spec).filter(|_| kind == RoleKind::Links);
         let launch = Launch {
             program: self.plan.exe.clone().into(),

@@ -17,6 +17,7 @@ use crate::fields;
 use crate::flow::{End, Reader, Taken};
 use crate::part::{self, Selection};
 use crate::pass::{self, Fallback, PassOrder};
+use crate::peers::Source;
 use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Stored};
@@ -100,6 +101,7 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     };
     client.shared.count(|c| c.requests += 1);
     let ask = Ask::new(head);
+    count_caches(client, &ask);
     let mut key = std::mem::take(&mut client.key);
     target.write_key(client.shared.routes.fallback_authority(), &mut key);
     let step = if ask.is_for_cache() {
@@ -113,9 +115,21 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     step
 }
 
+/// Counts requests of other caches: robots and browsers put no `Via` into theirs.
+fn count_caches(client: &mut Client, ask: &Ask<'_>) {
+    let shared = &client.shared;
+    let passed =
+        shared.is_cooperating.then(|| fields::has_passed(ask.head.headers(), &shared.name)).flatten();
+    if passed.is_some() {
+        shared.count_peers(|c| c.requests += 1);
+    }
+    (client.is_from_cache, client.was_here) = (passed.is_some(), passed == Some(true));
+}
+
 /// Answers a GET or HEAD: from the store, from a fetch under way, or from one of its own.
 async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[u8]) -> io::Result<Step> {
-    let mut may_join = !ask.is_authorised;
+    // What was here before may be what the fetch waits for.
+    let mut may_join = !ask.is_authorised && !client.was_here;
     loop {
         let now_ms = client.shared.clock.now_ms();
         let found = client.shared.store.borrow_mut().find(key, ask.head.headers());
@@ -128,6 +142,9 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
                 match freshness.reuse(&ask.control, now_ms) {
                     Reuse::Serve => {
                         client.shared.count(|c| c.hits += 1);
+                        if client.is_from_cache {
+                            client.shared.count_peers(|c| c.hits += 1);
+                        }
                         let handling = Handling::Hit { ttl_s: remaining_ms.div_euclid(1000) };
                         client.send_stored(ask, &stored, handling, now_ms).await?;
                         return Ok(Step::Answered);
@@ -193,20 +210,27 @@ async fn lead(
         key: key.into(),
         route: shared.routes.route(target),
         request: fetch_request(&shared, ask, target),
+        peers_url: peers_url(client, ask, target, stored.is_some())
+            .filter(|_| is_open || shared.peers.never_direct()),
         replaces: stored.is_some() || ask.control.no_cache,
         validating: stored,
         control: ask.control,
         is_authorised: ask.is_authorised,
     };
     let (fetch, mut reader) = Fetch::start(&shared, order, is_open);
-    let handling =
-        |is_confirmed, is_stored| Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed: false };
+    let handling = |is_confirmed, is_stored, source| Handling::Forwarded {
+        why,
+        is_confirmed,
+        is_stored,
+        is_collapsed: false,
+        source,
+    };
     match fetch.settled().await {
         Outcome::Reply(fetched) => {
             shared.count(|c| c.misses += 1);
             let reply = &fetched.reply;
             let age_s = reply.has_age.then(|| reply.freshness.age_s(shared.clock.now_ms()));
-            let handling = handling(false, fetched.is_shared);
+            let handling = handling(false, fetched.is_shared, fetched.source);
             if reply.is_not_modified_for(&ask.conditions) {
                 drop(reader);
                 client.send_not_modified(reply, handling, age_s).await?;
@@ -223,13 +247,12 @@ async fn lead(
         Outcome::Confirmed(stored) => {
             shared.count(|c| c.revalidated += 1);
             let now_ms = shared.clock.now_ms();
-            client.send_stored(ask, &stored, handling(true, false), now_ms).await?;
+            client.send_stored(ask, &stored, handling(true, false, Source::Origin), now_ms).await?;
         }
         Outcome::Stale { stored, status } => send_on_error(client, ask, &stored, status, false).await?,
         Outcome::Failed(failure) => {
-            client
-                .send_error(failure.status(), &failure.to_string(), Some(handling(false, false)), false)
-                .await?;
+            let handling = handling(false, false, Source::Origin);
+            client.send_error(failure.status(), &failure.to_string(), Some(handling), false).await?;
         }
     }
     Ok(Step::Answered)
@@ -292,8 +315,13 @@ async fn join(
     why: Why,
 ) -> io::Result<bool> {
     let shared = Rc::clone(&client.shared);
-    let handling =
-        |is_confirmed| Handling::Forwarded { why, is_confirmed, is_stored: false, is_collapsed: true };
+    let handling = |is_confirmed, source| Handling::Forwarded {
+        why,
+        is_confirmed,
+        is_stored: false,
+        is_collapsed: true,
+        source,
+    };
     let outcome = fetch.settled().await;
     let now_ms = shared.clock.now_ms();
     match outcome {
@@ -305,12 +333,13 @@ async fn join(
             }
             shared.count(|c| c.collapsed += 1);
             let age_s = Some(reply.freshness.age_s(now_ms));
+            let handling = handling(false, fetched.source);
             if reply.is_not_modified_for(&ask.conditions) {
                 drop(reader);
-                client.send_not_modified(reply, handling(false), age_s).await?;
+                client.send_not_modified(reply, handling, age_s).await?;
             } else {
                 let selection = part::select(ask, reply, fetched.length);
-                send_fetched(client, &fetched, selection, &mut reader, handling(false), age_s).await?;
+                send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await?;
             }
         }
         Outcome::Stale { stored, status } => {
@@ -329,26 +358,53 @@ async fn join(
                 return Ok(false);
             }
             shared.count(|c| c.collapsed += 1);
-            client.send_stored(ask, &stored, handling(true), now_ms).await?;
+            client.send_stored(ask, &stored, handling(true, Source::Origin), now_ms).await?;
         }
         // One failure is enough: asking again for everyone who waits would only make it worse.
         Outcome::Failed(failure) => {
             let status = failure.status();
-            client.send_error(status, &failure.to_string(), Some(handling(false)), false).await?;
+            let handling = handling(false, Source::Origin);
+            client.send_error(status, &failure.to_string(), Some(handling), false).await?;
         }
     }
     Ok(true)
+}
+
+/// By what name other caches are asked for it; none: they are not. Who wants it fresh, or shows who they are, wants the
+/// origin's answer; and so does what has been here before, as it must not go round in circles.
+fn peers_url(client: &Client, ask: &Ask<'_>, target: &Target<'_>, is_stored: bool) -> Option<String> {
+    let shared = &client.shared;
+    if shared.peers.is_alone() || is_stored || ask.control.no_cache || ask.is_authorised {
+        return None;
+    }
+    if client.was_here {
+        shared.count_peers(|c| c.loops += 1);
+        return None;
+    }
+    target.url(shared.routes.fallback_authority())
 }
 
 /// The head as the origin gets it, without the client's conditions: what is missing is fetched whole.
 fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>) -> Vec<u8> {
     let mut request = Vec::with_capacity(512);
     pass::write_request_line(shared, ask, target, &mut request);
-    fields::append_end_to_end(&mut request, ask.head.headers(), ask.head.facts.version, |field| {
-        const OWN: [&str; 7] =
-            ["host", "content-length", "expect", "if-none-match", "if-modified-since", "range", "if-range"];
-        OWN.iter().any(|name| field.is(name))
-    });
+    fields::append_end_to_end(
+        &mut request,
+        ask.head.headers(),
+        (ask.head.facts.version, &shared.name),
+        |field| {
+            const OWN: [&str; 7] = [
+                "host",
+                "content-length",
+                "expect",
+                "if-none-match",
+                "if-modified-since",
+                "range",
+                "if-range",
+            ];
+            OWN.iter().any(|name| field.is(name))
+        },
+    );
     request.extend_from_slice(b"\r\n");
     request
 }

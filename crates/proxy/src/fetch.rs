@@ -22,6 +22,7 @@ use crate::body::BodyReader;
 use crate::fields;
 use crate::flow::{End, Flow, Reader};
 use crate::origin::{self, Answer, Failure, Origin};
+use crate::peers::{self, Source};
 use crate::reply::{Reply, Times};
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
@@ -38,12 +39,24 @@ pub struct Order {
     pub request: Vec<u8>,
     /// The stale reply that the origin is asked to confirm.
     pub validating: Option<Rc<Stored>>,
+    /// What other caches are asked for first; none: they are not.
+    pub peers_url: Option<String>,
     /// Directives of the client.
     pub control: RequestControl,
     /// The client has shown who it is.
     pub is_authorised: bool,
     /// Something is stored that this answer makes obsolete.
     pub replaces: bool,
+}
+
+impl Order {
+    /// What the fields that an answer varies by are in the request.
+    fn variant(&self, vary: &Vary) -> Vec<u8> {
+        match RequestHead::parse(&self.request) {
+            Ok(Some((head, _))) => variant(vary, head.headers()),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// A fetch under way.
@@ -83,6 +96,8 @@ pub struct Fetched {
     pub length: Option<u64>,
     /// It is going to be stored, so it may answer others too.
     pub is_shared: bool,
+    /// Who answered.
+    pub source: Source,
     /// What the fields that it varies by are in the request that was sent.
     variant: Vec<u8>,
 }
@@ -147,6 +162,11 @@ impl Fetch {
     }
 
     async fn fetch(self: &Rc<Self>, shared: &Shared, order: &Order) -> Result<(), Failure> {
+        if let Some(url) = &order.peers_url
+            && self.fetch_from_peers(shared, order, url).await?
+        {
+            return Ok(());
+        }
         let patience = shared.patience();
         let address = origin::address_of(&order.route, shared.address, patience).await?;
         let mut validating = order.validating.as_ref();
@@ -157,7 +177,7 @@ impl Fetch {
             let exchange = origin::exchange(&shared.pool, &shared.scratch, address, &request, patience);
             let (mut origin, length) = exchange.await?;
             let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-            let answer = origin.answer(length, "GET", times)?;
+            let answer = origin.answer(length, "GET", &shared.name, times)?;
             let status = answer.reply.status;
             if let Some(stored) = is_failure(status).then(|| rescue(shared, order)).flatten() {
                 // Its connection goes with its body, which nobody wants.
@@ -166,7 +186,7 @@ impl Fetch {
                 return Ok(());
             }
             if status != 304 {
-                self.deliver(shared, order, answer, origin).await;
+                self.deliver(shared, order, answer, origin, Source::Origin).await;
                 return Ok(());
             }
             if answer.persists {
@@ -181,6 +201,39 @@ impl Fetch {
             }
             // It confirmed another version than the one we have: fetch that.
         }
+    }
+
+    /// Asks other caches, the most promising first; false: it is for the origin.
+    async fn fetch_from_peers(
+        self: &Rc<Self>,
+        shared: &Shared,
+        order: &Order,
+        url: &str,
+    ) -> Result<bool, Failure> {
+        let promising = peers::choose(shared, url).await;
+        for peer in &promising {
+            let request = peers::request(&order.request, url, peer.source);
+            let asked_ms = shared.clock.now_ms();
+            let exchange =
+                origin::exchange(&shared.pool, &shared.scratch, peer.address, &request, shared.patience());
+            let answered = exchange.await.and_then(|(mut origin, length)| {
+                let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
+                Ok((origin.answer(length, "GET", &shared.name, times)?, origin))
+            });
+            match answered {
+                Err(_) => shared.count_peers(|c| c.peer_errors += 1),
+                // Its store has changed since it said hit. The connection goes with a body that nobody wants.
+                Ok((answer, _)) if peer.source == Source::Sibling && answer.reply.status == 504 => {
+                    shared.count_peers(|c| c.false_hits += 1);
+                }
+                Ok((answer, origin)) => {
+                    peers::count_fetch(shared, peer, &answer.reply);
+                    self.deliver(shared, order, answer, origin, peer.source).await;
+                    return Ok(true);
+                }
+            }
+        }
+        if shared.peers.never_direct() { Err(Failure::NoParent) } else { Ok(false) }
     }
 
     fn confirm(&self, shared: &Shared, order: &Order, stored: Stored) {
@@ -198,16 +251,24 @@ impl Fetch {
     }
 
     /// Hands a full answer to those who wait for it, and stores it.
-    async fn deliver(self: &Rc<Self>, shared: &Shared, order: &Order, answer: Answer, mut origin: Origin) {
+    async fn deliver(
+        self: &Rc<Self>,
+        shared: &Shared,
+        order: &Order,
+        answer: Answer,
+        mut origin: Origin,
+        source: Source,
+    ) {
         let length = answer.body_length();
         let reply = Rc::new(answer.reply);
         let mut room = Room::default();
         let storable = may_store(MethodClass::Get, &order.control, order.is_authorised, &reply.facts).is_ok();
+        let is_copy = source == Source::Sibling && shared.peers.is_proxy_only();
         let mut is_kept =
-            storable && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
+            storable && !is_copy && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
         self.flow.keep(is_kept);
         // What is said instead of the object (an error, a redirection) says nothing about the object.
-        if is_kept || matches!(reply.status, 200..=299) {
+        if is_kept || (matches!(reply.status, 200..=299) && !is_copy) {
             shared.store.borrow_mut().note_shared(&order.key, is_kept);
         }
         if !is_kept {
@@ -216,11 +277,8 @@ impl Fetch {
                 shared.store.borrow_mut().remove(&order.key);
             }
         }
-        let variant = match RequestHead::parse(&order.request) {
-            Ok(Some((head, _))) => variant(&reply.vary, head.headers()),
-            _ => Vec::new(),
-        };
-        let fetched = Fetched { reply: Rc::clone(&reply), length, is_shared: is_kept, variant };
+        let variant = order.variant(&reply.vary);
+        let fetched = Fetched { reply: Rc::clone(&reply), length, is_shared: is_kept, source, variant };
         self.settle(Outcome::Reply(Rc::new(fetched)));
         let mut body = BodyReader::new(answer.framing);
         let end = loop {
@@ -230,6 +288,7 @@ impl Fetch {
             let limit = shared.limits.origin_reply;
             match body.next(&mut origin.stream, &mut origin.input, &shared.scratch, limit).await {
                 Ok(Some(chunk)) => {
+                    peers::count_bytes(shared, source, chunk.len());
                     if is_kept && length.is_none() && !room.grow(shared, chunk.len() as u64) {
                         is_kept = false;
                         self.close(shared, &order.key);

@@ -3,9 +3,6 @@
 use assay_http::field::{Field, Fields, list_has, write_decimal};
 use assay_http::head::Version;
 
-/// Our name in `Via` and `Cache-Status`.
-pub const PSEUDONYM: &str = "assay";
-
 /// Fields that are for one connection only, in lower case.
 const HOP_BY_HOP: [&str; 8] = [
     "connection",
@@ -19,11 +16,11 @@ const HOP_BY_HOP: [&str; 8] = [
 ];
 
 /// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
-/// in `Connection`, nor those that `leave_out` picks. Then our own `Via`.
+/// in `Connection`, nor those that `leave_out` picks. Then our own `Via`: the version that it came with, and our name.
 pub fn append_end_to_end(
     out: &mut Vec<u8>,
     fields: Fields<'_>,
-    version: Version,
+    (version, name): (Version, &str),
     leave_out: impl Fn(&Field<'_>) -> bool,
 ) {
     for field in fields.clone() {
@@ -39,7 +36,7 @@ pub fn append_end_to_end(
     };
     out.extend_from_slice(b"Via: ");
     out.extend_from_slice(via.as_bytes());
-    append_line_end(out, PSEUDONYM.as_bytes());
+    append_line_end(out, name.as_bytes());
 }
 
 /// Appends one field line.
@@ -62,6 +59,17 @@ fn append_line_end(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Whether a proxy of this name has passed this message on (RFC 9110, 7.6.3). None: no proxy has.
+pub fn has_passed(fields: Fields<'_>, name: &str) -> Option<bool> {
+    let mut via = fields.filter(|field| field.is("via")).peekable();
+    via.peek()?;
+    let is_named = |received: &[u8]| {
+        let mut words = received.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        words.nth(1).is_some_and(|by| by.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    Some(via.any(|field| field.value.split(|&byte| byte == b',').any(is_named)))
+}
+
 /// Whether a `Connection` field names this field.
 fn is_nominated(fields: Fields<'_>, field: &Field<'_>) -> bool {
     let Ok(name) = std::str::from_utf8(field.name) else { return false };
@@ -80,8 +88,21 @@ mod tests {
                     TE: trailers\r\nVia: 1.0 other\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\n\r\n";
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let mut out = Vec::new();
-        append_end_to_end(&mut out, head.headers(), head.facts.version, |field| field.is("host"));
+        append_end_to_end(&mut out, head.headers(), (head.facts.version, "assay"), |field| field.is("host"));
         assert_eq!(String::from_utf8(out).unwrap(), "X-One: 1\r\nVia: 1.0 other\r\nVia: 1.1 assay\r\n");
+    }
+
+    #[test]
+    fn who_has_passed_a_message_on_is_found_among_all_who_did() {
+        let passed = |via: &str| {
+            let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{via}\r\n");
+            let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+            has_passed(head.headers(), "two")
+        };
+        assert_eq!(passed(""), None);
+        assert_eq!(passed("Via: 1.1 one, HTTP/1.1 three (x)\r\n"), Some(false));
+        assert_eq!(passed("Via: 1.1 one,1.0  TWO (comment)\r\nVia: 1.1 three\r\n"), Some(true));
+        assert_eq!(passed("Via: two\r\n"), Some(false));
     }
 
     #[test]

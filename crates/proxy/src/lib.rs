@@ -24,6 +24,10 @@
 //! - When an origin fails (no answer, or 500, 502, 503, 504) and a stale reply is stored, that is sent as long as the
 //!   reply or the request (`stale-if-error`, RFC 5861) or the configuration allows it, and nothing forbids it.
 //! - A fetch goes on when its client goes away, if its answer is being stored.
+//! - Before it fetches what it has not, it may ask siblings and parents by ICP, and then fetch from the first that has
+//!   it, else from the first parent that answered, else from the origin. A sibling is asked with `only-if-cached`; one
+//!   that said hit and has nothing (504) is passed over. Parents without ICP share objects among them by URL. What is
+//!   stale, a reload, and whatever goes through, is the origin's own business, or may be with parents.
 //! - An object of more than a quarter of the memory is not stored. Bytes that arrive for the store count
 //!   towards its bound; bytes that are still being sent after they were dropped from it do not.
 //!
@@ -40,6 +44,7 @@ mod flow;
 mod origin;
 mod part;
 mod pass;
+mod peers;
 mod reply;
 mod respond;
 mod role;

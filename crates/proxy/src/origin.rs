@@ -34,6 +34,9 @@ pub enum Failure {
     /// No connection.
     #[error("the origin at {0} could not be reached: {1}")]
     Unreachable(SocketAddr, io::Error),
+    /// Every parent was asked in vain, and the origin may not be asked.
+    #[error("no parent cache could be asked, and the origin may only be asked through one")]
+    NoParent,
     /// It did not answer in time.
     #[error("the origin at {0} did not answer in time")]
     TimedOut(SocketAddr),
@@ -199,22 +202,28 @@ impl Origin {
         }
     }
 
-    /// Takes the head of the final answer to a request of `method` out of the input.
-    pub fn answer(&mut self, length: usize, method: &str, times: Times) -> Result<Answer, Failure> {
+    /// Takes the head of the final answer to a request of `method` out of the input; `name` is ours.
+    pub fn answer(
+        &mut self,
+        length: usize,
+        method: &str,
+        name: &str,
+        times: Times,
+    ) -> Result<Answer, Failure> {
         let answer =
-            self.read_answer(method, times).map_err(|error| Failure::BadReply(self.address, error))?;
+            self.read_answer(method, name, times).map_err(|error| Failure::BadReply(self.address, error))?;
         self.input.consume(length);
         Ok(answer)
     }
 
-    fn read_answer(&self, method: &str, times: Times) -> Result<Answer, HeadError> {
+    fn read_answer(&self, method: &str, name: &str, times: Times) -> Result<Answer, HeadError> {
         let head = ResponseHead::parse(self.input.unread())?;
         let (head, _) = head.ok_or(HeadError::Syntax("the head is not complete"))?;
         if head.status == 101 {
             return Err(HeadError::Syntax("it changes the protocol, which nobody asked for"));
         }
         Ok(Answer {
-            reply: Reply::from_origin(&head, times)?,
+            reply: Reply::from_origin(&head, name, times)?,
             framing: head.body(method),
             described_length: head.facts.content_length,
             persists: head.persists(method),

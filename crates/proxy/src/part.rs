@@ -131,7 +131,7 @@ mod tests {
         let text = format!("HTTP/1.1 200 OK\r\n{reply}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
         let times = Times { asked_ms: 1_000_000, received_ms: 1_000_000 };
-        select(&ask, &Reply::from_origin(&head, times).unwrap(), length)
+        select(&ask, &Reply::from_origin(&head, "assay", times).unwrap(), length)
     }
 
     fn span(from: u64, to: u64) -> Span {

@@ -75,9 +75,12 @@ impl PassOrder {
         let body = head.body();
         let mut request = Vec::with_capacity(512);
         write_request_line(shared, ask, target, &mut request);
-        fields::append_end_to_end(&mut request, head.headers(), head.facts.version, |field| {
-            ["host", "content-length", "expect"].iter().any(|name| field.is(name))
-        });
+        fields::append_end_to_end(
+            &mut request,
+            head.headers(),
+            (head.facts.version, &shared.name),
+            |field| ["host", "content-length", "expect"].iter().any(|name| field.is(name)),
+        );
         match body {
             BodyFraming::Length(bytes) => fields::append_number(&mut request, "Content-Length", bytes),
             BodyFraming::Chunked => request.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -260,7 +263,7 @@ async fn relay(
 ) -> io::Result<Result<(), Failure>> {
     let shared = client.shared.clone();
     let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-    let answer = match origin.answer(length, &order.method, times) {
+    let answer = match origin.answer(length, &order.method, &shared.name, times) {
         Ok(answer) => answer,
         Err(failure) => return Ok(Err(failure)),
     };

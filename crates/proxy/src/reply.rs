@@ -41,8 +41,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// From the head of an origin's reply.
-    pub fn from_origin(head: &ResponseHead<'_>, times: Times) -> Result<Self, HeadError> {
+    /// From the head of an origin's reply; `name` is ours.
+    pub fn from_origin(head: &ResponseHead<'_>, name: &str, times: Times) -> Result<Self, HeadError> {
         let mut text = Vec::with_capacity(512);
         text.extend_from_slice(b"HTTP/1.1 ");
         assay_http::field::write_decimal(&mut text, u64::from(head.status));
@@ -55,7 +55,7 @@ impl Reply {
             write_date(u64::try_from(times.received_ms / 1000).unwrap_or(0), &mut date);
             fields::append(&mut text, b"Date", &date);
         }
-        fields::append_end_to_end(&mut text, head.headers(), head.facts.version, |field| {
+        fields::append_end_to_end(&mut text, head.headers(), (head.facts.version, name), |field| {
             field.is("age") || field.is("content-length")
         });
         Self::from_text(text, head.header("age").map(|age| decimal(age).unwrap_or(0)), times)
@@ -129,6 +129,19 @@ impl Reply {
     pub fn is_coded(&self) -> bool {
         let coding = self.fields().find(|field| field.name.eq_ignore_ascii_case(b"content-encoding"));
         coding.is_some_and(|field| !field.value.eq_ignore_ascii_case(b"identity"))
+    }
+
+    /// The cache that it came from says that it had it: in the last word of `Cache-Status` (RFC 9211), or of `X-Cache`.
+    pub fn is_peers_hit(&self) -> bool {
+        let last = |name: &[u8]| {
+            let lines = self.fields().filter(|field| field.name.eq_ignore_ascii_case(name));
+            let value = lines.last()?.value;
+            Some(value.rsplit(|&byte| byte == b',').next().unwrap_or(value).trim_ascii())
+        };
+        match last(b"cache-status") {
+            Some(member) => member.split(|&byte| byte == b';').any(|word| word.trim_ascii() == b"hit"),
+            None => last(b"x-cache").is_some_and(|word| word.to_ascii_lowercase().starts_with(b"hit")),
+        }
     }
 
     /// `Content-Type`.
@@ -210,7 +223,7 @@ mod tests {
 
     fn reply(text: &str) -> Reply {
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-        Reply::from_origin(&head, NOW).unwrap()
+        Reply::from_origin(&head, "assay", NOW).unwrap()
     }
 
     fn head(reply: &Reply) -> &str {

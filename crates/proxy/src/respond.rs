@@ -18,6 +18,7 @@ use crate::fetch::Fetched;
 use crate::fields;
 use crate::flow::{BATCH_CHUNKS, End, Reader, Taken};
 use crate::part::{self, Layout, Selection};
+use crate::peers::Source;
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::store::Stored;
@@ -76,6 +77,8 @@ pub enum Handling {
         is_stored: bool,
         /// For another request at the same time.
         is_collapsed: bool,
+        /// Who answered.
+        source: Source,
     },
     /// From the store, stale, because the origin failed.
     OnError {
@@ -93,11 +96,18 @@ pub enum Handling {
 impl Handling {
     /// The origin was asked for this request alone, and its answer is not stored.
     pub fn passed(why: Why) -> Self {
-        Handling::Forwarded { why, is_confirmed: false, is_stored: false, is_collapsed: false }
+        Handling::Forwarded {
+            why,
+            is_confirmed: false,
+            is_stored: false,
+            is_collapsed: false,
+            source: Source::Origin,
+        }
     }
 
-    fn append(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"Cache-Status: assay");
+    fn append(self, name: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"Cache-Status: ");
+        out.extend_from_slice(name.as_bytes());
         match self {
             Handling::Hit { ttl_s } => {
                 out.extend_from_slice(b"; hit");
@@ -113,13 +123,15 @@ impl Handling {
                 append_ttl(out, ttl_s);
                 out.extend_from_slice(b"; detail=stale-if-error");
             }
-            Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed } => {
+            Handling::Forwarded { why, is_confirmed, is_stored, is_collapsed, source } => {
                 out.extend_from_slice(b"; ");
                 out.extend_from_slice(why.text());
-                let marks: [(bool, &[u8]); 3] = [
+                let marks: [(bool, &[u8]); 5] = [
                     (is_confirmed, b"; fwd-status=304"),
                     (is_stored, b"; stored"),
                     (is_collapsed, b"; collapsed"),
+                    (source == Source::Sibling, b"; detail=sibling"),
+                    (source == Source::Parent, b"; detail=parent"),
                 ];
                 marks.iter().filter(|mark| mark.0).for_each(|mark| out.extend_from_slice(mark.1));
             }
@@ -159,6 +171,10 @@ pub struct Client {
     pub persists: bool,
     /// Something may still come that nobody will read.
     pub leaves_unread: bool,
+    /// The request came from another cache.
+    pub is_from_cache: bool,
+    /// It has been here before.
+    pub was_here: bool,
     /// The name of what was asked for last; kept for its memory.
     pub key: Vec<u8>,
     version: Version,
@@ -175,6 +191,8 @@ impl Client {
             stream,
             persists: true,
             leaves_unread: false,
+            is_from_cache: false,
+            was_here: false,
             key: Vec::new(),
             version: Version::Http11,
             tail: Vec::with_capacity(256),
@@ -402,7 +420,7 @@ impl Client {
         self.tail.clear();
         let line = format!("HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\n", reason(status));
         if let Some(handling) = handling {
-            handling.append(&mut self.tail);
+            handling.append(&self.shared.name, &mut self.tail);
         }
         self.write_framing(Framing::Length(body.len() as u64));
         let body = if is_head { &[] } else { body.as_bytes() };
@@ -432,7 +450,7 @@ impl Client {
         if let Some(seconds) = age_s {
             fields::append_number(&mut self.tail, "Age", seconds);
         }
-        handling.append(&mut self.tail);
+        handling.append(&self.shared.name, &mut self.tail);
         self.write_framing(framing);
     }
 

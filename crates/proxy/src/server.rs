@@ -13,9 +13,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::client;
 use crate::error::ProxyError;
+use crate::peers::{self, Peers};
 use crate::shared::{Clock, Limits, Shared};
 use crate::spec::ProxySpec;
-use crate::target::Routes;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -39,8 +39,9 @@ impl Proxy {
         let refused = |source| ProxyError::Listen { address: spec.listen, source };
         let listener = listen(spec.listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let routes = Routes::new(&spec.origins);
-        let shared = Rc::new(Shared::new(spec, routes, clock, limits, address));
+        let peers = Peers::new(spec.cooperation.as_ref())
+            .map_err(|(address, source)| ProxyError::Listen { address, source })?;
+        let shared = Rc::new(Shared::new(spec, peers, clock, limits, address));
         Ok(Self { listener, shared })
     }
 
@@ -54,8 +55,15 @@ impl Proxy {
         self.shared.counters()
     }
 
+    /// Where it answers other caches' ICP queries.
+    pub fn icp_address(&self) -> Option<SocketAddr> {
+        self.shared.peers.address()
+    }
+
     /// Accepts and serves connections, for ever.
     pub async fn serve(&self) {
+        let listening = peers::listen(&self.shared);
+        tokio::pin!(listening);
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -72,6 +80,7 @@ impl Proxy {
                     // again.
                     Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
                 },
+                () = &mut listening => {}
                 _ = sweep.tick() => self.shared.pool.close_older_than(self.shared.limits.origin_idle),
             }
         }

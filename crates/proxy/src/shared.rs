@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_record::role::ProxyCounters;
+use assay_record::role::{PeerCounters, ProxyCounters};
 
 use crate::fetch::Fetch;
 use crate::origin::{Patience, Pool};
+use crate::peers::Peers;
 use crate::spec::ProxySpec;
 use crate::store::{Key, Store};
 use crate::target::Routes;
@@ -65,6 +66,12 @@ impl Default for Limits {
 
 /// Everything that outlives a connection.
 pub struct Shared {
+    /// What it calls itself.
+    pub name: String,
+    /// Other caches.
+    pub peers: Peers,
+    /// There are other caches, to be asked or to ask.
+    pub is_cooperating: bool,
     /// What is stored.
     pub store: RefCell<Store>,
     /// Fetches that others may join, by name.
@@ -85,22 +92,27 @@ pub struct Shared {
     pub address: SocketAddr,
     /// What happened so far.
     counters: Cell<ProxyCounters>,
+    peer_counters: Cell<PeerCounters>,
 }
 
 impl Shared {
     /// At the beginning.
-    pub fn new(spec: &ProxySpec, routes: Routes, clock: Clock, limits: Limits, address: SocketAddr) -> Self {
+    pub fn new(spec: &ProxySpec, peers: Peers, clock: Clock, limits: Limits, address: SocketAddr) -> Self {
         Self {
+            name: spec.name.clone(),
+            peers,
+            is_cooperating: spec.cooperation.is_some(),
             store: RefCell::new(Store::new(spec.memory_bytes)),
             fetches: RefCell::default(),
             pool: Pool::default(),
             scratch: Scratch::new(),
-            routes,
+            routes: Routes::new(&spec.origins),
             clock,
             limits,
             stale_if_error_s: spec.stale_if_error_s,
             address,
             counters: Cell::default(),
+            peer_counters: Cell::default(),
         }
     }
 
@@ -111,6 +123,13 @@ impl Shared {
         self.counters.set(counters);
     }
 
+    /// Counts something that has to do with other caches.
+    pub fn count_peers(&self, add: impl FnOnce(&mut PeerCounters)) {
+        let mut counters = self.peer_counters.get();
+        add(&mut counters);
+        self.peer_counters.set(counters);
+    }
+
     /// The counters, with the state of the store.
     pub fn counters(&self) -> ProxyCounters {
         let store = self.store.borrow();
@@ -118,6 +137,7 @@ impl Shared {
             objects: store.objects(),
             stored_bytes: store.stored_bytes(),
             evictions: store.evictions(),
+            peers: self.peer_counters.get(),
             ..self.counters.get()
         }
     }

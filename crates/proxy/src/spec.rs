@@ -1,12 +1,15 @@
 //! What the built-in proxy is told before it starts.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
 /// What the built-in caching proxy is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxySpec {
+    /// What it calls itself in `Via` and `Cache-Status`; caches that know each other need names of their own.
+    #[serde(default = "usual_name")]
+    pub name: String,
     /// Where to listen.
     pub listen: SocketAddr,
     /// Worker threads (one store for all of them is not promised; today one).
@@ -22,6 +25,54 @@ pub struct ProxySpec {
     /// Reverse: which `Host` goes to which real origin. A `Host` that is not listed goes to the first; an
     /// absolute-form request (forward) goes to the authority it names.
     pub origins: Vec<OriginRoute>,
+    /// Other caches; none: it stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cooperation: Option<Cooperation>,
+}
+
+/// The name of a proxy that stands alone.
+pub fn usual_name() -> String {
+    "assay".into()
+}
+
+/// Which other caches there are, and what is asked of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cooperation {
+    /// Where ICP queries are answered, and sent from; none: no ICP.
+    pub icp: Option<SocketAddr>,
+    /// Who may ask by ICP, beside the peers.
+    pub askers: Vec<IpAddr>,
+    /// Whom to ask, in order of preference.
+    pub peers: Vec<Peer>,
+    /// How long ICP answers are waited for, in milliseconds.
+    pub timeout_ms: u64,
+    /// What a sibling gave is not stored here too.
+    pub proxy_only: bool,
+    /// What no parent could fetch fails: the origin is not asked.
+    pub never_direct: bool,
+}
+
+/// Another cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// What it is called.
+    pub name: String,
+    /// What may be asked of it.
+    pub relation: Relation,
+    /// Where it speaks HTTP; it is asked for whole URLs.
+    pub http: SocketAddr,
+    /// Where it answers ICP; none: it is not asked whether it has something. A sibling without it is never asked.
+    pub icp: Option<SocketAddr>,
+}
+
+/// What may be asked of another cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// What it has.
+    Sibling,
+    /// Anything: it fetches what it has not.
+    Parent,
 }
 
 /// One origin behind the proxy.

@@ -123,6 +123,14 @@ impl Store {
         }
     }
 
+    /// What is stored for all requests alike under this name, without counting as a use of it.
+    pub fn peek(&self, key: &[u8]) -> Option<&Stored> {
+        match self.lru.peek(key)? {
+            Entry::Reply(stored) => Some(stored),
+            Entry::Varies { .. } => None,
+        }
+    }
+
     /// Stores a reply to a request with these fields, unless something newer is known since `began`, its
     /// tick. What is too large replaces nothing, but what it should have replaced goes.
     pub fn insert(&mut self, key: &Key, fields: Fields<'_>, stored: Stored, began: u64) {
@@ -270,7 +278,7 @@ mod tests {
         let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
         let times = Times { asked_ms: 0, received_ms: 0 };
-        Stored::new(Rc::new(Reply::from_origin(&head, times).unwrap()), vec![Chunk::from(body)])
+        Stored::new(Rc::new(Reply::from_origin(&head, "assay", times).unwrap()), vec![Chunk::from(body)])
     }
 
     fn fields(text: &str) -> Fields<'static> {

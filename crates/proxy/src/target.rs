@@ -57,7 +57,12 @@ impl<'b> Target<'b> {
             let authority = head.host.map(authority).transpose()?;
             return Ok(Self { authority, path: head.target, is_absolute: false });
         }
-        let (scheme, rest) = head.target.split_once("://").ok_or(TargetError::Form)?;
+        Self::of_url(head.target)
+    }
+
+    /// Of an absolute URL.
+    pub fn of_url(url: &'b str) -> Result<Self, TargetError> {
+        let (scheme, rest) = url.split_once("://").ok_or(TargetError::Form)?;
         if !scheme.eq_ignore_ascii_case("http") {
             return Err(TargetError::Scheme);
         }
@@ -74,6 +79,13 @@ impl<'b> Target<'b> {
         key.extend_from_slice(authority.as_bytes());
         key.make_ascii_lowercase();
         self.write_path(key);
+    }
+
+    /// The absolute URL, by which other caches are asked for it; none: nobody knows its host.
+    pub fn url(&self, fallback_authority: &str) -> Option<String> {
+        let authority = self.authority.unwrap_or(fallback_authority);
+        let slash = if self.path.starts_with('/') { "" } else { "/" };
+        (!authority.is_empty() && self.path != "*").then(|| format!("http://{authority}{slash}{}", self.path))
     }
 
     /// Writes the path as an origin is asked for it.

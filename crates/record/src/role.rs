@@ -114,4 +114,133 @@ pub struct ProxyCounters {
     pub origin_requests: u64,
     /// Origin fetches that failed.
     pub origin_errors: u64,
+    /// What came of asking other caches, and of being asked by them.
+    #[serde(default, skip_serializing_if = "PeerCounters::is_nothing")]
+    pub peers: PeerCounters,
+}
+
+impl ProxyCounters {
+    /// Of both.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        let Self { requests, hits, collapsed, revalidated, misses, passed, evictions, .. } = other;
+        let Self { objects, stored_bytes, origin_requests, origin_errors, peers, .. } = other;
+        for (sum, more) in [
+            (&mut self.requests, requests),
+            (&mut self.hits, hits),
+            (&mut self.collapsed, collapsed),
+            (&mut self.revalidated, revalidated),
+            (&mut self.misses, misses),
+            (&mut self.passed, passed),
+            (&mut self.evictions, evictions),
+            (&mut self.objects, objects),
+            (&mut self.stored_bytes, stored_bytes),
+            (&mut self.origin_requests, origin_requests),
+            (&mut self.origin_errors, origin_errors),
+        ] {
+            *sum = sum.saturating_add(*more);
+        }
+        self.peers = self.peers.plus(peers);
+        self
+    }
+}
+
+/// What a cache asked others for, and what others asked it for, since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PeerCounters {
+    /// ICP queries sent.
+    pub icp_sent: u64,
+    /// Answers to them that came in time.
+    pub icp_replies: u64,
+    /// Of these, hits.
+    pub icp_hits: u64,
+    /// Queries that nobody answered in time, of those that were waited for.
+    pub icp_timeouts: u64,
+    /// ICP queries of others that were answered.
+    pub icp_answered: u64,
+    /// Of these, with a hit.
+    pub icp_answered_hits: u64,
+    /// Queries and messages that were refused: from strangers, or not understood.
+    pub icp_refused: u64,
+    /// Fetches that a sibling answered from its store.
+    pub sibling_hits: u64,
+    /// Siblings that had said hit and then had nothing.
+    pub false_hits: u64,
+    /// Fetches that a parent answered.
+    pub parent_fetches: u64,
+    /// Of these, from the parent's store, as it says itself.
+    pub parent_hits: u64,
+    /// Fetches that a peer was asked for in vain: no connection, or no answer.
+    pub peer_errors: u64,
+    /// Bytes of bodies that siblings sent.
+    pub sibling_bytes: u64,
+    /// Bytes of bodies that parents sent.
+    pub parent_bytes: u64,
+    /// Requests that came from other caches; they are among all requests.
+    pub requests: u64,
+    /// Of these, answered from the store; they are among all hits.
+    pub hits: u64,
+    /// Requests that had been here before, and went to their origin straight.
+    pub loops: u64,
+}
+
+impl PeerCounters {
+    /// Of both.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        for (sum, (_, more)) in [
+            &mut self.icp_sent,
+            &mut self.icp_replies,
+            &mut self.icp_hits,
+            &mut self.icp_timeouts,
+            &mut self.icp_answered,
+            &mut self.icp_answered_hits,
+            &mut self.icp_refused,
+            &mut self.sibling_hits,
+            &mut self.false_hits,
+            &mut self.parent_fetches,
+            &mut self.parent_hits,
+            &mut self.peer_errors,
+            &mut self.sibling_bytes,
+            &mut self.parent_bytes,
+            &mut self.requests,
+            &mut self.hits,
+            &mut self.loops,
+        ]
+        .into_iter()
+        .zip(other.by_name())
+        {
+            *sum = sum.saturating_add(more);
+        }
+        self
+    }
+
+    /// True of a cache that stands alone.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Every counter by its name in the record.
+    pub fn by_name(&self) -> [(&'static str, u64); 17] {
+        [
+            ("icp_sent", self.icp_sent),
+            ("icp_replies", self.icp_replies),
+            ("icp_hits", self.icp_hits),
+            ("icp_timeouts", self.icp_timeouts),
+            ("icp_answered", self.icp_answered),
+            ("icp_answered_hits", self.icp_answered_hits),
+            ("icp_refused", self.icp_refused),
+            ("sibling_hits", self.sibling_hits),
+            ("false_hits", self.false_hits),
+            ("parent_fetches", self.parent_fetches),
+            ("parent_hits", self.parent_hits),
+            ("peer_errors", self.peer_errors),
+            ("sibling_bytes", self.sibling_bytes),
+            ("parent_bytes", self.parent_bytes),
+            ("peer_requests", self.requests),
+            ("peer_hits", self.hits),
+            ("loops", self.loops),
+        ]
+    }
 }

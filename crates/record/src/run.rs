@@ -99,6 +99,49 @@ pub struct TargetInfo {
     pub settings: BTreeMap<String, String>,
     /// Declared behaviour that explains hit ratios, a sentence each.
     pub notes: Vec<String>,
+    /// Where several caches work together: each of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheInfo>,
+}
+
+/// One of several caches that work together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CacheInfo {
+    /// Its name.
+    pub name: String,
+    /// The proxy: a description's name, or `builtin`.
+    pub proxy: String,
+    /// What it says its version is.
+    pub version: String,
+    /// Where it listens.
+    pub address: String,
+    /// Memory for its cache, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Disk for its cache, in bytes.
+    pub disk_bytes: Option<u64>,
+    /// Its own settings, by name.
+    pub settings: BTreeMap<String, String>,
+    /// Robots that speak to it.
+    pub robots: u32,
+    /// Caches that it asks.
+    pub peers: Vec<PeerInfo>,
+    /// What siblings give is not stored here too.
+    pub proxy_only: bool,
+    /// It does not ask origins itself.
+    pub never_direct: bool,
+}
+
+/// A cache that another asks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PeerInfo {
+    /// Its name.
+    pub name: String,
+    /// `sibling` or `parent`.
+    pub relation: String,
+    /// `icp`, `htcp`, `digest` or `hash`.
+    pub protocol: String,
 }
 
 /// One role and where it ran.

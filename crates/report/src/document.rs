@@ -73,6 +73,9 @@ pub struct Summary {
     pub total: Figures,
     /// Every phase of the schedule, in order, also those that never ran.
     pub phases: Vec<PhaseFigures>,
+    /// Where several caches work together: what each did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hierarchy: Option<Hierarchy>,
     /// The first errors of each kind.
     pub examples: Vec<ErrorExample>,
     /// The target's own counters, as last read, in its own words.
@@ -96,6 +99,71 @@ pub struct Summary {
     /// The network that the lab made for the run, and what its links carried; null: the machine's own loopback.
     #[serde(default)]
     pub bed: Option<BedInfo>,
+}
+
+/// What caches that work together did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hierarchy {
+    /// The phase that this is about; null: the whole run.
+    pub phase: Option<String>,
+    /// Each cache, parents first.
+    pub caches: Vec<CacheFigures>,
+    /// All of them together.
+    pub all: CacheFigures,
+}
+
+/// What one of several caches did, as it counted itself; 0 for what it does not count.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheFigures {
+    /// Its name.
+    pub name: String,
+    /// The proxy that it is.
+    pub proxy: String,
+    /// Robots that speak to it.
+    pub robots: u32,
+    /// Requests of robots.
+    pub requests: u64,
+    /// Of these, answered from its own store.
+    pub local_hits: u64,
+    /// Share of them.
+    pub local_hit_ratio: Option<f64>,
+    /// Requests that a sibling's store answered.
+    pub sibling_hits: u64,
+    /// Share of them.
+    pub sibling_hit_ratio: Option<f64>,
+    /// Requests that a parent answered.
+    pub parent_fetches: u64,
+    /// Of these, from the parent's store.
+    pub parent_hits: u64,
+    /// Share of them.
+    pub parent_hit_ratio: Option<f64>,
+    /// Requests of other caches.
+    pub requests_of_caches: u64,
+    /// Of these, answered from its store.
+    pub hits_for_caches: u64,
+    /// Bytes of bodies that siblings sent.
+    pub sibling_bytes: u64,
+    /// Bytes of bodies that parents sent.
+    pub parent_bytes: u64,
+    /// Questions and answers by ICP.
+    pub icp: IcpFigures,
+}
+
+/// What was asked and answered by ICP.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IcpFigures {
+    /// Questions sent.
+    pub sent: u64,
+    /// Answers to them.
+    pub replies: u64,
+    /// Questions that were not answered in time.
+    pub timeouts: u64,
+    /// Questions of others that were answered.
+    pub answered: u64,
+    /// Of these, with a hit.
+    pub answered_hits: u64,
+    /// Caches that had said hit and then had nothing.
+    pub false_hits: u64,
 }
 
 /// One sentence of the verdict.

@@ -13,6 +13,7 @@ use crate::chart::said::{Said, said};
 use crate::chart::{self, Charts};
 use crate::error::ReportError;
 use crate::format;
+use crate::hierarchy;
 use crate::own;
 use crate::own::tables::CalibrationView;
 use crate::own::words::DoubtView;
@@ -89,6 +90,7 @@ struct Page<'a> {
     errors: Vec<ErrorView<'a>>,
     phase_tables: Vec<page::TableView>,
     percentiles: page::TableView,
+    hierarchy: Option<page::TableView>,
     schedule: page::TableView,
     explained: Vec<page::Explained>,
     workload: Vec<page::Fact>,
@@ -186,6 +188,7 @@ fn render(
         errors: errors(summary),
         phase_tables: page::phase_tables(summary),
         percentiles: page::percentile_table(summary),
+        hierarchy: hierarchy::table(summary.hierarchy.as_ref()),
         schedule: page::schedule(summary),
         explained: page::explained(summary),
         workload: page::workload(summary),

@@ -19,6 +19,7 @@ pub mod figure;
 mod figures;
 mod format;
 mod gaps;
+mod hierarchy;
 mod host;
 pub mod html;
 mod own;

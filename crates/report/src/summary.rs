@@ -17,6 +17,7 @@ use crate::adapted;
 use crate::error::ReportError;
 use crate::figures::{figures, round};
 use crate::gaps;
+use crate::hierarchy;
 use crate::own;
 use crate::require;
 use crate::tally::{self, Tally};
@@ -85,6 +86,7 @@ impl Summary {
             baseline: None,
             total: figures(&total),
             phases,
+            hierarchy: None,
             examples: series.examples.clone(),
             counters: last_counters(series),
             assay_version: info.assay_version.clone(),
@@ -98,6 +100,8 @@ impl Summary {
             bed: info.bed.clone(),
         };
         summary.baseline = baseline(&info.phases, &summary.phases).map(str::to_owned);
+        let (phases, counted) = (&summary.phases, summary.baseline.as_deref());
+        summary.hierarchy = hierarchy::figures(info, series, phases, counted);
         summary.notes = words::notes(info);
         summary.notes.extend(adapted::sentences(&summary.phases, &series.adapted));
         // What the numbers show comes before what the lab has to say of itself and of the workload.
@@ -213,7 +217,11 @@ fn last_counters(series: &Series) -> BTreeMap<String, f64> {
     // A counter that appears only in some readings keeps its last value.
     let mut counters = BTreeMap::new();
     for sample in &series.proxy {
-        counters.extend(sample.counters.iter().map(|(name, value)| (name.clone(), *value)));
+        let named = |name: &String| match sample.cache.as_str() {
+            "" => name.clone(),
+            cache => format!("{cache}: {name}"),
+        };
+        counters.extend(sample.counters.iter().map(|(name, value)| (named(name), *value)));
     }
     counters
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::document::{Figures, Mood, Percentiles, PhaseFigures, Summary, Topic};
 use crate::format::{NOTHING, count, opt_number, percent};
+use crate::hierarchy;
 use crate::own;
 use crate::own::words::DoubtView;
 use crate::special;
@@ -32,6 +33,7 @@ pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String
     page.verdict(summary);
     page.requirements(summary);
     page.tables(summary);
+    page.hierarchy(summary);
     page.facts(summary);
     page.errors(summary);
     page.list("Warnings", "!", YELLOW, &summary.warnings);
@@ -207,6 +209,17 @@ impl Page {
             }
             let row = if index + 1 == names.len() { self.paint(BOLD, &row) } else { row };
             self.line(&row);
+        }
+        self.line("");
+    }
+
+    fn hierarchy(&mut self, summary: &Summary) {
+        let Some(hierarchy) = &summary.hierarchy else { return };
+        let when =
+            hierarchy.phase.as_ref().map_or("the whole run".to_owned(), |phase| format!("phase {phase}"));
+        self.heading(&clean(&format!("Caches, as they counted in {when}")));
+        for sentence in hierarchy::sentences(hierarchy) {
+            self.item("·", DIM, &sentence);
         }
         self.line("");
     }

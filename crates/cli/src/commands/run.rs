@@ -204,6 +204,12 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &Prepared) -> Result
         None => run_name::fresh(&prepared.workload.name, &target.name()),
     };
     let requirements = requirements(args, prepared)?;
+    let mut target = target;
+    if let TargetChoice::Topology(topology) = &mut target {
+        for cache in &mut topology.caches {
+            (cache.memory_bytes, cache.disk_bytes) = (scaled(cache.memory_bytes), scaled(cache.disk_bytes));
+        }
+    }
     let mut plan = RunPlan {
         exe,
         assay_version: env!("CARGO_PKG_VERSION").into(),

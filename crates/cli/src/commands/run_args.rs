@@ -42,6 +42,10 @@ pub struct RunArgs {
     /// Robots speak to the origins themselves, like `--proxy direct`
     #[arg(long, help_heading = TARGET)]
     pub direct: bool,
+    /// Test caches that work together, which FILE.toml describes (docs/reference/experiments.md); --proxy, --memory,
+    /// --disk and --set hold for those that do not say otherwise
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "direct", help_heading = TARGET)]
+    pub topology: Option<PathBuf>,
     /// Speak to it as a reverse proxy, which stands for the origins (the default)
     #[arg(long, conflicts_with = "forward", help_heading = TARGET)]
     pub reverse: bool,

@@ -31,7 +31,7 @@ fn listing(name: &str) -> PathBuf {
 }
 
 /// True when the program is on this machine. Says so when it is not, and fails where that is not allowed.
-fn has(program: &str, package: &str) -> bool {
+pub fn has(program: &str, package: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/local/sbin";
     if std::env::split_paths(&path).any(|dir| dir.join(program).exists()) {
         return true;

@@ -201,12 +201,14 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
         let routes =
             routes.map(|o| OriginRoute { authority: o.authority.clone(), address: origin.address }).collect();
         let spec = ProxySpec {
+            name: "assay".into(),
             listen: "127.0.0.1:0".parse().expect("an address"),
             threads: 1,
             cpus: Vec::new(),
             memory_bytes: 1 << 30,
             stale_if_error_s: 0,
             origins: routes,
+            cooperation: None,
         };
         let clock = Clock::Manual(Rc::clone(&now_ms));
         let proxy = Rc::new(Proxy::bind(&spec, clock, Limits::default()).expect("a proxy"));

@@ -77,7 +77,7 @@ impl Crew {
     /// A request is ready to go: finds a connection, opens one, or lets it wait.
     pub fn submit(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
-        let destination = self.setup.route(xact.object.id.origin).destination;
+        let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
         let robot = &self.robots[xact.robot as usize];
         let rules = &self.setup.groups[usize::from(robot.group)];
         if robot.waiting > 0 {
@@ -113,7 +113,7 @@ impl Crew {
     /// The next step of an xact that is under way: on an idle connection, or on one more.
     pub fn send_again(&mut self, place: u32) {
         let xact = &self.xacts[place as usize];
-        let destination = self.setup.route(xact.object.id.origin).destination;
+        let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
         match self.idle_connection_to(xact.robot, destination) {
             Some(connection) => self.send_on(connection, place),
             None => self.open(place, NONE),
@@ -171,7 +171,7 @@ impl Crew {
     pub fn open(&mut self, place: u32, behind: u32) {
         let xact = &self.xacts[place as usize];
         let (robot, origin) = (xact.robot, xact.object.id.origin);
-        let route = self.setup.route(origin);
+        let route = self.setup.route(xact.id.robot, origin);
         let (address, destination) = (route.address, route.destination);
         let source = self.setup.source_of(self.robots[robot as usize].index);
         let begun_ns = monotonic_ns();
@@ -363,7 +363,8 @@ impl Crew {
                 self.fill_pipeline(slot);
             }
             Err(error) => {
-                let address = self.setup.route(self.xacts[place as usize].object.id.origin).address;
+                let xact = &self.xacts[place as usize];
+                let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
                 self.close_and_go_on(slot);
                 self.fail_to_open(place, &error, address);
             }
@@ -420,7 +421,7 @@ impl Crew {
         let Some(place) = self.pop_waiting(robot) else { return self.link_idle(slot) };
         let xact = &mut self.xacts[place as usize];
         xact.ready_ns = monotonic_ns();
-        if self.setup.route(xact.object.id.origin).destination == destination {
+        if self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination {
             self.send_on(slot, place);
             self.fill_pipeline(slot);
         } else if self.may_go_to(place, destination) {

@@ -214,7 +214,7 @@ impl Crew {
 
 /// An xact and its request in words.
 fn name(setup: &Setup, xact: &Xact) -> (String, String) {
-    let route = setup.route(xact.object.id.origin);
+    let route = setup.route(xact.id.robot, xact.object.id.origin);
     let request = format!(
         "{} http://{}{} ({})",
         tally::method_name(xact.method),

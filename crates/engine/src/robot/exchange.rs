@@ -99,7 +99,7 @@ impl Crew {
             method: xact.method,
             version: robot.version,
             object: &xact.object,
-            route: setup.route(xact.object.id.origin),
+            route: setup.route(xact.id.robot, xact.object.id.origin),
             absolute: setup.absolute,
             since_unix_s: xact.since_s.map(since),
             reload: xact.is_reload(),
@@ -394,7 +394,12 @@ fn write_personal(
     let (origin, absolute) = (xact.object.id.origin, setup.absolute);
     let Some(extras) = &mut xact.extras else { return false };
     let mut uri = Vec::new();
-    write_target(&setup.universe, &xact.object, absolute.then(|| setup.route(origin)), &mut uri);
+    write_target(
+        &setup.universe,
+        &xact.object,
+        absolute.then(|| setup.route(xact.id.robot, origin)),
+        &mut uri,
+    );
     extras.shown = Shown::default();
     if memory.was_asked() {
         let cnonce = cnonce(xact.id, extras.challenges);

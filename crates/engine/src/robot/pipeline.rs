@@ -88,8 +88,8 @@ impl Crew {
                 return;
             }
             let xact = &self.xacts[head as usize];
-            let fits =
-                xact.is_embedded() && self.setup.route(xact.object.id.origin).destination == destination;
+            let fits = xact.is_embedded()
+                && self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination;
             if !fits || !self.has_room(slot) || self.pop_waiting(robot).is_none() {
                 return;
             }

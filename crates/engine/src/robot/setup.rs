@@ -20,6 +20,7 @@ use thiserror::Error;
 use super::steering;
 use crate::files::{FileError, read_files};
 use crate::spec::{RobotsSpec, SharesFrom, Target};
+use crate::spread::{Door, Share, SpreadError, spread};
 
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
@@ -45,6 +46,9 @@ pub enum SetupError {
         /// What is wrong with it.
         cause: serde_json::Error,
     },
+    /// Robots cannot be spread over caches as asked.
+    #[error(transparent)]
+    Spread(#[from] SpreadError),
     /// A file that bodies are made of cannot be read.
     #[error(transparent)]
     Files(FileError),
@@ -89,8 +93,10 @@ pub struct Setup {
     pub robots: Range<RobotIndex>,
     /// Rules of each group of the workload, in its order.
     pub groups: Vec<GroupRules>,
-    /// Where requests for each origin go, and what they call it.
-    pub routes: Vec<Route>,
+    /// Where requests for each origin go, and what they call it; for each cache that robots speak to, one after the other.
+    routes: Vec<Vec<Route>>,
+    /// Which of them each robot takes; empty: there is one for all.
+    doors: Vec<u16>,
     /// Absolute-form request targets.
     pub absolute: bool,
     /// Longest time for an answer.
@@ -165,10 +171,13 @@ impl Setup {
         let (hosts, address_runs) =
             robot_addresses(workload.robots.iter().flat_map(|group| &group.addresses));
         let source = |at: usize| spec.sources.get(at).copied().filter(|ip| !ip.is_unspecified());
-        let routes = routes(&workload, &spec.target)?;
+        let shares: Vec<&Share> = spec.doors.iter().map(|door| &door.robots).collect();
+        let doors = if shares.is_empty() { Vec::new() } else { spread(&shares, &workload)? };
+        let routes = all_routes(&workload, spec)?;
         Ok(Self {
             groups: workload.robots.iter().map(GroupRules::new).collect(),
-            substitutes: substitutes(&workload, &routes),
+            substitutes: substitutes(&workload, &routes[0]),
+            doors,
             has_sessions: workload.robots.iter().any(|group| group.session.is_some()),
             routes,
             absolute: matches!(spec.target, Target::Forward { .. }),
@@ -246,9 +255,10 @@ impl Setup {
             || self.special_origins[usize::from(object.id.origin)]
     }
 
-    /// The way to an origin.
-    pub fn route(&self, origin: OriginIndex) -> &Route {
-        &self.routes[usize::from(origin)]
+    /// A robot's way to an origin.
+    pub fn route(&self, robot: RobotIndex, origin: OriginIndex) -> &Route {
+        let door = self.doors.get(robot as usize).copied().unwrap_or(0);
+        &self.routes[usize::from(door)][usize::from(origin)]
     }
 }
 
@@ -325,6 +335,22 @@ fn robot_addresses<'w>(
         first += run.count;
     }
     (hosts.len(), runs)
+}
+
+/// The ways through each cache that robots speak to.
+fn all_routes(workload: &Workload, spec: &RobotsSpec) -> Result<Vec<Vec<Route>>, SetupError> {
+    let through = |door: &Door| {
+        let proxy = door.proxy;
+        let target = match &spec.target {
+            Target::Forward { origins, .. } => Target::Forward { proxy, origins: origins.clone() },
+            Target::Reverse { .. } | Target::Direct { .. } => Target::Reverse { proxy },
+        };
+        routes(workload, &target)
+    };
+    if spec.doors.is_empty() {
+        return Ok(vec![routes(workload, &spec.target)?]);
+    }
+    spec.doors.iter().map(through).collect()
 }
 
 fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError> {

@@ -194,6 +194,7 @@ fn robots_that_were_stopped_say_when_and_for_how_long() {
         cpus: Vec::new(),
         timing: Timing::default(),
         target: Target::Reverse { proxy: server.address },
+        doors: Vec::new(),
         sources: Vec::new(),
         behaviour: CacheBehaviour::default(),
         timeout_ms: 5_000,

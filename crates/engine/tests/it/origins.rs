@@ -105,6 +105,7 @@ fn robots(path: PathBuf, origins: Vec<SocketAddr>, start: &str) -> Vec<Event> {
         cpus: Vec::new(),
         timing: Timing::default(),
         target: Target::Direct { origins },
+        doors: Vec::new(),
         sources: Vec::new(),
         behaviour: CacheBehaviour { caches: false, ..CacheBehaviour::default() },
         timeout_ms: 10_000,

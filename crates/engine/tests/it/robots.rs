@@ -194,6 +194,7 @@ pub fn run(workload: &Workload, options: Options) -> Run {
         cpus: Vec::new(),
         timing: options.timing,
         target: (options.target)(server.address),
+        doors: Vec::new(),
         sources: options.sources,
         behaviour: CacheBehaviour { validation_updates: true, ..CacheBehaviour::default() },
         timeout_ms: options.timeout_ms,

@@ -213,15 +213,15 @@ impl Bed {
         let place = match kind {
             RoleKind::Robots => Place::Robots,
             RoleKind::Origins => Place::Origins,
-            RoleKind::Proxy => Place::Target,
+            RoleKind::Proxy(_) => Place::Target,
             RoleKind::Links => return None,
         };
         self.rooms.iter().find(|room| room.places.contains(&place)).map(|room| &room.namespace)
     }
 
-    /// Where the proxy listens.
-    pub fn proxy(&self) -> SocketAddr {
-        SocketAddr::from((Place::Target.address(0, 1), PROXY_PORT))
+    /// Where the proxy listens: which one, where there are several.
+    pub fn proxy(&self, place: u8) -> SocketAddr {
+        SocketAddr::from((Place::Target.address(0, place.saturating_add(1)), PROXY_PORT))
     }
 
     /// Where the workload's origins listen, in its order.

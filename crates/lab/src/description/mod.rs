@@ -18,12 +18,13 @@ use assay_engine::spec::CacheBehaviour;
 use serde::Deserialize;
 
 use crate::plan::Mode;
+use crate::topology::Protocol;
 
 pub use access_log::{AccessLog, FIELDS as ACCESS_LOG_FIELDS};
 pub use capacity::{Capacity, Store};
 pub use setting::{Chosen, Kind, Setting};
 pub use shipped::{described, find};
-pub use template::{Origin, Settings};
+pub use template::{Circle, ICP_PORT, Origin, Peer, Settings};
 
 /// A description that cannot be used: which file, which line, which field, what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -95,12 +96,27 @@ pub struct Description {
     /// What it does where the standard leaves a choice, for the ideal hit ratio.
     #[serde(default)]
     pub behaviour: Behaviour,
+    /// How it works together with other caches.
+    #[serde(default)]
+    pub hierarchy: Hierarchy,
     /// What was chosen of `settings`, or is so when nobody chooses.
     #[serde(skip)]
     pub chosen: BTreeMap<String, Chosen>,
     /// The text that this was read from, for the run directory.
     #[serde(skip)]
     pub source: String,
+}
+
+/// What a proxy can ask other caches by, and be asked by; nothing: it stands alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Hierarchy {
+    /// What it can ask siblings by.
+    pub siblings: Vec<Protocol>,
+    /// What it can ask parents by.
+    pub parents: Vec<Protocol>,
+    /// What it answers.
+    pub answers: Vec<Protocol>,
 }
 
 /// How a proxy is asked for its version.
@@ -252,6 +268,34 @@ pub enum Counter {
     OriginRequests,
     /// Origin fetches that failed.
     OriginErrors,
+    /// ICP queries sent.
+    IcpSent,
+    /// Answers to them.
+    IcpReplies,
+    /// Of these, hits.
+    IcpHits,
+    /// Queries that nobody answered in time.
+    IcpTimeouts,
+    /// ICP queries of others that were answered.
+    IcpAnswered,
+    /// Of these, with a hit.
+    IcpAnsweredHits,
+    /// Fetches that a sibling answered.
+    SiblingHits,
+    /// Siblings that had said hit and then had nothing.
+    FalseHits,
+    /// Fetches that a parent answered.
+    ParentFetches,
+    /// Of these, from the parent's store.
+    ParentHits,
+    /// Bytes of bodies that siblings sent.
+    SiblingBytes,
+    /// Bytes of bodies that parents sent.
+    ParentBytes,
+    /// Requests that came from other caches.
+    PeerRequests,
+    /// Of these, answered from the store.
+    PeerHits,
 }
 
 /// One counter of a source, with a factor.

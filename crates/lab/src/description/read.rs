@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{CounterFormat, CounterSource, Description, DescriptionError, Program, Settings};
+use super::{
+    Circle, CounterFormat, CounterSource, Description, DescriptionError, Hierarchy, Program, Settings,
+};
 
 /// Longest time that it may settle before it is stopped, in seconds.
 const MAX_SETTLE_S: f64 = 60.0;
@@ -80,6 +82,10 @@ fn check(description: &Description) -> Result<(), Wrong> {
             let mut settings = Settings::sample(mode, is_root, disk_bytes);
             settings.chosen.clone_from(&description.chosen);
             try_templates(description, &settings)?;
+            if description.hierarchy != Hierarchy::default() {
+                settings.circle = Some(Circle::sample(&description.hierarchy));
+                try_templates(description, &settings)?;
+            }
         }
     }
     try_choices(description)

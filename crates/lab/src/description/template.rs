@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::Chosen;
 use crate::plan::Mode;
+use crate::topology::{Protocol, Relation};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
@@ -24,6 +25,38 @@ pub struct Origin {
     pub ip: String,
     /// Its real port.
     pub port: u16,
+}
+
+/// Another cache as templates see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub relation: Relation,
+    /// What it is asked by.
+    pub protocol: Protocol,
+    /// Its address.
+    pub ip: String,
+    /// Where it speaks HTTP.
+    pub port: u16,
+}
+
+/// The caches that a proxy works together with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Circle {
+    /// What it is called itself.
+    pub name: String,
+    /// Whom it asks.
+    pub peers: Vec<Peer>,
+    /// Addresses of those that ask it.
+    pub askers: Vec<String>,
+    /// What it is asked by.
+    pub answers: Vec<Protocol>,
+    /// What siblings give is not stored here too.
+    pub proxy_only: bool,
+    /// It does not ask origins itself.
+    pub never_direct: bool,
 }
 
 /// What a run decided about a proxy: the values of the templates' variables.
@@ -53,6 +86,8 @@ pub struct Settings {
     pub connections: u64,
     /// A name that no other instance on this machine has; letters and digits.
     pub instance: String,
+    /// The caches that it works together with; none: it stands alone.
+    pub circle: Option<Circle>,
     /// What was chosen of the description's settings.
     pub chosen: BTreeMap<String, Chosen>,
 }
@@ -134,6 +169,7 @@ impl Settings {
             connections => self.connections,
             instance => &self.instance,
             setting => Value::from(chosen),
+            ..circle(self.circle.as_ref())
         }
     }
 
@@ -156,8 +192,69 @@ impl Settings {
             descriptors: 20_000,
             connections: 1000,
             instance: "assay1".into(),
+            circle: None,
             chosen: BTreeMap::new(),
         }
+    }
+}
+
+impl Circle {
+    /// Caches that any description with such a hierarchy must be able to work with.
+    pub(crate) fn sample(hierarchy: &super::Hierarchy) -> Self {
+        let peer = |number: usize, relation: Relation, protocol: Protocol| Peer {
+            name: format!("{}{number}", relation.name()),
+            relation,
+            protocol,
+            ip: format!("127.0.0.{}", 2 + number),
+            port: 8080,
+        };
+        let siblings = hierarchy.siblings.iter().map(|protocol| (Relation::Sibling, *protocol));
+        let parents = hierarchy.parents.iter().map(|protocol| (Relation::Parent, *protocol));
+        let peers = siblings.chain(parents).enumerate();
+        Self {
+            name: "a".into(),
+            peers: peers.map(|(number, (relation, protocol))| peer(number, relation, protocol)).collect(),
+            askers: vec!["127.0.0.1".into()],
+            answers: hierarchy.answers.clone(),
+            proxy_only: true,
+            never_direct: !hierarchy.parents.is_empty(),
+        }
+    }
+}
+
+/// Port on which caches answer ICP.
+pub const ICP_PORT: u16 = 3130;
+/// Port on which caches answer HTCP.
+const HTCP_PORT: u16 = 4827;
+
+/// What templates know of other caches.
+fn circle(circle: Option<&Circle>) -> Value {
+    let peers = |relation: Relation| -> Vec<Value> {
+        let all = circle.iter().flat_map(|circle| &circle.peers).filter(|peer| peer.relation == relation);
+        let value = |peer: &Peer| {
+            context! { name => &peer.name, protocol => peer.protocol.name(), ip => &peer.ip, port => peer.port }
+        };
+        all.map(value).collect()
+    };
+    let answers: Vec<&str> =
+        circle.iter().flat_map(|circle| &circle.answers).map(|protocol| protocol.name()).collect();
+    let asks = |protocol: Protocol| {
+        circle.is_some_and(|circle| circle.peers.iter().any(|peer| peer.protocol == protocol))
+    };
+    let asks: Vec<&str> =
+        Protocol::ALL.into_iter().filter(|protocol| asks(*protocol)).map(Protocol::name).collect();
+    context! {
+        cooperates => circle.is_some(),
+        name => circle.map_or("assay", |circle| &circle.name),
+        siblings => peers(Relation::Sibling),
+        parents => peers(Relation::Parent),
+        askers => circle.map(|circle| circle.askers.clone()).unwrap_or_default(),
+        asks => asks,
+        answers => answers,
+        proxy_only => circle.is_some_and(|circle| circle.proxy_only),
+        never_direct => circle.is_some_and(|circle| circle.never_direct),
+        icp_port => ICP_PORT,
+        htcp_port => HTCP_PORT,
     }
 }
 

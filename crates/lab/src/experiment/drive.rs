@@ -193,6 +193,17 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
                 real::version(description).await.map_err(LabError::Plan)?
             }
             TargetChoice::Builtin(_) => plan.assay_version.clone(),
+            TargetChoice::Topology(topology) => {
+                let mut versions = Vec::new();
+                for description in topology.descriptions() {
+                    let version = real::version(description).await.map_err(LabError::Plan)?;
+                    versions.push(format!("{} {version}", description.title));
+                }
+                if topology.caches.iter().any(|cache| cache.description.is_none()) {
+                    versions.push(format!("built-in {}", plan.assay_version));
+                }
+                versions.join(", ")
+            }
             TargetChoice::Direct | TargetChoice::Running { .. } => return Ok(None),
         };
         let has = has_results(&self.course.info.cells, |other| other.subject == cell.subject);

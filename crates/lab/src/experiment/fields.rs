@@ -48,6 +48,12 @@ impl<'a> Fields<'a> {
         self.source.wrong(self.span.clone(), what)
     }
 
+    /// The line that it begins in.
+    pub fn line(&self) -> usize {
+        let before = self.source.text.get(..self.span.start).unwrap_or_default();
+        before.bytes().filter(|byte| *byte == b'\n').count() + 1
+    }
+
     /// Refuses every field that is not `known`.
     pub fn only(&self, known: &[&str]) -> Result<(), ExperimentError> {
         for (key, _) in self.table {

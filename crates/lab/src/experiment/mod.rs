@@ -10,10 +10,10 @@
 mod calm;
 mod directory;
 mod drive;
-mod fields;
+pub(crate) mod fields;
 mod order;
 mod rates;
-mod read;
+pub(crate) mod read;
 mod resume;
 
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ pub use resume::{Mixture, Resumed, differences, resume};
 
 use crate::cgroup::Limits;
 use crate::plan::Mode;
+use crate::topology::{CacheChoice, TopologyChoice, Usual};
 
 /// An experiment that cannot be read: which file and line, what was read and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +106,8 @@ pub struct Subject {
     pub disk_bytes: u64,
     /// Settings that its description names.
     pub set: BTreeMap<String, String>,
+    /// Several caches that work together; each is what the subject is where it does not say otherwise. None: one proxy.
+    pub caches: Vec<CacheChoice>,
     /// All of this as written.
     pub written: BTreeMap<String, String>,
 }
@@ -151,6 +154,23 @@ impl Experiment {
 }
 
 impl Subject {
+    /// The caches that it is, where it is several.
+    pub fn topology(&self) -> Option<TopologyChoice> {
+        let usual = Usual {
+            proxy: self.proxy.clone(),
+            memory_bytes: self.memory_bytes,
+            disk_bytes: self.disk_bytes,
+            set: self.set.clone(),
+        };
+        let caches = self.caches.clone();
+        (!caches.is_empty()).then(|| TopologyChoice {
+            name: self.label.clone(),
+            mode: self.mode,
+            usual,
+            caches,
+        })
+    }
+
     fn info(&self) -> SubjectInfo {
         let (label, proxy) = (self.label.clone(), self.proxy.clone());
         SubjectInfo { label, proxy, version: String::new(), settings: self.written.clone() }

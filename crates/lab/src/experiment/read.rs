@@ -9,7 +9,7 @@ use toml::de::DeTable;
 use super::fields::{Fields, Source, Value, nearest};
 use super::{Condition, Experiment, ExperimentError, Subject, WorkloadChoice};
 use crate::plan::Mode;
-use crate::units;
+use crate::{topology, units};
 
 /// Memory and disk of a subject that names none: those of `assay run`.
 const USUAL_BYTES: u64 = 1 << 30;
@@ -40,7 +40,7 @@ const TOP: [&str; 16] = [
     "xact-log",
 ];
 const WORKLOAD: [&str; 3] = ["name", "label", "rate"];
-const PROXY: [&str; 6] = ["name", "label", "mode", "memory", "disk", "set"];
+const PROXY: [&str; 7] = ["name", "label", "mode", "memory", "disk", "set", "cache"];
 const CONDITION: [&str; 7] =
     ["label", "cpu-quota", "memory-limit", "proxy-cpus", "robot-link", "origin-link", "congestion"];
 
@@ -141,10 +141,16 @@ fn subjects(fields: &Fields<'_>) -> Result<Vec<Subject>, ExperimentError> {
     for table in tables(fields, "proxy", "[[proxy]]", &PROXY)? {
         let proxy = table.need("name", "`builtin`, `direct` or a name from `assay proxies`")?.text()?;
         let label = table.get("label").map_or(Ok(proxy), |value| value.text())?;
+        let caches =
+            table.get("cache").map(|tables| topology::caches(&tables)).transpose()?.unwrap_or_default();
         for combination in product(&table, &["mode", "memory", "disk", "set"])? {
             let label = combination.label(label);
             labels.take(&label, |why| table.wrong(why))?;
-            found.push(subject(label, proxy, &combination)?);
+            let mut subject = subject(label, proxy, &combination)?;
+            if !caches.is_empty() {
+                subject.written.insert("caches".into(), topology::in_words(&caches));
+            }
+            found.push(Subject { caches: caches.clone(), ..subject });
         }
     }
     match found.len() {
@@ -161,6 +167,7 @@ fn subject(label: String, proxy: &str, chosen: &Combination<'_>) -> Result<Subje
         memory_bytes: USUAL_BYTES,
         disk_bytes: USUAL_BYTES,
         set: BTreeMap::new(),
+        caches: Vec::new(),
         written: chosen.written()?,
     };
     for value in &chosen.values {
@@ -174,7 +181,8 @@ fn subject(label: String, proxy: &str, chosen: &Combination<'_>) -> Result<Subje
     Ok(subject)
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
+/// `reverse` or `forward`.
+pub fn mode(text: &str) -> Result<Mode, String> {
     let modes = [Mode::Reverse, Mode::Forward];
     let unknown = || {
         let meant = nearest(text, modes.map(Mode::name)).map(|near| format!("; did you mean \"{near}\"?"));
@@ -390,6 +398,19 @@ proxy-cpus = "0,2-3"
         assert_eq!(experiment.condition("free").unwrap().robot_link, "delay=40ms,loss=0.05%".parse().ok());
         assert_eq!((experiment.repetitions, experiment.rehearse), (3, Some(Duration::from_secs(30))));
         assert!(experiment.drop_page_cache && experiment.retries == 1 && experiment.seed == 1);
+    }
+
+    #[test]
+    fn a_subject_may_be_several_caches_and_what_is_swept_is_swept_for_all_of_them() {
+        let text = "workloads = [\"demo\"]\n[[proxy]]\nname = \"squid\"\nlabel = \"2SY\"\ndisk = [\"16MB\", \"32MB\"]\n\
+                    [[proxy.cache]]\nname = \"y\"\ncount = 2\nsiblings = [\"y\"]\n";
+        let experiment = read("x.toml", "x", text).unwrap();
+        let labels: Vec<&str> = experiment.subjects.iter().map(|subject| subject.label.as_str()).collect();
+        assert_eq!(labels, ["2SY, disk 16MB", "2SY, disk 32MB"]);
+        let topology = experiment.subjects[1].topology().unwrap();
+        assert_eq!((topology.usual.disk_bytes, topology.caches[0].count), (32 << 20, 2));
+        let error = error(&text.replace("siblings", "sibling"));
+        assert!(error.contains("x.toml:9: unknown field `sibling`; did you mean `siblings`?"), "{error}");
     }
 
     #[test]

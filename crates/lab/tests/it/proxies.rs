@@ -58,6 +58,7 @@ fn choice(description: Description, mode: Mode, origins: [&Origin; 2], keep: &Pa
         helper_cpus: Vec::new(),
         descriptors: 4096,
         connections: 10,
+        circle: None,
         keep: keep.to_owned(),
         namespace: None,
         asked_from: None,

@@ -212,9 +212,24 @@ impl Bed {
             origins.iter().map(|&(name, address)| OriginRoute { authority: name.into(), address }).collect();
         let listen = "127.0.0.1:0".parse().unwrap();
         let cpus = Vec::new();
-        let spec = ProxySpec { listen, threads: 1, cpus, memory_bytes, stale_if_error_s, origins };
+        let name = "assay".into();
+        let spec = ProxySpec {
+            name,
+            listen,
+            threads: 1,
+            cpus,
+            memory_bytes,
+            stale_if_error_s,
+            origins,
+            cooperation: None,
+        };
+        Self::of(&spec, limits)
+    }
+
+    /// As it is told, on a clock of its own.
+    pub fn of(spec: &ProxySpec, limits: Limits) -> Self {
         let now_ms = Rc::new(Cell::new(START_S * 1000));
-        let proxy = Rc::new(Proxy::bind(&spec, Clock::Manual(Rc::clone(&now_ms)), limits).unwrap());
+        let proxy = Rc::new(Proxy::bind(spec, Clock::Manual(Rc::clone(&now_ms)), limits).unwrap());
         let serving = Rc::clone(&proxy);
         spawn_local(async move { serving.serve().await });
         Self { proxy, now_ms }

@@ -2,6 +2,7 @@
 
 mod caching;
 mod collapse;
+mod cooperation;
 mod failing;
 mod forward;
 mod harness;

@@ -13,12 +13,14 @@ use crate::harness::run;
 
 fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
     ProxySpec {
+        name: "assay".into(),
         listen,
         threads,
         cpus: Vec::new(),
         memory_bytes: 1_000_000,
         stale_if_error_s: 0,
         origins: Vec::new(),
+        cooperation: None,
     }
 }
 

@@ -273,6 +273,7 @@ pub(crate) const PROXY: TableSpec = TableSpec {
             Column::new("at_ms", Kind::Uint, "when it was read, in milliseconds since the start of the run"),
             Column::new("counter", Kind::Text, "its name, in the target's words"),
             Column::new("value", Kind::Float, "its value"),
+            Column::new("cache", Kind::Text, "whose it is, where several caches work together; else empty"),
         ]
     },
 };

@@ -256,7 +256,12 @@ impl Tables {
 
     fn proxy(&mut self, sample: &ProxySample) -> Result<(), RunDirError> {
         for (name, value) in &sample.counters {
-            self.proxy.push(&[Cell::Uint(sample.at_ms), Cell::Text(name), Cell::Float(*value)])?;
+            self.proxy.push(&[
+                Cell::Uint(sample.at_ms),
+                Cell::Text(name),
+                Cell::Float(*value),
+                Cell::Text(&sample.cache),
+            ])?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ mod convert;
 mod read;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -67,6 +67,9 @@ pub enum Entry<'a> {
 /// One reading of the target's own counters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProxySample {
+    /// Whose they are, where several caches work together; else empty.
+    #[serde(default)]
+    pub cache: String,
     /// Milliseconds since the start of the run.
     pub at_ms: u64,
     /// Values by name, in the target's words; cumulative unless the target means otherwise.
@@ -148,15 +151,16 @@ impl SeriesWriter {
         self.append(&Entry::Host(Cow::Borrowed(interval)))
     }
 
-    /// Keeps a reading of the target's counters. Values that are no numbers are left out.
+    /// Keeps a reading of the target's counters, or of those of one of its caches. Values that are no numbers are left out.
     pub fn proxy_counters(
         &mut self,
+        cache: &str,
         at_ms: u64,
         counters: &BTreeMap<String, f64>,
     ) -> Result<(), RunDirError> {
         let finite = counters.iter().filter(|(_, value)| value.is_finite());
         let counters = finite.map(|(name, value)| (name.clone(), *value)).collect();
-        self.append(&Entry::Proxy(Cow::Owned(ProxySample { at_ms, counters })))
+        self.append(&Entry::Proxy(Cow::Owned(ProxySample { cache: cache.to_owned(), at_ms, counters })))
     }
 
     /// Keeps an error for people to look at.
@@ -244,6 +248,30 @@ impl SeriesWriter {
 }
 
 impl Series {
+    /// Readings of the target's counters: where it is several caches, those of all added up, from when all have spoken.
+    pub fn proxy_together(&self) -> Cow<'_, [ProxySample]> {
+        let caches: BTreeSet<&str> = self.proxy.iter().map(|sample| sample.cache.as_str()).collect();
+        if caches.len() < 2 {
+            return Cow::Borrowed(&self.proxy);
+        }
+        let mut last: BTreeMap<&str, &BTreeMap<String, f64>> = BTreeMap::new();
+        let mut all: Vec<ProxySample> = Vec::new();
+        for sample in &self.proxy {
+            last.insert(&sample.cache, &sample.counters);
+            if last.len() < caches.len() {
+                continue;
+            }
+            let mut sum = ProxySample { at_ms: sample.at_ms, ..ProxySample::default() };
+            for (name, value) in last.values().copied().flatten() {
+                *sum.counters.entry(name.clone()).or_default() += value;
+            }
+            // Of several at one instant, the last knows most.
+            all.pop_if(|before| before.at_ms == sum.at_ms);
+            all.push(sum);
+        }
+        Cow::Owned(all)
+    }
+
     /// Reads the measurements of a run, whether it ended, was killed, or still goes on.
     pub fn read(dir: &RunDir) -> Result<Self, RunDirError> {
         Self::read_with(dir, &mut Gaps::strict())

@@ -324,9 +324,11 @@ impl Series {
 
     fn read_counter(&mut self, table: &Table, row: usize) -> Result<(), RunDirError> {
         let at_ms = table.uint("at_ms", row)?;
+        // Runs that were recorded when there was never more than one have no such column.
+        let cache = table.opt_text("cache", row).ok().flatten().unwrap_or_default();
         let (name, value) = (table.text("counter", row)?.to_owned(), table.float("value", row)?);
-        if self.proxy.last().is_none_or(|sample| sample.at_ms != at_ms) {
-            self.proxy.push(ProxySample { at_ms, counters: BTreeMap::new() });
+        if self.proxy.last().is_none_or(|sample| (sample.at_ms, sample.cache.as_str()) != (at_ms, cache)) {
+            self.proxy.push(ProxySample { cache: cache.to_owned(), at_ms, counters: BTreeMap::new() });
         }
         if let Some(sample) = self.proxy.last_mut() {
             sample.counters.insert(name, value);
@@ -347,7 +349,8 @@ mod tests {
         let mut columns = (columns::PROXY.columns)();
         columns.push(Column::new("mood", Kind::Text, ""));
         let mut table = TableWriter::create(&dir.path().join("proxy.parquet"), columns).unwrap();
-        table.push(&[Cell::Uint(5), Cell::Text("hits"), Cell::Float(7.0), Cell::Text("good")]).unwrap();
+        let row = [Cell::Uint(5), Cell::Text("hits"), Cell::Float(7.0), Cell::Text(""), Cell::Text("good")];
+        table.push(&row).unwrap();
         table.finish().unwrap();
         let mut gaps = Gaps::tolerant();
         let series = read_tables(&dir, &mut gaps).unwrap();

@@ -21,7 +21,9 @@ fn write(dir: &RunDir, series: &Series) -> SeriesWriter {
     series.robots.iter().for_each(|interval| writer.robots(interval).unwrap());
     series.origins.iter().for_each(|interval| writer.origins(interval).unwrap());
     series.host.iter().for_each(|interval| writer.host(interval).unwrap());
-    series.proxy.iter().for_each(|sample| writer.proxy_counters(sample.at_ms, &sample.counters).unwrap());
+    series.proxy.iter().for_each(|sample| {
+        writer.proxy_counters(&sample.cache, sample.at_ms, &sample.counters).unwrap();
+    });
     series.examples.iter().for_each(|example| writer.example(example).unwrap());
     series.threads.iter().for_each(|interval| writer.thread(interval).unwrap());
     series.stalls.iter().for_each(|stall| writer.stall(stall).unwrap());

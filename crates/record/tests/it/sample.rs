@@ -135,8 +135,14 @@ pub fn series() -> Series {
         origins: vec![origins(0, 0), origins(1000, 1)],
         host: vec![host(0, "robots"), host(0, "host")],
         proxy: vec![
-            ProxySample { at_ms: 0, counters: BTreeMap::from([("hits".to_owned(), 0.0)]) },
             ProxySample {
+                cache: String::new(),
+                at_ms: 0,
+                counters: BTreeMap::from([("hits".to_owned(), 0.0)]),
+            },
+            ProxySample { cache: "b".into(), at_ms: 0, counters: BTreeMap::from([("hits".to_owned(), 2.0)]) },
+            ProxySample {
+                cache: String::new(),
                 at_ms: 1000,
                 counters: BTreeMap::from([("hits".to_owned(), 12.5), ("n".to_owned(), 1.0)]),
             },

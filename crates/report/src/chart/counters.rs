@@ -37,7 +37,8 @@ struct Pair<'a> {
 
 /// Charts of the target's counters; none: it has none that moved.
 pub(super) fn charts(steps: &[Step<'_>], series: &Series, step_ms: u64) -> Vec<Chart> {
-    let read = Readings { series, step_ms, count: steps.len() };
+    let together = Series { proxy: series.proxy_together().into_owned(), ..Series::default() };
+    let read = Readings { series: &together, step_ms, count: steps.len() };
     let hits = |s: &Step<'_>| {
         let hidden = s.origins.validated_basic.saturating_sub(s.robots.revalidated);
         s.per_second((s.robots.hits + s.robots.collapsed).saturating_sub(hidden))
@@ -204,6 +205,7 @@ mod tests {
 
     fn series(counter: &str, readings: &[(u64, f64)]) -> Series {
         let sample = |&(at_ms, value): &(u64, f64)| ProxySample {
+            cache: String::new(),
             at_ms,
             counters: BTreeMap::from([(counter.to_owned(), value)]),
         };

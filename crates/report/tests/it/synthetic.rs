@@ -220,7 +220,7 @@ fn second(
         ("MAIN.cache_hit".to_owned(), (robots.counts.hits + start_ms) as f64),
         ("MAIN.n_object".to_owned(), start_ms as f64 * 0.8),
     ]);
-    writer.proxy_counters(start_ms + length_ms, &counters).unwrap();
+    writer.proxy_counters("", start_ms + length_ms, &counters).unwrap();
 }
 
 fn robots(
@@ -463,6 +463,7 @@ fn info(story: Story) -> RunInfo {
         stream_digest: "8d1f00c2a94be771".into(),
         stream_digest_requests: 1000,
         target: TargetInfo {
+            caches: Vec::new(),
             name: if direct { "direct".into() } else { name("varnish") },
             version: if direct { String::new() } else { name("7.1.1") },
             mode: if direct { "direct".into() } else { "reverse".into() },

@@ -104,7 +104,10 @@ impl Plans {
         let prepared = self.prepared.get(&(cell.workload.clone(), cell.seed));
         let prepared = prepared.ok_or_else(|| unknown("workload"))?;
         let args = self.run_args(cell, subject, condition)?;
-        let target = target::choose(&args)?;
+        let target = match subject.topology() {
+            Some(choice) => target::resolve_topology(&choice, &self.file, &self.proxy_dir)?,
+            None => target::choose(&args)?,
+        };
         if let assay_lab::TargetChoice::Running { .. } = target {
             return Err(Failure::usage(anyhow!(
                 "{} runs already, and its cache cannot be emptied between cells; an experiment starts its proxies itself",

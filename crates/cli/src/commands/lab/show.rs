@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use assay_lab::TargetChoice;
 use assay_lab::experiment::{Experiment, cells, expected};
+use assay_lab::topology::draw;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 
 use super::args::{LabArgs, ShowArgs};
@@ -22,8 +24,9 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
     let lengths = lengths(&mut plans, &experiment)?;
     let cells = cells(&experiment);
     let refused = refused(&plans, &cells);
+    let drawn = drawn(&plans, &cells);
     output::stdout(
-        &(words(&experiment, &lengths) + &outlook(&cells, &lengths, experiment.cool_down, &refused)),
+        &(words(&experiment, &lengths, &drawn) + &outlook(&cells, &lengths, experiment.cool_down, &refused)),
     )?;
     Ok(Exit::Fine)
 }
@@ -72,6 +75,16 @@ fn refused(plans: &Plans, cells: &[CellInfo]) -> BTreeSet<String> {
     checked.collect()
 }
 
+/// The caches of each subject that has several, drawn, by its label.
+fn drawn(plans: &Plans, cells: &[CellInfo]) -> BTreeMap<String, String> {
+    let plans = cells.iter().filter(|cell| cell.repetition == 1).map(|cell| (cell, plans.plan(cell)));
+    let drawn = plans.filter_map(|(cell, plan)| match plan.ok()?.target {
+        TargetChoice::Topology(topology) => Some((cell.subject.clone(), draw(&topology))),
+        _ => None,
+    });
+    drawn.collect()
+}
+
 fn outlook(
     cells: &[CellInfo],
     lengths: &BTreeMap<String, Duration>,
@@ -93,7 +106,11 @@ fn outlook(
     text
 }
 
-fn words(experiment: &Experiment, lengths: &BTreeMap<String, Duration>) -> String {
+fn words(
+    experiment: &Experiment,
+    lengths: &BTreeMap<String, Duration>,
+    drawn: &BTreeMap<String, String>,
+) -> String {
     let mut text = String::new();
     if !experiment.title.is_empty() {
         text += &format!("{}\n\n", experiment.title);
@@ -106,6 +123,9 @@ fn words(experiment: &Experiment, lengths: &BTreeMap<String, Duration>) -> Strin
     text += "proxies (the others are held against the first)\n";
     for subject in &experiment.subjects {
         text += &format!("  {}: {}{}\n", subject.label, subject.proxy, settings(&subject.written));
+        for line in drawn.get(&subject.label).iter().flat_map(|drawn| drawn.lines()) {
+            text += &format!("      {line}\n");
+        }
     }
     text += "conditions\n";
     for condition in &experiment.conditions {

@@ -1,0 +1,97 @@
+//! Caches that work together: what one has is found by the other, whoever they are, and counted where it was.
+
+use serde_json::Value;
+
+use crate::real::has;
+use crate::support::{Ran, at, run, workload};
+
+/// Runs on a busy machine may be doubted; who answered whom is right all the same.
+const FINE_OR_DOUBTED: [i32; 2] = [0, 96];
+
+fn through(topology: &str) -> Ran {
+    let directory = tempfile::tempdir().expect("the temp directory is writable");
+    let file = directory.path().join("caches.toml");
+    std::fs::write(&file, topology).expect("the file can be written");
+    let workload = workload("shared.pg");
+    let ran = run(&[workload.to_str().expect("UTF-8"), "--topology", file.to_str().expect("UTF-8")]);
+    assert!(FINE_OR_DOUBTED.contains(&ran.code), "{}", ran.json["doubts"]);
+    assert_eq!(ran.errors_total(), 0, "{}", ran.json["total"]["errors"]);
+    ran
+}
+
+fn cache<'a>(ran: &'a Ran, name: &str) -> &'a Value {
+    let caches = ran.json["hierarchy"]["caches"].as_array().expect("a topology has caches");
+    caches.iter().find(|cache| cache["name"] == name).expect("it is called so")
+}
+
+fn count(of: &Value, path: &str) -> u64 {
+    at(of, path).as_u64().expect("it is a count")
+}
+
+const PAIR: &str = r#"
+mode = "forward"
+memory = "32MB"
+disk = "32MB"
+[[cache]]
+name = "left"
+robots = ["Left"]
+siblings = ["right"]
+[[cache]]
+name = "right"
+robots = ["Right"]
+siblings = ["left"]
+"#;
+
+#[test]
+fn siblings_hit_more_than_separate_caches_that_are_asked_the_same() {
+    let pair = format!("proxy = \"builtin\"{PAIR}");
+    let siblings = through(&pair);
+    let separate = through(&pair.replace("siblings", "# siblings"));
+    assert_eq!(siblings.json["stream_digest"], separate.json["stream_digest"]);
+    let dhr = |ran: &Ran| ran.number("total.dhr.measured").expect("there are basic xacts");
+    assert!(dhr(&siblings) > dhr(&separate) + 0.05, "{} and {}", dhr(&siblings), dhr(&separate));
+    for name in ["left", "right"] {
+        let cache = cache(&siblings, name);
+        assert_eq!(count(cache, "robots"), 20);
+        assert!(count(cache, "sibling_hits") > 20 && count(cache, "icp.answered_hits") > 20, "{cache}");
+        assert_eq!(count(self::cache(&separate, name), "icp.sent"), 0);
+    }
+    // One's hits from its sibling are the other's hits for its sibling.
+    let (left, right) = (cache(&siblings, "left"), cache(&siblings, "right"));
+    assert_eq!(count(left, "sibling_hits"), count(right, "hits_for_caches"));
+    assert_eq!(count(right, "sibling_hits"), count(left, "hits_for_caches"));
+}
+
+#[test]
+fn what_a_parent_has_fetched_for_one_child_it_has_for_the_other() {
+    let tree = "proxy = \"builtin\"\nmemory = \"32MB\"\n[[cache]]\nname = \"child\"\ncount = 2\nparents = [\"top\"]\n\
+                never-direct = true\n[[cache]]\nname = \"top\"\n";
+    let ran = through(tree);
+    let (top, all) = (cache(&ran, "top"), &ran.json["hierarchy"]["all"]);
+    assert_eq!((count(top, "robots"), count(top, "requests")), (0, count(cache(&ran, "top"), "requests")));
+    assert!(
+        count(all, "parent_hits") > 20 && count(top, "hits_for_caches") >= count(all, "parent_hits"),
+        "{all}"
+    );
+}
+
+#[test]
+fn the_builtin_proxy_and_a_real_squid_give_each_other_what_they_have() {
+    if !has("squid", "squid") {
+        return;
+    }
+    for mode in ["forward", "reverse"] {
+        let pair = format!("proxy = \"squid\"{PAIR}")
+            .replace("name = \"left\"", "name = \"left\"\nproxy = \"builtin\"")
+            .replace("forward", mode);
+        let ran = through(&pair);
+        for name in ["left", "right"] {
+            let cache = cache(&ran, name);
+            assert!(count(cache, "sibling_hits") > 20, "{mode}: {cache}");
+            assert!(
+                count(cache, "icp.sent") > 20 && count(cache, "icp.answered_hits") > 20,
+                "{mode}: {cache}"
+            );
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What is one proxy of a run told that is its own: its capacity, and the caches that it works together with?
+
+use std::net::SocketAddr;
+
+use assay_proxy::spec as proxy;
+
+use crate::description::{Circle, Description, ICP_PORT, Peer};
+use crate::plan::RunPlan;
+use crate::topology::{Protocol, Relation, Topology};
+
+/// How long the built-in proxy waits for answers to ICP queries. That of Squid (`icp_query_timeout`) is at most as long.
+const ICP_PATIENCE_MS: u64 = 2000;
+
+/// One of the proxies of a run.
+pub(crate) struct Member<'p> {
+    /// Its place among them.
+    pub(crate) place: u16,
+    /// Its name; none: it is alone.
+    pub(crate) name: Option<&'p str>,
+    /// How it is driven; none: it is the built-in one.
+    pub(crate) description: Option<&'p Description>,
+    /// Memory for its cache.
+    pub(crate) memory_bytes: u64,
+    /// Disk for its cache.
+    pub(crate) disk_bytes: u64,
+    /// What a described one knows of others.
+    pub(crate) circle: Option<Circle>,
+    /// What the built-in one knows of others.
+    pub(crate) cooperation: Option<proxy::Cooperation>,
+}
+
+impl<'p> Member<'p> {
+    /// The only one.
+    pub(crate) fn alone(plan: &RunPlan) -> Self {
+        Self {
+            place: 0,
+            name: None,
+            description: None,
+            memory_bytes: plan.memory_bytes,
+            disk_bytes: plan.disk_bytes,
+            circle: None,
+            cooperation: None,
+        }
+    }
+
+    /// One of several, which listen at these addresses.
+    pub(crate) fn of(topology: &'p Topology, place: usize, listen: &[SocketAddr]) -> Self {
+        let cache = &topology.caches[place];
+        let description = cache.description.as_ref();
+        Self {
+            // A topology has no more than 64.
+            place: place as u16,
+            name: Some(&cache.name),
+            description,
+            memory_bytes: cache.memory_bytes,
+            disk_bytes: cache.disk_bytes,
+            circle: description.is_some().then(|| circle(topology, place, listen)),
+            cooperation: description.is_none().then(|| cooperation(topology, place, listen)),
+        }
+    }
+}
+
+fn circle(topology: &Topology, place: usize, listen: &[SocketAddr]) -> Circle {
+    let cache = &topology.caches[place];
+    let peers = cache.peers.iter().map(|bond| Peer {
+        name: topology.caches[bond.to].name.clone(),
+        relation: bond.relation,
+        protocol: bond.protocol,
+        ip: listen[bond.to].ip().to_string(),
+        port: listen[bond.to].port(),
+    });
+    let answers = Protocol::ALL.into_iter().filter(|protocol| topology.answers(place, *protocol));
+    Circle {
+        name: cache.name.clone(),
+        peers: peers.collect(),
+        askers: topology.askers(place).map(|asker| listen[asker].ip().to_string()).collect(),
+        // Whoever asks by ICP needs a port for the answers.
+        answers: answers.collect(),
+        proxy_only: cache.proxy_only,
+        never_direct: cache.never_direct,
+    }
+}
+
+fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> proxy::Cooperation {
+    let cache = &topology.caches[place];
+    let icp = |place: usize| SocketAddr::new(listen[place].ip(), ICP_PORT);
+    let peers = cache.peers.iter().map(|bond| proxy::Peer {
+        name: topology.caches[bond.to].name.clone(),
+        relation: match bond.relation {
+            Relation::Sibling => proxy::Relation::Sibling,
+            Relation::Parent => proxy::Relation::Parent,
+        },
+        http: listen[bond.to],
+        icp: (bond.protocol == Protocol::Icp).then(|| icp(bond.to)),
+    });
+    let speaks = topology.answers(place, Protocol::Icp)
+        || cache.peers.iter().any(|bond| bond.protocol == Protocol::Icp);
+    proxy::Cooperation {
+        icp: speaks.then(|| icp(place)),
+        askers: topology.askers(place).map(|asker| listen[asker].ip()).collect(),
+        peers: peers.collect(),
+        timeout_ms: ICP_PATIENCE_MS,
+        proxy_only: cache.proxy_only,
+        never_direct: cache.never_direct,
+    }
+}

@@ -1,0 +1,224 @@
+//! Which caches work together, who asks whom, and which robots speak to which?
+//!
+//! A [`TopologyChoice`] is what a file says ([`read`]); a [`Topology`] is the same with every description found and every
+//! name resolved: what a run starts.
+//!
+//! *Does not:* start anything, or choose addresses.
+
+mod draw;
+mod read;
+mod resolve;
+
+use std::collections::BTreeMap;
+
+use assay_engine::spread::Share;
+
+pub use draw::draw;
+pub use read::{CACHE_FIELDS, caches, read};
+pub use resolve::resolve;
+
+use crate::description::Description;
+use crate::plan::Mode;
+
+/// What a cache asks another by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// A question by datagram before each fetch (RFC 2186).
+    Icp,
+    /// The same with whole request heads (RFC 2756).
+    Htcp,
+    /// A summary of what the other has, fetched now and then.
+    Digest,
+    /// No question: each parent has its own share of the URLs.
+    Hash,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 4] = [Protocol::Icp, Protocol::Htcp, Protocol::Digest, Protocol::Hash];
+
+    /// Its name in files and templates.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Icp => "icp",
+            Protocol::Htcp => "htcp",
+            Protocol::Digest => "digest",
+            Protocol::Hash => "hash",
+        }
+    }
+}
+
+/// What a cache is to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Relation {
+    /// Gives what it has.
+    Sibling,
+    /// Fetches what it has not.
+    Parent,
+}
+
+impl Relation {
+    /// Its name in templates and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Relation::Sibling => "sibling",
+            Relation::Parent => "parent",
+        }
+    }
+}
+
+/// Caches as a file names them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopologyChoice {
+    /// What it is called.
+    pub name: String,
+    /// How robots speak to it; none: the first way that all of its caches know.
+    pub mode: Option<Mode>,
+    /// What a cache is where it does not say.
+    pub usual: Usual,
+    /// The caches, in the order of the file.
+    pub caches: Vec<CacheChoice>,
+}
+
+/// What all caches of a topology have where they do not say otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Usual {
+    /// The proxy.
+    pub proxy: String,
+    /// Memory for its cache.
+    pub memory_bytes: u64,
+    /// Disk for its cache.
+    pub disk_bytes: u64,
+    /// Settings of its description.
+    pub set: BTreeMap<String, String>,
+}
+
+/// A cache, or several alike, as a file names them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CacheChoice {
+    /// Its name.
+    pub name: String,
+    /// How many there are; above 1 they are called by the name and a number.
+    pub count: u32,
+    /// The proxy.
+    pub proxy: Option<String>,
+    /// Memory for its cache.
+    pub memory_bytes: Option<u64>,
+    /// Disk for its cache.
+    pub disk_bytes: Option<u64>,
+    /// Settings of its description.
+    pub set: BTreeMap<String, String>,
+    /// Names of its siblings. One that stands for several means all of them but the cache itself.
+    pub siblings: Vec<String>,
+    /// Names of its parents.
+    pub parents: Vec<String>,
+    /// What it asks them by.
+    pub protocol: Protocol,
+    /// What siblings give is not stored here too.
+    pub proxy_only: bool,
+    /// It does not ask origins itself.
+    pub never_direct: bool,
+    /// Which robots it gets; none: the same as others, or none where it is a parent.
+    pub robots: Option<Share>,
+    /// Line of the file, for messages about all of it.
+    pub line: usize,
+}
+
+/// Caches that work together, with everything known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Topology {
+    /// What it is called.
+    pub name: String,
+    /// How robots speak to it.
+    pub mode: Mode,
+    /// The caches; parents come before those that ask them.
+    pub caches: Vec<Cache>,
+}
+
+/// One cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cache {
+    /// Its name: letters, digits and `-`.
+    pub name: String,
+    /// How it is driven; none: it is the built-in proxy.
+    pub description: Option<Description>,
+    /// Memory for its cache.
+    pub memory_bytes: u64,
+    /// Disk for its cache.
+    pub disk_bytes: u64,
+    /// Whom it asks.
+    pub peers: Vec<Bond>,
+    /// What siblings give is not stored here too.
+    pub proxy_only: bool,
+    /// It does not ask origins itself.
+    pub never_direct: bool,
+    /// Which robots it gets.
+    pub robots: Share,
+}
+
+/// From a cache to one that it asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bond {
+    /// Its place among the caches.
+    pub to: usize,
+    /// What it is.
+    pub relation: Relation,
+    /// What it is asked by.
+    pub protocol: Protocol,
+}
+
+/// Caches and whom they ask, on one line.
+pub fn in_words(caches: &[CacheChoice]) -> String {
+    let one = |cache: &CacheChoice| {
+        let times = if cache.count > 1 { format!(" × {}", cache.count) } else { String::new() };
+        let named = [("siblings", &cache.siblings), ("parents", &cache.parents)];
+        let asked = named.iter().filter(|(_, names)| !names.is_empty());
+        let asked: Vec<String> =
+            asked.map(|(what, names)| format!("{what} {}", names.join(" and "))).collect();
+        let asks = if asked.is_empty() { String::new() } else { format!(" ({})", asked.join(", ")) };
+        format!("{}{times}{asks}", cache.name)
+    };
+    caches.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+impl Topology {
+    /// Caches that ask this one.
+    pub fn askers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let asks = move |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place);
+        self.caches.iter().enumerate().filter(move |(_, cache)| asks(cache)).map(|(place, _)| place)
+    }
+
+    /// Whether this cache answers questions of that protocol.
+    pub fn answers(&self, place: usize, protocol: Protocol) -> bool {
+        let asks =
+            |cache: &Cache| cache.peers.iter().any(|bond| bond.to == place && bond.protocol == protocol);
+        self.caches.iter().any(asks)
+    }
+
+    /// Every proxy that is started from a description, once each.
+    pub fn descriptions(&self) -> impl Iterator<Item = &Description> {
+        let mut seen: Vec<&str> = Vec::new();
+        let all = self.caches.iter().filter_map(|cache| cache.description.as_ref());
+        all.filter(move |description| {
+            let is_new = !seen.contains(&description.name.as_str());
+            seen.push(&description.name);
+            is_new
+        })
+    }
+}
+
+impl Cache {
+    /// The proxy that it is.
+    pub fn proxy(&self) -> &str {
+        self.description.as_ref().map_or("builtin", |description| &description.name)
+    }
+
+    /// Bytes that its stores can hold.
+    pub fn capacity_bytes(&self) -> u64 {
+        match &self.description {
+            None => self.memory_bytes,
+            Some(description) => description.capacity_bytes(self.memory_bytes, self.disk_bytes),
+        }
+    }
+}

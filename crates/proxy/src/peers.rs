@@ -1,0 +1,394 @@
+//! Which other cache may have what is missing here, and what is said to those who ask that of us?
+//!
+//! Before a fetch, every peer that speaks ICP is asked by a datagram each. The first that says hit is asked for the object;
+//! when all have said miss, or the time is up, the parent that answered first fetches it; parents without ICP are chosen by
+//! a hash of the URL, so that each has its own share of the objects. A peer that has left many questions unanswered is
+//! still asked, so that it is known when it comes back, but nobody waits for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use assay_cache::freshness::{RequestControl, Reuse};
+use assay_http::icp::{MOST_BYTES, Message, Opcode};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, timeout_at};
+
+use crate::reply::Reply;
+use crate::shared::Shared;
+use crate::spec::{Cooperation, Peer, Relation};
+use crate::target::Target;
+
+/// After so many questions without an answer, nobody waits for a peer.
+const SILENT_AFTER: u32 = 20;
+
+/// Who answered a fetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The origin.
+    Origin,
+    /// A sibling, from its store.
+    Sibling,
+    /// A parent.
+    Parent,
+}
+
+/// A peer that is to be asked for an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promising {
+    /// Where.
+    pub address: SocketAddr,
+    /// What it is to us.
+    pub source: Source,
+    /// It has said that it has it.
+    said_hit: bool,
+}
+
+/// What a peer, by its place, said to a question.
+type Said = (usize, Opcode);
+
+/// The other caches.
+#[derive(Default)]
+pub struct Peers {
+    socket: Option<UdpSocket>,
+    known: Cooperation,
+    /// Questions in a row that each peer has left unanswered.
+    unanswered: Vec<Cell<u32>>,
+    /// Who waits for the answers to which question.
+    waiting: RefCell<HashMap<u32, UnboundedSender<Said>>>,
+    number: Cell<u32>,
+}
+
+impl Peers {
+    /// As the proxy was told; listens where it is to answer. The error names the address that cannot be used.
+    pub fn new(told: Option<&Cooperation>) -> Result<Self, (SocketAddr, io::Error)> {
+        let Some(known) = told.cloned() else { return Ok(Self::default()) };
+        let listen = |address: SocketAddr| {
+            let socket = std::net::UdpSocket::bind(address)?;
+            socket.set_nonblocking(true)?;
+            UdpSocket::from_std(socket)
+        };
+        let socket =
+            known.icp.map(|address| listen(address).map_err(|error| (address, error))).transpose()?;
+        let unanswered = known.peers.iter().map(|_| Cell::new(0)).collect();
+        Ok(Self { socket, known, unanswered, ..Self::default() })
+    }
+
+    /// Nobody is to be asked.
+    pub fn is_alone(&self) -> bool {
+        self.known.peers.is_empty()
+    }
+
+    /// What a sibling gave is not stored.
+    pub fn is_proxy_only(&self) -> bool {
+        self.known.proxy_only
+    }
+
+    /// Origins may not be asked.
+    pub fn never_direct(&self) -> bool {
+        self.known.never_direct
+    }
+
+    /// Where it answers ICP.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.socket.as_ref()?.local_addr().ok()
+    }
+
+    fn place_of(&self, icp: SocketAddr) -> Option<usize> {
+        self.known.peers.iter().position(|peer| peer.icp == Some(icp))
+    }
+
+    fn may_ask(&self, who: IpAddr) -> bool {
+        let is_peer = |peer: &Peer| peer.icp.is_some_and(|icp| icp.ip() == who);
+        self.known.askers.contains(&who) || self.known.peers.iter().any(is_peer)
+    }
+
+    fn waits_for(&self, place: usize) -> bool {
+        self.unanswered[place].get() < SILENT_AFTER
+    }
+
+    fn promising(&self, place: usize, said_hit: bool) -> Promising {
+        let peer = &self.known.peers[place];
+        let source = match peer.relation {
+            Relation::Sibling => Source::Sibling,
+            Relation::Parent => Source::Parent,
+        };
+        Promising { address: peer.http, source, said_hit }
+    }
+
+    /// Whom to ask for the object, after what was said, the best first.
+    fn rank(&self, url: &str, said: &[Said]) -> Vec<Promising> {
+        let parents = || {
+            let all = self.known.peers.iter().enumerate();
+            all.filter(|(_, peer)| peer.relation == Relation::Parent)
+        };
+        let hit = said.iter().find(|(_, opcode)| *opcode == Opcode::Hit).map(|(place, _)| *place);
+        let mut ranked: Vec<Promising> = hit.iter().map(|&place| self.promising(place, true)).collect();
+        let may_fetch = |place: usize| {
+            said.contains(&(place, Opcode::Miss)) && self.known.peers[place].relation == Relation::Parent
+        };
+        let fetching = said.iter().map(|(place, _)| *place).filter(|&place| may_fetch(place));
+        ranked.extend(fetching.map(|place| self.promising(place, false)));
+        let mut shares: Vec<(u64, usize)> = parents()
+            .filter(|(_, peer)| peer.icp.is_none())
+            .map(|(place, peer)| (share(&peer.name, url), place))
+            .collect();
+        shares.sort_unstable_by(|one, other| other.cmp(one));
+        ranked.extend(shares.iter().map(|&(_, place)| self.promising(place, false)));
+        if self.known.never_direct {
+            // Those that said nothing may still answer, and there is nobody else.
+            let silent = parents().filter(|(place, _)| !said.iter().any(|(other, _)| other == place));
+            let silent = silent.filter(|(_, peer)| peer.icp.is_some());
+            ranked.extend(silent.map(|(place, _)| self.promising(place, false)));
+        }
+        ranked
+    }
+
+    /// Sends a question to everyone who can be asked; its number, and those whose answer is waited for.
+    fn send(&self, socket: &UdpSocket, url: &str) -> (u32, u64, Vec<usize>) {
+        let number = self.number.get().wrapping_add(1);
+        self.number.set(number);
+        let (mut datagram, mut sent, mut awaited) = (Vec::new(), 0, Vec::new());
+        if !Message::query(number, url).write(&mut datagram) {
+            return (number, 0, awaited);
+        }
+        for (place, peer) in self.known.peers.iter().enumerate() {
+            let Some(icp) = peer.icp else { continue };
+            // A datagram that finds no room is lost, like any other on its way.
+            if socket.try_send_to(&datagram, icp).is_ok() {
+                sent += 1;
+                if self.waits_for(place) {
+                    awaited.push(place);
+                }
+            }
+        }
+        (number, sent, awaited)
+    }
+}
+
+/// How good a parent is for a URL: the highest of all gets it, and keeps it when others come or go.
+fn share(name: &str, url: &str) -> u64 {
+    let hash = |seed: u64, text: &str| {
+        text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    };
+    let mixed = hash(hash(0xcbf2_9ce4_8422_2325, name) ^ 0x9e37_79b9_7f4a_7c15, url);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// Asks everybody, and says whom to ask for the object, the best first.
+pub async fn choose(shared: &Shared, url: &str) -> Vec<Promising> {
+    let said = match &shared.peers.socket {
+        Some(socket) => ask(shared, socket, url).await,
+        None => Vec::new(),
+    };
+    shared.peers.rank(url, &said)
+}
+
+async fn ask(shared: &Shared, socket: &UdpSocket, url: &str) -> Vec<Said> {
+    let peers = &shared.peers;
+    let (number, sent, awaited) = peers.send(socket, url);
+    shared.count_peers(|c| c.icp_sent += sent);
+    if awaited.is_empty() {
+        return Vec::new();
+    }
+    let (sender, answers) = unbounded_channel();
+    peers.waiting.borrow_mut().insert(number, sender);
+    let said = collect(peers, answers, &awaited).await;
+    peers.waiting.borrow_mut().remove(&number);
+    let answered = |place: &usize| said.iter().any(|(other, _)| other == place);
+    let is_decided = said.iter().any(|(_, opcode)| *opcode == Opcode::Hit);
+    for place in awaited.iter().filter(|place| !is_decided && !answered(place)) {
+        peers.unanswered[*place].set(peers.unanswered[*place].get().saturating_add(1));
+        shared.count_peers(|c| c.icp_timeouts += 1);
+    }
+    said
+}
+
+/// Answers, until one is a hit, all are there, or the time is up.
+async fn collect(peers: &Peers, mut answers: UnboundedReceiver<Said>, awaited: &[usize]) -> Vec<Said> {
+    let deadline = Instant::now() + Duration::from_millis(peers.known.timeout_ms);
+    let mut said: Vec<Said> = Vec::new();
+    while !awaited.iter().all(|place| said.iter().any(|(other, _)| other == place)) {
+        let Ok(Some(answer)) = timeout_at(deadline, answers.recv()).await else { break };
+        said.push(answer);
+        if answer.1 == Opcode::Hit {
+            break;
+        }
+    }
+    said
+}
+
+/// The request for a peer: its whole URL, and, where only what it has is wanted, a word that says so.
+pub fn request(for_origin: &[u8], url: &str, source: Source) -> Vec<u8> {
+    let line_end = for_origin.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let mut request = Vec::with_capacity(for_origin.len() + url.len() + 64);
+    for part in [b"GET ", url.as_bytes(), b" HTTP/1.1\r\n", &for_origin[line_end..for_origin.len() - 2]] {
+        request.extend_from_slice(part);
+    }
+    if source == Source::Sibling {
+        request.extend_from_slice(b"Cache-Control: only-if-cached\r\n");
+    }
+    request.extend_from_slice(b"\r\n");
+    request
+}
+
+/// Counts what a peer answered.
+pub fn count_fetch(shared: &Shared, peer: &Promising, reply: &Reply) {
+    shared.count_peers(|c| match peer.source {
+        Source::Origin => {}
+        Source::Sibling => c.sibling_hits += 1,
+        Source::Parent => {
+            c.parent_fetches += 1;
+            c.parent_hits += u64::from(peer.said_hit || reply.is_peers_hit());
+        }
+    });
+}
+
+/// Counts bytes of a body by where they come from.
+pub fn count_bytes(shared: &Shared, source: Source, bytes: usize) {
+    match source {
+        Source::Origin => {}
+        Source::Sibling => shared.count_peers(|c| c.sibling_bytes += bytes as u64),
+        Source::Parent => shared.count_peers(|c| c.parent_bytes += bytes as u64),
+    }
+}
+
+/// Answers others' questions, and hands their answers to those who wait, for ever.
+pub async fn listen(shared: &Shared) {
+    let Some(socket) = &shared.peers.socket else { return std::future::pending().await };
+    let mut room = vec![0; MOST_BYTES + 1];
+    let mut out = Vec::new();
+    loop {
+        // An error is that of a datagram sent before, to a port where nobody listens.
+        let Ok((length, from)) = socket.recv_from(&mut room).await else { continue };
+        match Message::parse(&room[..length]) {
+            Ok(query) if query.opcode == Opcode::Query => {
+                let opcode = opinion(shared, &query, from);
+                if query.answer(opcode).write(&mut out) {
+                    // A lost answer is a question that nobody answered.
+                    let _ = socket.try_send_to(&out, from);
+                }
+            }
+            Ok(answer) => take(shared, &answer, from),
+            Err(_) => shared.count_peers(|c| c.icp_refused += 1),
+        }
+    }
+}
+
+/// What is said to a question.
+fn opinion(shared: &Shared, query: &Message<'_>, from: SocketAddr) -> Opcode {
+    if !shared.peers.may_ask(from.ip()) {
+        shared.count_peers(|c| c.icp_refused += 1);
+        return Opcode::Denied;
+    }
+    let Ok(target) = Target::of_url(query.url) else {
+        shared.count_peers(|c| c.icp_refused += 1);
+        return Opcode::Error;
+    };
+    let mut key = Vec::new();
+    target.write_key(shared.routes.fallback_authority(), &mut key);
+    let store = shared.store.borrow();
+    let now_ms = shared.clock.now_ms();
+    let is_hit = store.peek(&key).is_some_and(|stored| {
+        stored.reply.freshness.reuse(&RequestControl::default(), now_ms) == Reuse::Serve
+    });
+    shared.count_peers(|c| {
+        c.icp_answered += 1;
+        c.icp_answered_hits += u64::from(is_hit);
+    });
+    if is_hit { Opcode::Hit } else { Opcode::Miss }
+}
+
+/// Notes an answer.
+fn take(shared: &Shared, answer: &Message<'_>, from: SocketAddr) {
+    let peers = &shared.peers;
+    let Some(place) = peers.place_of(from) else {
+        shared.count_peers(|c| c.icp_refused += 1);
+        return;
+    };
+    // Object and all: it would have to be asked for, and we do not.
+    let opcode = if answer.opcode == Opcode::HitObject { Opcode::Hit } else { answer.opcode };
+    peers.unanswered[place].set(0);
+    shared.count_peers(|c| {
+        c.icp_replies += 1;
+        c.icp_hits += u64::from(opcode == Opcode::Hit);
+    });
+    if let Some(asker) = peers.waiting.borrow().get(&answer.number) {
+        // Whoever asked has an answer already, and has gone on.
+        let _ = asker.send((place, opcode));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(name: &str, relation: Relation, icp: bool) -> Peer {
+        let port = u16::from(name.as_bytes()[0]);
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        Peer { name: name.into(), relation, http: address, icp: icp.then_some(address) }
+    }
+
+    fn peers(known: Vec<Peer>, never_direct: bool) -> Peers {
+        let told = Cooperation { peers: known, never_direct, ..Cooperation::default() };
+        Peers::new(Some(&told)).unwrap()
+    }
+
+    fn ports(ranked: &[Promising]) -> Vec<char> {
+        ranked.iter().map(|promising| char::from(promising.address.port() as u8)).collect()
+    }
+
+    #[test]
+    fn a_hit_comes_before_the_parent_that_answered_first_and_siblings_never_fetch() {
+        use Relation::{Parent, Sibling};
+        let known = vec![
+            peer("s", Sibling, true),
+            peer("t", Sibling, true),
+            peer("p", Parent, true),
+            peer("q", Parent, true),
+        ];
+        let peers = peers(known, false);
+        let (hit, miss) = (Opcode::Hit, Opcode::Miss);
+        assert_eq!(ports(&peers.rank("u", &[(0, miss), (3, miss), (2, miss), (1, hit)])), ['t', 'q', 'p']);
+        assert_eq!(
+            ports(&peers.rank("u", &[(0, miss), (2, Opcode::MissNoFetch), (1, miss)])),
+            [] as [char; 0]
+        );
+        assert!(peers.rank("u", &[]).is_empty());
+    }
+
+    #[test]
+    fn who_may_not_ask_origins_tries_parents_that_said_nothing() {
+        use Relation::{Parent, Sibling};
+        let known = vec![peer("s", Sibling, true), peer("p", Parent, true), peer("q", Parent, true)];
+        let peers = peers(known, true);
+        assert_eq!(ports(&peers.rank("u", &[(2, Opcode::Miss)])), ['q', 'p']);
+    }
+
+    #[test]
+    fn parents_without_icp_share_objects_evenly_and_keep_their_own_when_one_goes() {
+        let three = ["a", "b", "c"].map(|name| peer(name, Relation::Parent, false));
+        let (all, two) = (peers(three.to_vec(), false), peers(three[..2].to_vec(), false));
+        let urls: Vec<String> = (0..3000).map(|n| format!("http://h/w1/t00/{n:x}")).collect();
+        let first = |peers: &Peers, url: &str| ports(&peers.rank(url, &[]))[0];
+        for name in ['a', 'b', 'c'] {
+            let share = urls.iter().filter(|url| first(&all, url) == name).count();
+            assert!((850..1150).contains(&share), "{name}: {share}");
+        }
+        assert!(urls.iter().all(|url| first(&all, url) == 'c' || first(&all, url) == first(&two, url)));
+    }
+
+    #[test]
+    fn a_peer_is_asked_for_the_whole_url_and_a_sibling_for_what_it_has() {
+        let origin = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert_eq!(
+            request(origin, "http://a/x", Source::Parent),
+            b"GET http://a/x HTTP/1.1\r\nHost: a\r\n\r\n"
+        );
+        let sibling = request(origin, "http://a/x", Source::Sibling);
+        assert!(sibling.ends_with(b"Host: a\r\nCache-Control: only-if-cached\r\n\r\n"));
+    }
+}
