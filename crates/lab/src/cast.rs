@@ -31,7 +31,7 @@ pub(crate) struct Cast {
 /// A proxy that the lab has started.
 pub(crate) enum StartedProxy {
     /// The built-in one.
-    Builtin(Role),
+    Builtin(Box<Role>),
     /// A real one, who reads its counters, and where they are kept.
     Real {
         /// The proxy.
@@ -193,7 +193,9 @@ impl Cast {
             (0..).zip(std::mem::take(&mut self.proxies)).collect::<Vec<_>>().into_iter().rev()
         {
             match proxy {
-                StartedProxy::Builtin(mut role) => drop(role.end().await),
+                StartedProxy::Builtin(mut role) => {
+                    role.end().await;
+                }
                 StartedProxy::Real { proxy, counters, keep } => {
                     farewell.stop_real(place, *proxy, counters, &keep).await;
                 }

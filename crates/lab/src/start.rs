@@ -194,7 +194,7 @@ impl Session {
         let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
         let kind = RoleKind::Proxy(member.place);
         let role = self.start_role_as(kind, &file, &spec, &cpus, &doors)?;
-        cast.proxies.push(StartedProxy::Builtin(role));
+        cast.proxies.push(StartedProxy::Builtin(Box::new(role)));
         let listening = self.ready(cast, kind, cpus, 1).await?;
         Ok(listening.first().copied().unwrap_or(listen))
     }

@@ -136,7 +136,7 @@ impl Cells {
                 }
             }
             CellEvent::Lab(event) => {
-                if let LabEvent::Started { started_unix_ms, .. } = &event {
+                if let LabEvent::Started { started_unix_ms, .. } = event.as_ref() {
                     self.run_started_unix_ms = Some(*started_unix_ms);
                 }
                 self.run.take(&event);

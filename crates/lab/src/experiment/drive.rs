@@ -88,7 +88,7 @@ pub enum CellEvent {
         took: Duration,
     },
     /// What the cell that runs tells.
-    Lab(LabEvent),
+    Lab(Box<LabEvent>),
     /// Something to know, in words.
     Note(String),
 }
@@ -299,7 +299,7 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
         let forward = async {
             while let Some(event) = heard.recv().await {
                 // Nobody looks: the record is what counts.
-                let _ = events.send(CellEvent::Lab(event));
+                let _ = events.send(CellEvent::Lab(Box::new(event)));
             }
         };
         let (outcome, ()) = tokio::join!(run::run(plan, sender, self.stop.clone()), forward);
