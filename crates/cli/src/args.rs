@@ -12,6 +12,7 @@ use crate::commands::{
     report::ReportArgs,
     role::RoleArgs,
     run::RunArgs,
+    simulate::SimulateArgs,
     workloads::WorkloadsArgs,
 };
 
@@ -75,6 +76,8 @@ pub enum Command {
     Logs(Box<LogsArgs>),
     /// Compare runs, and say whether something got worse by more than is allowed
     Compare(Box<CompareArgs>),
+    /// Simulate clusters behind a switch: policies, loads and nodes against each other
+    Simulate(SimulateArgs),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one

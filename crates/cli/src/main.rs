@@ -6,6 +6,7 @@
 
 mod args;
 mod bundled;
+mod clusters;
 mod commands;
 mod exit;
 mod interrupt;
@@ -36,6 +37,7 @@ fn main() -> std::process::ExitCode {
         Command::Report(args) => commands::report::report(&args),
         Command::Logs(args) => commands::logs::logs(&args),
         Command::Compare(args) => commands::compare::compare(&args),
+        Command::Simulate(args) => commands::simulate::simulate(&args),
         Command::Proxies(args) => commands::proxies::proxies(&args),
         Command::Workloads(args) => commands::workloads::workloads(&args),
         Command::Role(args) => commands::role::role(&args),

@@ -2,38 +2,10 @@
 
 use std::time::Duration;
 
+use assay_settings::units::split;
+pub use assay_settings::units::{duration, size};
+
 use crate::cgroup::Limits;
-
-/// Splits `12.5MB` into its number and its unit.
-fn split(text: &str) -> Result<(f64, &str), String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    match digits.parse::<f64>() {
-        Ok(number) => Ok((number, unit.trim())),
-        Err(_) => Err(format!("`{text}` does not begin with a number")),
-    }
-}
-
-/// Reads `500ms`, `30s`, `1.5m`, `1h`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let examples = "write it like 500ms, 30s, 5m or 1h";
-    let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
-    let factor_s = match unit {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86400.0,
-        "" => return Err(format!("`{text}` has no unit; write {text}s for seconds or {text}m for minutes")),
-        other => return Err(format!("`{other}` is not a unit of time; {examples}")),
-    };
-    let duration =
-        Duration::try_from_secs_f64(number * factor_s).map_err(|_| format!("`{text}` is too long"))?;
-    if duration.is_zero() {
-        return Err(format!("`{text}` is no time at all; {examples}"));
-    }
-    Ok(duration)
-}
 
 /// Reads `50us`, `0.5ms`: how long to poll before a deadline.
 pub fn spin(text: &str) -> Result<Duration, String> {
@@ -77,32 +49,6 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
     found.sort_unstable();
     found.dedup();
     Ok(Cpus(found))
-}
-
-/// Reads `64KB`, `1.5GB`: powers of 1024, in bytes. Nothing at all may be said with a unit or without one.
-pub fn size(text: &str) -> Result<u64, String> {
-    let examples = "write it like 64MB or 1GB (1 KB is 1024 bytes)";
-    let (number, unit) = split(text).map_err(|error| format!("{error}; {examples}"))?;
-    if number == 0.0 && unit.is_empty() {
-        return Ok(0);
-    }
-    let factor = match unit {
-        "B" => 1.0,
-        "KB" | "KiB" => 1024.0,
-        "MB" | "MiB" => 1024f64.powi(2),
-        "GB" | "GiB" => 1024f64.powi(3),
-        "TB" | "TiB" => 1024f64.powi(4),
-        "" => return Err(format!("`{text}` has no unit; write {text}MB for megabytes or {text}B for bytes")),
-        "Kb" | "Mb" | "Gb" | "Tb" => {
-            return Err(format!("`{unit}` would be bits; write {}B for bytes", &unit[..1]));
-        }
-        other => return Err(format!("`{other}` is not a unit of size; {examples}")),
-    };
-    let bytes = number * factor;
-    if (bytes < 1.0 && number != 0.0) || bytes >= u64::MAX as f64 {
-        return Err(format!("`{text}` is not a possible size; {examples}"));
-    }
-    Ok(bytes as u64)
 }
 
 /// Reads `0.5` or `2`: processor time, in processors.

@@ -15,5 +15,6 @@ pub mod role;
 pub mod run;
 pub mod run_args;
 mod schedule;
+pub mod simulate;
 mod take_along;
 pub mod workloads;

@@ -84,9 +84,19 @@ fn the_readme_is_a_door() {
 fn the_reference_names_every_command_and_every_flag() {
     let reference = read(&root().join("docs/reference/command-line.md"));
     let assay = Assay::new();
-    for command in
-        ["run", "robots", "origins", "lab", "check", "report", "compare", "logs", "proxies", "workloads"]
-    {
+    for command in [
+        "run",
+        "robots",
+        "origins",
+        "lab",
+        "check",
+        "report",
+        "compare",
+        "logs",
+        "simulate",
+        "proxies",
+        "workloads",
+    ] {
         assert!(
             reference.contains(&format!("`assay {command}")),
             "the reference does not know `assay {command}`"

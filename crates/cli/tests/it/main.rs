@@ -11,6 +11,7 @@ mod matrix;
 mod mistakes;
 mod requirements;
 mod runs;
+mod simulate;
 mod support;
 mod taking_along;
 mod watching;

@@ -6,7 +6,7 @@
 //! node that sleeps) calls [`Node::advance`] then and learns what is done.
 //!
 //! A node with several processors may be slower than their sum when all are busy (memory and bus are shared):
-//! [`NodeSpec::shared_speed`].
+//! [`NodeSpec::shared_speed`]; and slower still when more requests compute than there are processors: [`Crowding`].
 
 mod disk;
 mod latency;
@@ -18,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 
 use thiserror::Error;
 
-pub use sharing::Sharing;
+pub use sharing::{Crowding, Sharing};
 pub use usage::Busy;
 
 use crate::moment::Moment;
@@ -37,6 +37,8 @@ pub struct NodeSpec {
     pub speed: f64,
     /// How fast each is, relative to that, when all are busy.
     pub shared_speed: f64,
+    /// What it costs that more requests compute than there are processors.
+    pub crowding: Crowding,
     /// Disks, each of which serves one request at a time.
     pub disks: u32,
     /// Finding a document on disk.
@@ -58,6 +60,7 @@ impl Default for NodeSpec {
             processors: 1,
             speed: 1.0,
             shared_speed: 1.0,
+            crowding: Crowding::NONE,
             disks: 1,
             disk_seek_s: 0.008,
             disk_bytes_per_s: 20e6,
@@ -131,7 +134,7 @@ impl Node {
             now: Moment::START,
             jobs: HashMap::new(),
             waiting: VecDeque::new(),
-            processors: Sharing::new(spec.processors, spec.speed, spec.shared_speed),
+            processors: Sharing::new(spec.processors, spec.speed, spec.shared_speed).crowding(spec.crowding),
             disk: Disk::new(spec.disks),
             memory: Memory::new(spec.memory_bytes),
             latencies: Latencies::default(),
@@ -153,6 +156,11 @@ impl Node {
     /// Documents that were read from disk because memory did not have them.
     pub fn reads(&self) -> u64 {
         self.reads
+    }
+
+    /// Puts a document into memory as if it had been read before; it is the one that was used last.
+    pub fn remember(&mut self, document: u64, bytes: u64) {
+        self.memory.keep(document, bytes);
     }
 
     /// A request comes. Moments never go back.

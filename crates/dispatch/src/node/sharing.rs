@@ -8,6 +8,21 @@ use crate::moment::Moment;
 /// Work that is left by less than this is done: a moment is a nanosecond, and this is a tenth of one.
 const NOTHING_S: f64 = 1e-10;
 
+/// What it costs that more want to be served than there are servers: switching between them, and caches that each finds
+/// full of the others' data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crowding {
+    /// Part of the speed that each one too many costs.
+    pub each: f64,
+    /// Part of the speed that it costs at most.
+    pub most: f64,
+}
+
+impl Crowding {
+    /// It costs nothing.
+    pub const NONE: Self = Self { each: 0.0, most: 0.0 };
+}
+
 /// A resource that is shared evenly: `servers` of them, none of which works for two at a time.
 ///
 /// Time is counted in work: `served` grows at the rate at which each of those present is served, so what came with work w
@@ -17,6 +32,7 @@ pub struct Sharing<T> {
     servers: u32,
     speed: f64,
     shared_speed: f64,
+    crowding: Crowding,
     at: Moment,
     served: f64,
     present: BinaryHeap<Reverse<Due<T>>>,
@@ -55,7 +71,13 @@ impl<T> Sharing<T> {
     /// So many, each working at `speed`, and at `shared_speed` times that when all of them work.
     pub fn new(servers: u32, speed: f64, shared_speed: f64) -> Self {
         let (at, present) = (Moment::START, BinaryHeap::new());
-        Self { servers: servers.max(1), speed, shared_speed, at, served: 0.0, present, number: 0 }
+        let (servers, crowding) = (servers.max(1), Crowding::NONE);
+        Self { servers, speed, shared_speed, crowding, at, served: 0.0, present, number: 0 }
+    }
+
+    /// The same, but a crowd costs something.
+    pub fn crowding(self, crowding: Crowding) -> Self {
+        Self { crowding, ..self }
     }
 
     /// How many of them work.
@@ -121,7 +143,9 @@ impl<T> Sharing<T> {
             1 => 1.0,
             servers => 1.0 - (1.0 - self.shared_speed) * (busy - 1.0).max(0.0) / f64::from(servers - 1),
         };
-        (self.speed * slowed * busy / self.present.len().max(1) as f64).max(f64::MIN_POSITIVE)
+        let too_many = self.present.len().saturating_sub(self.servers as usize) as f64;
+        let crowded = 1.0 - (self.crowding.each * too_many).min(self.crowding.most);
+        (self.speed * slowed * crowded * busy / self.present.len().max(1) as f64).max(f64::MIN_POSITIVE)
     }
 }
 
@@ -161,6 +185,17 @@ mod tests {
         let mut four = Sharing::new(2, 2.0, 0.8);
         (0..4).for_each(|who| four.add(who, 1.0, Moment::START));
         assert_eq!(run(&mut four).last(), Some(&(3, 1.25)));
+    }
+
+    #[test]
+    fn each_one_too_many_costs_a_part_of_the_speed_and_a_crowd_no_more_than_its_most() {
+        let crowding = Crowding { each: 0.1, most: 0.2 };
+        let mut three = Sharing::new(2, 1.0, 1.0).crowding(crowding);
+        (0..3).for_each(|who| three.add(who, 0.9, Moment::START));
+        assert_eq!(run(&mut three).last(), Some(&(2, 1.5)));
+        let mut ten = Sharing::new(1, 1.0, 1.0).crowding(crowding);
+        (0..10).for_each(|who| ten.add(who, 0.8, Moment::START));
+        assert_eq!(run(&mut ten).last(), Some(&(9, 10.0)));
     }
 
     #[test]

@@ -10,7 +10,6 @@
 mod calm;
 mod directory;
 mod drive;
-pub(crate) mod fields;
 mod order;
 mod rates;
 pub(crate) mod read;
@@ -33,13 +32,8 @@ use crate::cgroup::Limits;
 use crate::plan::Mode;
 use crate::topology::{CacheChoice, TopologyChoice, Usual};
 
-/// An experiment that cannot be read: which file and line, what was read and what was expected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ExperimentError {
-    /// The whole message.
-    pub message: String,
-}
+/// An experiment that cannot be read.
+pub use assay_settings::Mistake as ExperimentError;
 
 /// What is to be found out, and how.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_link::{LinkSettings, SettingsError};
-use toml::de::DeTable;
+use assay_settings::{Fields, Source, Value, nearest};
 
-use super::fields::{Fields, Source, Value, nearest};
 use super::{Condition, Experiment, ExperimentError, Subject, WorkloadChoice};
 use crate::plan::Mode;
 use crate::{topology, units};
@@ -47,9 +46,8 @@ const CONDITION: [&str; 7] =
 /// Reads an experiment.
 pub fn read(file: &str, name: &str, text: &str) -> Result<Experiment, ExperimentError> {
     let source = Source { file, text };
-    let table = DeTable::parse(text)
-        .map_err(|error| source.wrong(error.span().unwrap_or(0..0), error.message().trim_end()))?;
-    let fields = Fields::whole(source, &table);
+    let table = source.parse()?;
+    let fields = Fields::whole(source, "an experiment", &table);
     fields.only(&TOP)?;
     let or = |key: &str, usual: u64, least, most| fields.get(key).map_or(Ok(usual), |v| v.whole(least, most));
     let flag = |key: &str| fields.get(key).map_or(Ok(false), |value| value.flag());
@@ -95,22 +93,6 @@ fn drops(text: &str) -> Result<bool, String> {
     }
 }
 
-/// The tables of a list like `[[proxy]]`; none when there are none.
-fn tables<'a>(
-    fields: &Fields<'a>,
-    key: &str,
-    what: &'static str,
-    known: &[&str],
-) -> Result<Vec<Fields<'a>>, ExperimentError> {
-    let Some(list) = fields.get(key) else { return Ok(Vec::new()) };
-    let read = |value: Value<'a>| {
-        let fields = value.fields(what)?;
-        fields.only(known)?;
-        Ok(fields)
-    };
-    list.list()?.into_iter().map(read).collect()
-}
-
 fn workloads(fields: &Fields<'_>) -> Result<Vec<WorkloadChoice>, ExperimentError> {
     let mut labels = Labels::default();
     let mut found = Vec::new();
@@ -119,7 +101,7 @@ fn workloads(fields: &Fields<'_>) -> Result<Vec<WorkloadChoice>, ExperimentError
         labels.take(&name, |why| value.wrong(why))?;
         found.push(WorkloadChoice { label: name.clone(), workload: name, rate: 1.0 });
     }
-    for table in tables(fields, "workload", "[[workload]]", &WORKLOAD)? {
+    for table in fields.tables("workload", "[[workload]]", &WORKLOAD)? {
         let name = table.need("name", "a bundled workload, or a PGL file beside this one")?.text()?;
         let label = table.get("label").map_or(Ok(name), |value| value.text())?;
         for combination in product(&table, &["rate"])? {
@@ -138,7 +120,7 @@ fn workloads(fields: &Fields<'_>) -> Result<Vec<WorkloadChoice>, ExperimentError
 fn subjects(fields: &Fields<'_>) -> Result<Vec<Subject>, ExperimentError> {
     let mut labels = Labels::default();
     let mut found = Vec::new();
-    for table in tables(fields, "proxy", "[[proxy]]", &PROXY)? {
+    for table in fields.tables("proxy", "[[proxy]]", &PROXY)? {
         let proxy = table.need("name", "`builtin`, `direct` or a name from `assay proxies`")?.text()?;
         let label = table.get("label").map_or(Ok(proxy), |value| value.text())?;
         let caches =
@@ -194,7 +176,7 @@ pub fn mode(text: &str) -> Result<Mode, String> {
 fn conditions(fields: &Fields<'_>) -> Result<Vec<Condition>, ExperimentError> {
     let mut labels = Labels::default();
     let mut found = Vec::new();
-    for table in tables(fields, "condition", "[[condition]]", &CONDITION)? {
+    for table in fields.tables("condition", "[[condition]]", &CONDITION)? {
         let named = table.get("label").map(|value| value.text()).transpose()?;
         for combination in product(&table, &CONDITION[1..])? {
             let label = match named {

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use assay_engine::spread::Share;
-use toml::de::DeTable;
+use assay_settings::{Fields, Source, Value, nearest};
 
 use super::{CacheChoice, Protocol, TopologyChoice, Usual};
 use crate::experiment::ExperimentError;
-use crate::experiment::fields::{Fields, Source, Value, nearest};
 use crate::experiment::read::mode;
 use crate::units;
 
@@ -33,9 +32,8 @@ const MOST_ALIKE: u64 = 64;
 /// Reads a topology; `file` names it in messages, `name` is what it is called, `usual` holds where it says nothing.
 pub fn read(file: &str, name: &str, text: &str, usual: Usual) -> Result<TopologyChoice, ExperimentError> {
     let source = Source { file, text };
-    let table = DeTable::parse(text)
-        .map_err(|error| source.wrong(error.span().unwrap_or(0..0), error.message().trim_end()))?;
-    let fields = Fields::whole(source, &table);
+    let table = source.parse()?;
+    let fields = Fields::whole(source, "a topology", &table);
     fields.only(&TOP)?;
     let size = |key: &str| fields.get(key).map(|value| value.read(units::size)).transpose();
     let usual = Usual {

@@ -1,11 +1,17 @@
-//! What stands where in an experiment's file, and what is said when it is not what was expected?
+//! What stands where in a settings file, and what is said when it is not what was expected?
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::ExperimentError;
+/// A file that cannot be read: which file and line, what was read and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Mistake {
+    /// The whole message.
+    pub message: String,
+}
 
 /// A file and its text.
 #[derive(Debug, Clone, Copy)]
@@ -16,14 +22,20 @@ pub struct Source<'a> {
     pub text: &'a str,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// The file as a table.
+    pub fn parse(&self) -> Result<Spanned<DeTable<'a>>, Mistake> {
+        DeTable::parse(self.text)
+            .map_err(|error| self.wrong(error.span().unwrap_or(0..0), error.message().trim_end()))
+    }
+
     /// A mistake, with its line.
-    pub fn wrong(&self, span: Range<usize>, what: &str) -> ExperimentError {
+    pub fn wrong(&self, span: Range<usize>, what: &str) -> Mistake {
         let before = self.text.get(..span.start.min(self.text.len())).unwrap_or(self.text);
         let number = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         let line = self.text.lines().nth(number - 1).unwrap_or_default().trim_end();
         let message = format!("{}:{number}: {what}\n{number:>5} | {line}", self.file);
-        ExperimentError { message }
+        Mistake { message }
     }
 }
 
@@ -38,13 +50,24 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The whole file.
-    pub fn whole(source: Source<'a>, table: &'a Spanned<DeTable<'a>>) -> Self {
-        Self { source, what: "an experiment", span: 0..0, table: table.get_ref() }
+    /// The whole file, which is `what`: `an experiment`, say.
+    pub fn whole(source: Source<'a>, what: &'static str, table: &'a Spanned<DeTable<'a>>) -> Self {
+        Self { source, what, span: 0..0, table: table.get_ref() }
+    }
+
+    /// The tables of a list like `[[proxy]]`, of which each is `what`; none when there are none.
+    pub fn tables(&self, key: &str, what: &'static str, known: &[&str]) -> Result<Vec<Fields<'a>>, Mistake> {
+        let Some(list) = self.get(key) else { return Ok(Vec::new()) };
+        let read = |value: Value<'a>| {
+            let fields = value.fields(what)?;
+            fields.only(known)?;
+            Ok(fields)
+        };
+        list.list()?.into_iter().map(read).collect()
     }
 
     /// A mistake of the table as a whole.
-    pub fn wrong(&self, what: &str) -> ExperimentError {
+    pub fn wrong(&self, what: &str) -> Mistake {
         self.source.wrong(self.span.clone(), what)
     }
 
@@ -55,7 +78,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Refuses every field that is not `known`.
-    pub fn only(&self, known: &[&str]) -> Result<(), ExperimentError> {
+    pub fn only(&self, known: &[&str]) -> Result<(), Mistake> {
         for (key, _) in self.table {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
@@ -76,7 +99,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that must be there.
-    pub fn need(&self, key: &str, expected: &str) -> Result<Value<'a>, ExperimentError> {
+    pub fn need(&self, key: &str, expected: &str) -> Result<Value<'a>, Mistake> {
         let missing = || format!("{} needs `{key}`: {expected}", self.what);
         self.get(key).ok_or_else(|| self.wrong(&missing()))
     }
@@ -104,11 +127,11 @@ pub struct Value<'a> {
 
 impl<'a> Value<'a> {
     /// A mistake here.
-    pub fn wrong(&self, what: &str) -> ExperimentError {
+    pub fn wrong(&self, what: &str) -> Mistake {
         self.source.wrong(self.value.span(), &format!("{}: {what}", self.key))
     }
 
-    fn unexpected(&self, expected: &str) -> ExperimentError {
+    fn unexpected(&self, expected: &str) -> Mistake {
         self.wrong(&format!("{} is no {expected}", self.seen()))
     }
 
@@ -121,17 +144,17 @@ impl<'a> Value<'a> {
     }
 
     /// A text.
-    pub fn text(&self) -> Result<&'a str, ExperimentError> {
+    pub fn text(&self) -> Result<&'a str, Mistake> {
         self.value.get_ref().as_str().ok_or_else(|| self.unexpected("text (in quotes)"))
     }
 
     /// A text that is read by `read`; its complaint is passed on.
-    pub fn read<T>(&self, read: impl Fn(&str) -> Result<T, String>) -> Result<T, ExperimentError> {
+    pub fn read<T>(&self, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Mistake> {
         read(self.text()?).map_err(|why| self.wrong(&why))
     }
 
     /// A whole number from `least` to `most`.
-    pub fn whole(&self, least: u64, most: u64) -> Result<u64, ExperimentError> {
+    pub fn whole(&self, least: u64, most: u64) -> Result<u64, Mistake> {
         let number = match self.value.get_ref() {
             DeValue::Integer(digits) => u64::from_str_radix(digits.as_str(), digits.radix()).ok(),
             _ => None,
@@ -141,7 +164,7 @@ impl<'a> Value<'a> {
     }
 
     /// A number above `above`, and at most `most`.
-    pub fn number(&self, above: f64, most: f64) -> Result<f64, ExperimentError> {
+    pub fn number(&self, above: f64, most: f64) -> Result<f64, Mistake> {
         let number = match self.value.get_ref() {
             DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str().parse::<f64>().ok(),
             DeValue::Float(digits) => digits.as_str().parse::<f64>().ok(),
@@ -152,12 +175,12 @@ impl<'a> Value<'a> {
     }
 
     /// Yes or no.
-    pub fn flag(&self) -> Result<bool, ExperimentError> {
+    pub fn flag(&self) -> Result<bool, Mistake> {
         self.value.get_ref().as_bool().ok_or_else(|| self.unexpected("`true` or `false`"))
     }
 
     /// Anything that is one value, as it would be typed.
-    pub fn plain(&self) -> Result<String, ExperimentError> {
+    pub fn plain(&self) -> Result<String, Mistake> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),
             DeValue::Boolean(flag) => Ok(flag.to_string()),
@@ -168,7 +191,7 @@ impl<'a> Value<'a> {
     }
 
     /// The items of a list; a single value is a list of one.
-    pub fn list(&self) -> Result<Vec<Value<'a>>, ExperimentError> {
+    pub fn list(&self) -> Result<Vec<Value<'a>>, Mistake> {
         let Some(items) = self.value.get_ref().as_array() else { return Ok(vec![self.clone()]) };
         let item = |value| Value { source: self.source, key: self.key.clone(), value };
         let items: Vec<Value<'a>> = items.iter().map(item).collect();
@@ -176,7 +199,7 @@ impl<'a> Value<'a> {
     }
 
     /// A table.
-    pub fn fields(&self, what: &'static str) -> Result<Fields<'a>, ExperimentError> {
+    pub fn fields(&self, what: &'static str) -> Result<Fields<'a>, Mistake> {
         let span = self.value.span();
         match self.value.get_ref().as_table() {
             Some(table) => Ok(Fields { source: self.source, what, span, table }),

@@ -1,0 +1,229 @@
+//! What is to be simulated? Services, mixes, clusters, policies and loads, and all their combinations.
+
+use assay_dispatch::node::NodeSpec;
+use assay_dispatch::{Choice, ClassId, ServerId};
+
+/// What a cluster file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// What it is about.
+    pub title: String,
+    /// Seed of all that is random; repetition r has this plus r − 1.
+    pub seed: u64,
+    /// How often each combination is run.
+    pub repetitions: u32,
+    /// Time before anything is counted.
+    pub warm_up_s: f64,
+    /// Time in which everything is counted.
+    pub measure_s: f64,
+    /// Nodes have the most popular documents in memory from the beginning.
+    pub warm_memory: bool,
+    /// The switch, and the network around it.
+    pub switch: SwitchSpec,
+    /// Names of classes; their numbers are their places.
+    pub classes: Vec<String>,
+    /// What can be asked for.
+    pub services: Vec<Service>,
+    /// How often each is asked for.
+    pub mixes: Vec<Mix>,
+    /// Nodes.
+    pub clusters: Vec<Cluster>,
+    /// Policies that are compared; gains are over the first.
+    pub policies: Vec<NamedPolicy>,
+    /// How much is asked.
+    pub loads: Vec<Load>,
+    /// Nodes that fail and come back.
+    pub failures: Vec<Failure>,
+    /// What somebody measured, to hold results against.
+    pub references: Vec<Reference>,
+}
+
+/// The switch, and the network around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SwitchSpec {
+    /// Requests that it works on at a time.
+    pub processors: u32,
+    /// What it needs for each.
+    pub per_request_s: f64,
+    /// Time on the way from client to node and back, for an answer of no size.
+    pub network_s: f64,
+    /// The link over which all answers leave; none: as fast as anything.
+    pub link_bits_per_s: Option<f64>,
+    /// Servers that are tried after the first.
+    pub retries: u32,
+    /// Time until the policy learns that a node is gone or back.
+    pub notices_after_s: f64,
+    /// Nodes report their state so often to policies that want it.
+    pub reports_every_s: f64,
+}
+
+/// Something that can be asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Service {
+    /// What it is called.
+    pub name: String,
+    /// Its class.
+    pub class: ClassId,
+    /// Processor time at a node of speed 1.
+    pub processor_s: f64,
+    /// Disk time that no memory spares.
+    pub disk_s: f64,
+    /// How these vary.
+    pub law: Law,
+    /// Bytes of an answer.
+    pub bytes: u64,
+    /// Different documents, all of that size; 0: a program, which reads none.
+    pub documents: u64,
+    /// Exponent of the documents' popularity; 0: all alike.
+    pub zipf: f64,
+}
+
+/// How a time varies around its mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Law {
+    /// Not at all.
+    Constant,
+    /// Exponentially.
+    Exponential,
+}
+
+/// How often each service is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mix {
+    /// What it is called.
+    pub label: String,
+    /// By service, in any unit.
+    pub weights: Vec<f64>,
+}
+
+/// Nodes behind the switch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cluster {
+    /// What it is called.
+    pub label: String,
+    /// Nodes of each kind.
+    pub groups: Vec<Group>,
+}
+
+/// Nodes of one kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Group {
+    /// How many.
+    pub count: u32,
+    /// What each is.
+    pub node: NodeSpec,
+    /// Its weight, for policies that have weights.
+    pub weight: f64,
+    /// Its link; none: as fast as anything.
+    pub link_bits_per_s: Option<f64>,
+}
+
+impl Cluster {
+    /// All nodes, in the order of their numbers.
+    pub fn nodes(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().flat_map(|group| std::iter::repeat_n(group, group.count as usize))
+    }
+}
+
+/// A policy under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedPolicy {
+    /// What it is called in tables.
+    pub label: String,
+    /// Which one it is.
+    pub choice: PolicyChoice,
+}
+
+/// A policy, or how its settings are found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PolicyChoice {
+    /// As it is.
+    Plain(Choice),
+    /// WARD, whose core the ward-analysis finds for each mix and cluster; a request that is handed over costs so much.
+    Ward {
+        /// Cost of handing a request over.
+        hand_over_s: f64,
+    },
+    /// CAP with server state, whose profiles are what the services of each class need.
+    CapWithState,
+}
+
+/// How much is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Load {
+    /// So many clients, each of which asks again as soon as it is answered: a closed loop.
+    Clients(u32),
+    /// So many requests a second, whatever becomes of them, at random moments: an open loop.
+    Rate(f64),
+}
+
+/// A node that fails, and comes back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Failure {
+    /// Which one, in every cluster that has so many.
+    pub node: ServerId,
+    /// When.
+    pub at_s: f64,
+    /// How long it is gone; none: for good.
+    pub lasts_s: Option<f64>,
+}
+
+/// What somebody measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// Labels of mix, cluster and policy that it is about.
+    pub mix: String,
+    /// The cluster.
+    pub cluster: String,
+    /// The policy.
+    pub policy: String,
+    /// Clients, and requests answered in a second.
+    pub points: Vec<(u32, f64)>,
+}
+
+/// One combination: places of mix, cluster, policy and load, and a repetition from 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// Place of the mix.
+    pub mix: usize,
+    /// Place of the cluster.
+    pub cluster: usize,
+    /// Place of the load.
+    pub load: usize,
+    /// Place of the policy.
+    pub policy: usize,
+    /// Repetition.
+    pub repetition: u32,
+}
+
+/// All combinations, in the order in which they are told.
+pub fn cells(experiment: &Experiment) -> Vec<Cell> {
+    let mut all = Vec::new();
+    for mix in 0..experiment.mixes.len() {
+        for cluster in 0..experiment.clusters.len() {
+            for load in 0..experiment.loads.len() {
+                for policy in 0..experiment.policies.len() {
+                    let cell = |repetition| Cell { mix, cluster, load, policy, repetition };
+                    all.extend((0..experiment.repetitions).map(cell));
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Experiment {
+    /// What was measured where this cell is.
+    pub fn reference(&self, cell: &Cell) -> Option<f64> {
+        let Load::Clients(clients) = self.loads[cell.load] else { return None };
+        let labels = (
+            &self.mixes[cell.mix].label,
+            &self.clusters[cell.cluster].label,
+            &self.policies[cell.policy].label,
+        );
+        let about =
+            |reference: &&Reference| (&reference.mix, &reference.cluster, &reference.policy) == labels;
+        let mut points = self.references.iter().filter(about).flat_map(|reference| &reference.points);
+        points.find(|(at, _)| *at == clients).map(|(_, per_s)| *per_s)
+    }
+}

@@ -1,0 +1,449 @@
+//! What happens, moment by moment? Clients ask, the switch reads and chooses, nodes work, links carry, clients are answered.
+
+use assay_dispatch::node::{Busy, JobId, Node};
+use assay_dispatch::{ClassId, Finish, Moment, Policy, Request, ServerId};
+use assay_workload::rng::{Purpose, Rng};
+
+use crate::agenda::{Agenda, Event};
+use crate::experiment::{Cell, Cluster, Experiment, Load, PolicyChoice, SwitchSpec};
+use crate::links::Links;
+use crate::policies::{choice, site};
+use crate::stream::{Asked, Stream};
+use crate::switch::Switch;
+
+/// A client whose request failed asks again after this.
+const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
+/// Nodes are looked at so often.
+const SAMPLE_EVERY_S: f64 = 1.0;
+/// Who asks in an open loop, as far as the stream is concerned.
+const NOBODY: u64 = u64::MAX;
+
+/// A request that was answered while everything is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// Place of its service.
+    pub service: usize,
+    /// Its class.
+    pub class: ClassId,
+    /// The node that answered.
+    pub server: ServerId,
+    /// From when it was due to when the client had all of the answer.
+    pub response_nanos: u64,
+    /// Bytes of the answer.
+    pub bytes: u64,
+}
+
+/// A node, as somebody sees it who looks at all of them at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NodeSample {
+    /// Requests that it has.
+    pub in_flight: u32,
+    /// Share of its processors that was busy since somebody looked last.
+    pub processor: f64,
+    /// The same of its disks.
+    pub disk: f64,
+}
+
+/// Who is told what happens; only what happens after warm-up.
+pub trait Recorder {
+    /// A request was answered.
+    fn answered(&mut self, what: &Answered);
+    /// A request failed on every server that it was tried on, or there was none.
+    fn failed(&mut self);
+    /// How all nodes are, once a second.
+    fn sampled(&mut self, nodes: &[NodeSample]);
+}
+
+/// A request on its way.
+#[derive(Debug, Clone)]
+struct Xact {
+    asked: Asked,
+    client: Option<u32>,
+    due: Moment,
+    server: Option<ServerId>,
+    started: Moment,
+    /// Links that still carry its answer.
+    carriers: u8,
+    tried: Vec<ServerId>,
+}
+
+impl Xact {
+    fn request(&self) -> Request {
+        Request { class: self.asked.class, document: self.asked.document }
+    }
+}
+
+#[derive(Debug)]
+struct Member {
+    node: Node,
+    alive: bool,
+    planned: Option<Moment>,
+    sampled: (Moment, Busy),
+    reported: (Moment, Busy),
+    /// Bytes sent since the last report.
+    sent: u64,
+}
+
+struct Kernel<'a, R> {
+    spec: SwitchSpec,
+    experiment: &'a Experiment,
+    cluster: &'a Cluster,
+    load: Load,
+    stream: Stream<'a>,
+    recorder: &'a mut R,
+    policy: Box<dyn Policy>,
+    agenda: Agenda,
+    switch: Switch,
+    links: Links,
+    members: Vec<Member>,
+    xacts: Vec<Xact>,
+    free: Vec<u32>,
+    /// Requests asked so far, by client (or by nobody).
+    numbers: Vec<u64>,
+    arrivals: Rng,
+    counting: bool,
+    done: Vec<JobId>,
+}
+
+/// Runs one cell. Its repetition's seed decides everything.
+pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mut R) {
+    let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
+    let chosen = &experiment.policies[cell.policy].choice;
+    let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
+    let member = |group: &crate::experiment::Group| Member {
+        node: Node::new(group.node),
+        alive: true,
+        planned: None,
+        sampled: (Moment::START, Busy::default()),
+        reported: (Moment::START, Busy::default()),
+        sent: 0,
+    };
+    let load = experiment.loads[cell.load];
+    let clients = if let Load::Clients(clients) = load { clients as usize } else { 1 };
+    let mut kernel = Kernel {
+        spec: experiment.switch,
+        experiment,
+        cluster,
+        load,
+        stream: Stream::new(experiment, mix, seed),
+        recorder,
+        policy: choice(experiment, mix, cluster, chosen).build(seed),
+        agenda: Agenda::default(),
+        switch: Switch::new(experiment.switch.processors, experiment.switch.per_request_s),
+        links: Links::new(
+            experiment.switch.link_bits_per_s,
+            cluster.nodes().map(|group| group.link_bits_per_s),
+        ),
+        members: cluster.nodes().map(member).collect(),
+        xacts: Vec::new(),
+        free: Vec::new(),
+        numbers: vec![0; clients],
+        arrivals: Rng::of(Purpose::Arrival, &[seed]),
+        counting: false,
+        done: Vec::new(),
+    };
+    if experiment.warm_memory {
+        let mut documents = site(experiment, mix);
+        documents.retain(|asked| asked.requests > 0.0);
+        documents.sort_by(|one, other| one.requests.total_cmp(&other.requests));
+        for member in &mut kernel.members {
+            documents.iter().for_each(|asked| member.node.remember(asked.document, asked.bytes));
+        }
+    }
+    kernel.begin(matches!(chosen, PolicyChoice::CapWithState));
+    kernel.run();
+}
+
+impl<R: Recorder> Kernel<'_, R> {
+    fn begin(&mut self, wants_reports: bool) {
+        let start = Moment::START;
+        for (number, group) in self.cluster.nodes().enumerate() {
+            self.policy.server_up(ServerId(number as u32), group.weight, start);
+        }
+        match self.load {
+            Load::Clients(clients) => {
+                (0..clients).for_each(|client| self.agenda.put(start, Event::Ask(Some(client))));
+            }
+            Load::Rate(_) => self.plan_arrival(start),
+        }
+        self.agenda.put(Moment::from_secs(self.experiment.warm_up_s), Event::Measure);
+        if wants_reports {
+            self.agenda.put(start.plus_secs(self.spec.reports_every_s), Event::Reports);
+        }
+        for (number, failure) in self.experiment.failures.iter().enumerate() {
+            if failure.node.0 as usize >= self.members.len() {
+                continue;
+            }
+            let (number, at) = (number as u32, Moment::from_secs(failure.at_s));
+            self.agenda.put(at, Event::Fails(number));
+            self.agenda.put(at.plus_secs(self.spec.notices_after_s), Event::NoticedGone(number));
+            if let Some(lasts_s) = failure.lasts_s {
+                let back = at.plus_secs(lasts_s);
+                self.agenda.put(back, Event::Returns(number));
+                self.agenda.put(back.plus_secs(self.spec.notices_after_s), Event::NoticedBack(number));
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        let end = Moment::from_secs(self.experiment.warm_up_s + self.experiment.measure_s);
+        while let Some((now, event)) = self.agenda.take().filter(|(now, _)| *now < end) {
+            self.happens(event, now);
+        }
+    }
+
+    fn happens(&mut self, event: Event, now: Moment) {
+        match event {
+            Event::Ask(client) => self.ask(client, now),
+            Event::AtSwitch(xact) => self.agenda.put(self.switch.read(now), Event::Dispatch(xact)),
+            Event::Dispatch(xact) => self.dispatch(xact, now),
+            Event::Node(node) => self.node_is_due(node, now),
+            Event::Link(link) => self.link_is_due(link, now),
+            Event::Answer(xact) => self.answer(xact, now),
+            Event::Probe(node) => self.report(node, now),
+            Event::Reports => {
+                (0..self.members.len() as u32).for_each(|node| self.report(node, now));
+                self.agenda.put(now.plus_secs(self.spec.reports_every_s), Event::Reports);
+            }
+            Event::Sample => self.sample(now),
+            Event::Measure => {
+                self.counting = true;
+                for member in &mut self.members {
+                    member.sampled = (now, member.node.busy(now));
+                }
+                self.agenda.put(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
+            }
+            Event::Fails(failure) => self.fail(self.failing(failure), now),
+            Event::Returns(failure) => {
+                let node = self.failing(failure);
+                self.members[node.0 as usize].alive = true;
+            }
+            Event::NoticedGone(failure) => self.policy.server_gone(self.failing(failure), now),
+            Event::NoticedBack(failure) => {
+                let node = self.failing(failure);
+                let weight = self.cluster.nodes().nth(node.0 as usize).map_or(1.0, |group| group.weight);
+                self.policy.server_up(node, weight, now);
+            }
+        }
+    }
+
+    fn failing(&self, failure: u32) -> ServerId {
+        self.experiment.failures[failure as usize].node
+    }
+
+    fn plan_arrival(&mut self, now: Moment) {
+        if let Load::Rate(per_s) = self.load {
+            let gap_s = self.arrivals.exponential() / per_s;
+            self.agenda.put(now.plus_secs(gap_s), Event::Ask(None));
+        }
+    }
+
+    fn ask(&mut self, client: Option<u32>, now: Moment) {
+        if client.is_none() {
+            self.plan_arrival(now);
+        }
+        let number = &mut self.numbers[client.unwrap_or(0) as usize];
+        let asked = self.stream.ask(client.map_or(NOBODY, u64::from), *number);
+        *number += 1;
+        let xact =
+            Xact { asked, client, due: now, server: None, started: now, carriers: 0, tried: Vec::new() };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.xacts[slot as usize] = xact;
+                slot
+            }
+            None => {
+                self.xacts.push(xact);
+                self.xacts.len() as u32 - 1
+            }
+        };
+        self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::AtSwitch(slot));
+    }
+
+    fn dispatch(&mut self, slot: u32, now: Moment) {
+        let mut probes = Vec::new();
+        self.policy.probes(now, &mut probes);
+        for server in probes {
+            self.agenda.put(now.plus_secs(self.spec.network_s), Event::Probe(server.0));
+        }
+        let xact = &mut self.xacts[slot as usize];
+        let request = xact.request();
+        let named = match xact.tried.is_empty() {
+            true => self.policy.choose(&request, now),
+            false => self.policy.choose_again(&request, &xact.tried, now),
+        };
+        let Some(server) = named else {
+            self.give_up(slot, now);
+            return;
+        };
+        (xact.server, xact.started) = (Some(server), now);
+        let work = xact.asked.work;
+        self.policy.started(server, &request, now);
+        let member = &mut self.members[server.0 as usize];
+        let mut done = std::mem::take(&mut self.done);
+        let taken = member.alive && member.node.arrive(u64::from(slot), work, now, &mut done).is_ok();
+        self.finish_all(done, now);
+        if taken {
+            self.plan_node(server.0);
+        } else {
+            self.try_again(slot, now);
+        }
+    }
+
+    /// A server has failed a request.
+    fn try_again(&mut self, slot: u32, now: Moment) {
+        let xact = &mut self.xacts[slot as usize];
+        let Some(server) = xact.server.take() else { return };
+        xact.tried.push(server);
+        let how = Finish { took_nanos: now.nanos_since(xact.started), answered: false };
+        let (request, tried) = (xact.request(), xact.tried.len());
+        self.policy.finished(server, &request, &how, now);
+        if tried <= self.spec.retries as usize {
+            // The refusal has to come back first.
+            self.agenda.put(now.plus_secs(self.spec.network_s), Event::Dispatch(slot));
+        } else {
+            self.give_up(slot, now);
+        }
+    }
+
+    fn give_up(&mut self, slot: u32, now: Moment) {
+        if self.counting {
+            self.recorder.failed();
+        }
+        let client = self.xacts[slot as usize].client;
+        self.free.push(slot);
+        if client.is_some() {
+            self.agenda.put(now.plus_secs(PAUSE_AFTER_FAILURE_S), Event::Ask(client));
+        }
+    }
+
+    fn fail(&mut self, server: ServerId, now: Moment) {
+        let member = &mut self.members[server.0 as usize];
+        member.alive = false;
+        let lost = member.node.fail(now);
+        self.plan_node(server.0);
+        for slot in lost {
+            self.try_again(slot as u32, now);
+        }
+    }
+
+    fn plan_node(&mut self, node: u32) {
+        let member = &mut self.members[node as usize];
+        let next = member.node.next();
+        if next != member.planned {
+            member.planned = next;
+            if let Some(next) = next {
+                self.agenda.put(next, Event::Node(node));
+            }
+        }
+    }
+
+    fn node_is_due(&mut self, node: u32, now: Moment) {
+        let member = &mut self.members[node as usize];
+        if member.planned != Some(now) {
+            // Something came in between, and another moment was planned.
+            return;
+        }
+        member.planned = None;
+        let mut done = std::mem::take(&mut self.done);
+        member.node.advance(now, &mut done);
+        self.finish_all(done, now);
+        self.plan_node(node);
+    }
+
+    /// Nodes are done with these; their answers go on the links.
+    fn finish_all(&mut self, mut done: Vec<JobId>, now: Moment) {
+        for job in done.drain(..) {
+            let slot = job as u32;
+            let xact = &mut self.xacts[slot as usize];
+            let Some(server) = xact.server else { continue };
+            let bytes = xact.asked.bytes;
+            self.policy.first_byte(server, &xact.request(), now.nanos_since(xact.started), now);
+            self.members[server.0 as usize].sent += bytes;
+            let on = self.links.send(slot, bytes, server.0, now);
+            self.xacts[slot as usize].carriers = on;
+            match on {
+                0 => self.leaves(slot, now),
+                _ => [0, server.0 + 1].into_iter().for_each(|link| self.plan_link(link)),
+            }
+        }
+        self.done = done;
+    }
+
+    fn plan_link(&mut self, link: u32) {
+        if let Some(next) = self.links.plan(link) {
+            self.agenda.put(next, Event::Link(link));
+        }
+    }
+
+    fn link_is_due(&mut self, link: u32, now: Moment) {
+        if !self.links.due(link, now) {
+            return;
+        }
+        while let Some(slot) = self.links.take(link, now) {
+            let xact = &mut self.xacts[slot as usize];
+            xact.carriers -= 1;
+            if xact.carriers == 0 {
+                self.leaves(slot, now);
+            }
+        }
+        self.plan_link(link);
+    }
+
+    /// The switch has sent all of an answer.
+    fn leaves(&mut self, slot: u32, now: Moment) {
+        let xact = &self.xacts[slot as usize];
+        if let Some(server) = xact.server {
+            let how = Finish { took_nanos: now.nanos_since(xact.started), answered: true };
+            self.policy.finished(server, &xact.request(), &how, now);
+        }
+        self.agenda.put(now.plus_secs(self.spec.network_s / 2.0), Event::Answer(slot));
+    }
+
+    fn answer(&mut self, slot: u32, now: Moment) {
+        let xact = &self.xacts[slot as usize];
+        if let (true, Some(server)) = (self.counting, xact.server) {
+            self.recorder.answered(&Answered {
+                service: xact.asked.service as usize,
+                class: xact.asked.class,
+                server,
+                response_nanos: now.nanos_since(xact.due),
+                bytes: xact.asked.bytes,
+            });
+        }
+        let client = xact.client;
+        self.free.push(slot);
+        if client.is_some() {
+            self.ask(client, now);
+        }
+    }
+
+    /// A node says how it is.
+    fn report(&mut self, node: u32, now: Moment) {
+        let member = &mut self.members[node as usize];
+        if !member.alive {
+            return;
+        }
+        let (since, before) = member.reported;
+        let mut state = member.node.state(now, since, before);
+        if let Some(bits_per_s) = self.links.node_rate(node) {
+            let possible = bits_per_s * now.secs_since(since);
+            state.network = if possible > 0.0 { (member.sent as f64 * 8.0 / possible).min(1.0) } else { 0.0 };
+        }
+        member.reported = (now, member.node.busy(now));
+        member.sent = 0;
+        self.policy.reported(ServerId(node), &state, now);
+    }
+
+    fn sample(&mut self, now: Moment) {
+        let look = |member: &mut Member| {
+            let (since, before) = member.sampled;
+            let state = member.node.state(now, since, before);
+            member.sampled = (now, member.node.busy(now));
+            NodeSample { in_flight: state.in_flight, processor: state.processor, disk: state.disk }
+        };
+        let nodes: Vec<NodeSample> = self.members.iter_mut().map(look).collect();
+        self.recorder.sampled(&nodes);
+        self.agenda.put(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
+    }
+}

@@ -1,0 +1,26 @@
+//! What would this cluster do? Clients, a switch, nodes and links as a discrete-event simulation, with the very policies
+//! that a live switch uses.
+//!
+//! [`Experiment`] is what a cluster file says: services and their mixes, clusters, policies, loads; [`cells`] are its
+//! combinations, and [`simulate`] runs one of them. What happens is told to a [`Recorder`]; percentiles and tables are made
+//! by whoever listens. A request's identity follows from the seed, its client and its number, so all policies are asked
+//! the same; everything follows from the seed, so a cell can be repeated bit by bit.
+//!
+//! *Does not:* open files (a resolver is given to it), know a clock, keep histograms, or print.
+
+mod agenda;
+mod experiment;
+mod kernel;
+mod links;
+mod policies;
+mod read;
+mod stream;
+mod switch;
+
+pub use experiment::{
+    Cell, Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference, Service,
+    SwitchSpec, cells,
+};
+pub use kernel::{Answered, NodeSample, Recorder, simulate};
+pub use policies::{site, ward_costs};
+pub use read::{Resolver, read};

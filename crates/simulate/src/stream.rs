@@ -1,0 +1,87 @@
+//! What is asked for? A request is a pure function of the seed, who asks, and how often that one has asked before.
+
+use assay_dispatch::ClassId;
+use assay_dispatch::node::Work;
+use assay_workload::rng::{Purpose, Rng, hash};
+
+use crate::experiment::{Experiment, Law, Mix, Service};
+
+/// A request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) service: u32,
+    pub(crate) class: ClassId,
+    pub(crate) document: u64,
+    pub(crate) work: Work,
+    pub(crate) bytes: u64,
+}
+
+/// Makes requests of one mix.
+#[derive(Debug)]
+pub(crate) struct Stream<'a> {
+    services: &'a [Service],
+    /// Share of the services up to each.
+    shares: Vec<f64>,
+    /// Share of the documents up to each, for services that have popular ones.
+    popularity: Vec<Vec<f64>>,
+    seed: u64,
+}
+
+/// The hash of a document, as policies and memories know it.
+pub(crate) fn document_of(service: usize, number: u64) -> u64 {
+    hash(Purpose::Object, &[service as u64, number])
+}
+
+/// Parts of a whole, as the sum of all up to each.
+fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sums: Vec<f64> = Vec::new();
+    for weight in weights {
+        sums.push(sums.last().copied().unwrap_or(0.0) + weight);
+    }
+    let total = sums.last().copied().unwrap_or(1.0);
+    sums.iter().map(|sum| sum / total).collect()
+}
+
+/// How much more often document `number` (from 0) is asked for than the last of an endless row.
+pub(crate) fn popularity(number: u64, zipf: f64) -> f64 {
+    libm::pow((number + 1) as f64, -zipf)
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(experiment: &'a Experiment, mix: &Mix, seed: u64) -> Self {
+        let ranked = |service: &Service| match service.zipf > 0.0 {
+            true => cumulative((0..service.documents).map(|number| popularity(number, service.zipf))),
+            false => Vec::new(),
+        };
+        Self {
+            services: &experiment.services,
+            shares: cumulative(mix.weights.iter().copied()),
+            popularity: experiment.services.iter().map(ranked).collect(),
+            seed,
+        }
+    }
+
+    /// Request `number` of `client`.
+    pub(crate) fn ask(&self, client: u64, number: u64) -> Asked {
+        let mut rng = Rng::of(Purpose::Request, &[self.seed, client, number]);
+        let draw = rng.unit();
+        let place = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);
+        let service = &self.services[place];
+        let number = match self.popularity[place].is_empty() {
+            true => rng.below(service.documents),
+            false => {
+                let draw = rng.unit();
+                self.popularity[place].partition_point(|share| *share <= draw) as u64
+            }
+        };
+        let document = document_of(place, number.min(service.documents.saturating_sub(1)));
+        let mut time = |mean_s: f64| match service.law {
+            Law::Constant => mean_s,
+            Law::Exponential => mean_s * rng.exponential(),
+        };
+        let (processor_s, disk_s) = (time(service.processor_s), time(service.disk_s));
+        let read = (service.documents > 0).then_some((document, service.bytes));
+        let work = Work { processor_s, disk_s, document: read };
+        Asked { service: place as u32, class: service.class, document, work, bytes: service.bytes }
+    }
+}

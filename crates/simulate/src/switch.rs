@@ -1,0 +1,29 @@
+//! When has the switch read a request? Processors that take them one by one, in the order in which they came.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use assay_dispatch::Moment;
+
+/// The switch's processors.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    per_request_s: f64,
+    /// When each of them is free.
+    free: BinaryHeap<Reverse<Moment>>,
+}
+
+impl Switch {
+    pub(crate) fn new(processors: u32, per_request_s: f64) -> Self {
+        let free = (0..processors.max(1)).map(|_| Reverse(Moment::START)).collect();
+        Self { per_request_s, free }
+    }
+
+    /// A request comes; it is read at the moment that this gives.
+    pub(crate) fn read(&mut self, now: Moment) -> Moment {
+        let free = self.free.pop().map_or(now, |Reverse(free)| free);
+        let done = free.max(now).plus_secs(self.per_request_s);
+        self.free.push(Reverse(done));
+        done
+    }
+}

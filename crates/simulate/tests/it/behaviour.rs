@@ -1,0 +1,98 @@
+//! The same twice, nothing lost, and policies as their papers say they are.
+
+use assay_simulate::{Experiment, PolicyChoice, cells};
+
+use crate::support::{Seen, bundled, cluster, run};
+
+/// What each policy of a bundled cluster did under its load number `load`.
+fn by_policy(experiment: &Experiment, load: usize) -> Vec<(String, Seen)> {
+    let all = cells(experiment);
+    let these = all.iter().filter(|cell| cell.load == load && cell.repetition == 0);
+    these.map(|cell| (experiment.policies[cell.policy].label.clone(), run(experiment, cell))).collect()
+}
+
+#[test]
+fn a_seed_decides_everything_and_another_seed_decides_otherwise() {
+    let experiment = Experiment { measure_s: 20.0, ..bundled("uneven") };
+    for cell in cells(&experiment).iter().filter(|cell| cell.load == 0) {
+        let once = run(&experiment, cell);
+        assert_eq!(once, run(&experiment, cell));
+        let other = Experiment { seed: 77, ..experiment.clone() };
+        assert_ne!(once, run(&other, cell));
+    }
+}
+
+#[test]
+fn lard_is_ahead_of_cap_on_files_that_do_not_fit_one_nodes_memory() {
+    let experiment = Experiment { warm_up_s: 60.0, measure_s: 60.0, ..bundled("locality") };
+    let seen = by_policy(&experiment, 1);
+    let of = |name: &str| seen.iter().find(|(label, _)| label == name).map_or(0, |(_, seen)| seen.answered);
+    assert!(of("lard") > of("cap") * 5 / 4, "lard {}, cap {}", of("lard"), of("cap"));
+    assert!(of("lard-r") > of("cap"), "lard-r {}, cap {}", of("lard-r"), of("cap"));
+    assert!(of("ward") > of("cap"), "ward {}, cap {}", of("ward"), of("cap"));
+}
+
+#[test]
+fn a_node_that_fails_costs_no_request_when_another_can_be_tried() {
+    let experiment = Experiment { warm_up_s: 5.0, measure_s: 75.0, ..bundled("uneven") };
+    for (policy, seen) in by_policy(&experiment, 0) {
+        assert_eq!(seen.failed, 0, "{policy}");
+        assert!(seen.answered > 120 * 75 * 9 / 10, "{policy} answered {}", seen.answered);
+    }
+}
+
+#[test]
+fn without_retries_what_the_dead_node_had_is_lost_until_it_is_noticed() {
+    let mut experiment = Experiment { warm_up_s: 5.0, measure_s: 75.0, ..bundled("uneven") };
+    experiment.switch.retries = 0;
+    let seen = by_policy(&experiment, 0);
+    let (_, rand) = seen.iter().find(|(label, _)| label == "rand").expect("rand");
+    // An eighth of 120 a second for one second, and what was under way.
+    assert!((5..60).contains(&rand.failed), "{}", rand.failed);
+}
+
+#[test]
+fn server_state_makes_cap_cope_with_slow_nodes() {
+    let mut experiment = Experiment { measure_s: 60.0, failures: Vec::new(), ..bundled("uneven") };
+    experiment.clusters[0].groups.iter_mut().for_each(|group| group.weight = 1.0);
+    experiment.loads = vec![assay_simulate::Load::Rate(260.0)];
+    let seen = by_policy(&experiment, 0);
+    let mean =
+        |name: &str| seen.iter().find(|(label, _)| label == name).map_or(0.0, |(_, seen)| seen.mean_s());
+    assert!(mean("cap-state") < mean("cap") * 0.8, "{} and {}", mean("cap-state"), mean("cap"));
+}
+
+#[test]
+fn thousands_of_nodes_are_no_trouble() {
+    let text = "policies = [\"p2c\"]\nrates = [\"20000/s\"]\nrepetitions = 1\nwarm-up = \"1s\"\nmeasure = \"5s\"\n\
+                [[cluster]]\nnodes = 5000\n[[service]]\nname = \"work\"\nprocessor = \"100ms\"\n";
+    let seen = crate::support::only(text);
+    assert!((95_000..105_000).contains(&seen.answered), "{}", seen.answered);
+}
+
+fn mistake(text: &str) -> String {
+    let read = assay_simulate::read("x.toml", text, &|name| Err(format!("cannot read {name}")));
+    read.expect_err("a mistake").to_string()
+}
+
+#[test]
+fn a_mistake_names_its_line_what_was_read_and_what_is_expected() {
+    let good = "policies = [\"cap\"]\nclients = [2]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n";
+    assert!(matches!(cluster(good).policies[0].choice, PolicyChoice::Plain(_)));
+    for (from, to, words) in [
+        ("\"cap\"", "\"capp\"", "x.toml:1: policies: there is no policy `capp`; did you mean `cap`?"),
+        ("nodes = 2", "nodse = 2", "x.toml:4: unknown field `nodse`; did you mean `nodes`?"),
+        ("nodes = 2", "nodes = 0", "x.toml:4: nodes: `0` is no whole number from 1"),
+        ("\"1ms\"", "\"1\"", "x.toml:7: processor: `1` has no unit"),
+        ("clients = [2]\n", "", "nobody asks: say clients"),
+        ("[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n", "", "it has no service"),
+        ("policies = [\"cap\"]", "extends = \"other\"", "x.toml:1: extends: cannot read other"),
+        ("name = \"a\"\n", "name = \"a\"\nclass = \"b\"\n", "there is no class `b`; there are: all"),
+        ("policies = [\"cap\"]", "policies = \"cap", "x.toml:1: "),
+        ("[[cluster]]", "[[policy]]\nname = \"lc\"\nbound = 2\n[[cluster]]", "unknown field `bound`"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let seen = mistake(&good.replacen(from, to, 1));
+        assert!(seen.contains(words), "{words} is not in: {seen}");
+    }
+}

@@ -1,0 +1,6 @@
+//! Is the simulation right? Held against theory, against a study's measurements, and against itself.
+
+mod appendix_d;
+mod behaviour;
+mod support;
+mod theory;
