@@ -81,9 +81,10 @@ impl<'b> Target<'b> {
         self.write_path(key);
     }
 
-    /// The absolute URL, by which other caches are asked for it; none: nobody knows its host.
+    /// The absolute URL, by which other caches are asked for it; none: nobody knows its host. Without the default port: not
+    /// every cache takes both spellings for one (Squid does not in ICP).
     pub fn url(&self, fallback_authority: &str) -> Option<String> {
-        let authority = self.authority.unwrap_or(fallback_authority);
+        let authority = without_default_port(self.authority.unwrap_or(fallback_authority));
         let slash = if self.path.starts_with('/') { "" } else { "/" };
         (!authority.is_empty() && self.path != "*").then(|| format!("http://{authority}{slash}{}", self.path))
     }
@@ -232,6 +233,15 @@ mod tests {
             ["GET /X HTTP/1.1\r\nHost: A:80\r\n\r\n", "GET http://a/X HTTP/1.1\r\nHost: other\r\n\r\n"];
         assert_eq!(keys.map(key), ["a/X", "a/X"]);
         assert_eq!(key("GET /X HTTP/1.0\r\n\r\n"), "first/X");
+    }
+
+    #[test]
+    fn other_caches_are_asked_without_the_default_port() {
+        let url = |authority, path| Target { authority, path, is_absolute: false }.url("first:80");
+        assert_eq!(url(Some("a:80"), "/x").as_deref(), Some("http://a/x"));
+        assert_eq!(url(Some("a:8080"), "?q").as_deref(), Some("http://a:8080/?q"));
+        assert_eq!(url(None, "/").as_deref(), Some("http://first/"));
+        assert_eq!(url(Some("a"), "*"), None);
     }
 
     #[test]

@@ -50,7 +50,11 @@ fn reading(series: &Series, cache: &str, until_ms: u64) -> BTreeMap<String, f64>
 }
 
 fn cache_figures(cache: &CacheInfo, counted: impl Fn(&str) -> u64) -> CacheFigures {
-    let (of_caches, hits_for_caches) = (counted("peer_requests"), counted("peer_hits"));
+    // To a cache that no robot speaks to, all requests are of other caches, whether or not it tells them apart.
+    let (of_caches, hits_for_caches) = match cache.robots {
+        0 => (counted("requests"), counted("hits")),
+        _ => (counted("peer_requests"), counted("peer_hits")),
+    };
     let mut figures = CacheFigures {
         name: cache.name.clone(),
         proxy: cache.proxy.clone(),
