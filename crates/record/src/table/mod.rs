@@ -1,22 +1,24 @@
-//! How rows become columns in a Parquet file, and how they are read back.
+//! How rows become columns in a Parquet file, and how they are read back ([`read`]).
 //!
 //! Plain columns need no Arrow: a table is a list of named columns of five kinds. Rows are collected into
 //! column buffers and written as a row group when there are enough of them, so memory stays bounded.
 
-use std::collections::{BTreeMap, HashMap};
+mod read;
+
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
 use crate::dir::RunDirError;
+pub(crate) use read::{Table, columns_of};
 
 /// Rows per row group.
 pub(crate) const ROWS_PER_GROUP: usize = 65_536;
@@ -279,267 +281,6 @@ impl TableWriter {
         self.writer.close().map_err(|source| RunDirError::write_parquet(&self.partial, source))?;
         std::fs::rename(&self.partial, &self.path).map_err(|source| RunDirError::write(&self.path, source))
     }
-}
-
-/// All values of a column, null where there is none.
-enum Values {
-    Int(Vec<Option<i64>>),
-    Float(Vec<Option<f64>>),
-    Text(Vec<Option<ByteArray>>),
-    Bool(Vec<Option<bool>>),
-}
-
-impl Values {
-    fn ints(&self) -> Option<&Vec<Option<i64>>> {
-        if let Values::Int(values) = self { Some(values) } else { None }
-    }
-
-    fn floats(&self) -> Option<&Vec<Option<f64>>> {
-        if let Values::Float(values) = self { Some(values) } else { None }
-    }
-
-    fn texts(&self) -> Option<&Vec<Option<ByteArray>>> {
-        if let Values::Text(values) = self { Some(values) } else { None }
-    }
-
-    fn bools(&self) -> Option<&Vec<Option<bool>>> {
-        if let Values::Bool(values) = self { Some(values) } else { None }
-    }
-}
-
-/// Columns of a Parquet file, read whole; only those that were asked for.
-pub(crate) struct Table {
-    path: PathBuf,
-    rows: usize,
-    columns: BTreeMap<String, Values>,
-    /// Columns that the file has and nobody asked for.
-    others: Vec<String>,
-}
-
-impl Table {
-    /// Reads the columns called `names`; a column that the file does not have is left out.
-    pub(crate) fn read(path: &Path, names: &[&str]) -> Result<Self, RunDirError> {
-        let mut table = Self::empty(path);
-        for_each_group(path, |group| table.read_group(group, names))?;
-        Ok(table)
-    }
-
-    /// Reads a file a row group at a time: for tables that would fill the memory.
-    pub(crate) fn read_in_groups(
-        path: &Path,
-        names: &[&str],
-        mut each: impl FnMut(&Table) -> Result<(), RunDirError>,
-    ) -> Result<(), RunDirError> {
-        let mut outcome = Ok(());
-        for_each_group(path, |group| {
-            if outcome.is_ok() {
-                let mut table = Self::empty(path);
-                table.read_group(group, names)?;
-                outcome = each(&table);
-            }
-            Ok(())
-        })?;
-        outcome
-    }
-
-    fn empty(path: &Path) -> Self {
-        Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: Vec::new() }
-    }
-
-    fn read_group(&mut self, group: &dyn RowGroupReader, names: &[&str]) -> Result<(), ParquetError> {
-        self.rows += group.metadata().num_rows().max(0).unsigned_abs() as usize;
-        let schema = group.metadata().schema_descr_ptr();
-        for (index, descriptor) in schema.columns().iter().enumerate() {
-            let name = descriptor.name();
-            if !names.contains(&name) {
-                if !self.others.iter().any(|other| other == name) {
-                    self.others.push(name.to_owned());
-                }
-                continue;
-            }
-            let entry = self.columns.entry(name.to_owned());
-            match descriptor.physical_type() {
-                Physical::INT64 => {
-                    if let Values::Int(all) = entry.or_insert_with(|| Values::Int(Vec::new())) {
-                        read_column::<Int64Type>(group, index, all)?;
-                    }
-                }
-                Physical::DOUBLE => {
-                    if let Values::Float(all) = entry.or_insert_with(|| Values::Float(Vec::new())) {
-                        read_column::<DoubleType>(group, index, all)?;
-                    }
-                }
-                Physical::BYTE_ARRAY => {
-                    if let Values::Text(all) = entry.or_insert_with(|| Values::Text(Vec::new())) {
-                        read_column::<ByteArrayType>(group, index, all)?;
-                    }
-                }
-                Physical::BOOLEAN => {
-                    if let Values::Bool(all) = entry.or_insert_with(|| Values::Bool(Vec::new())) {
-                        read_column::<BoolType>(group, index, all)?;
-                    }
-                }
-                other => return Err(ParquetError::General(format!("column {name} has type {other}"))),
-            }
-        }
-        Ok(())
-    }
-
-    /// Columns that the file has and nobody asked for.
-    pub(crate) fn others(&self) -> &[String] {
-        &self.others
-    }
-
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn values<'a, V: 'a>(
-        &'a self,
-        name: &str,
-        of_kind: impl Fn(&'a Values) -> Option<&'a Vec<Option<V>>>,
-    ) -> Result<&'a [Option<V>], RunDirError> {
-        let values = self.columns.get(name).and_then(of_kind).map(Vec::as_slice);
-        values.ok_or_else(|| RunDirError::columns(&self.path, format!("it has no usable column {name}")))
-    }
-
-    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, RunDirError> {
-        value.ok_or_else(|| RunDirError::columns(&self.path, format!("column {name} has an empty value")))
-    }
-
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.columns.contains_key(name)
-    }
-
-    pub(crate) fn opt_int(&self, name: &str, row: usize) -> Result<Option<i64>, RunDirError> {
-        Ok(self.values(name, Values::ints)?.get(row).copied().flatten())
-    }
-
-    pub(crate) fn int(&self, name: &str, row: usize) -> Result<i64, RunDirError> {
-        let value = self.opt_int(name, row)?;
-        self.required(name, value)
-    }
-
-    pub(crate) fn opt_uint(&self, name: &str, row: usize) -> Result<Option<u64>, RunDirError> {
-        Ok(self.opt_int(name, row)?.map(i64::cast_unsigned))
-    }
-
-    pub(crate) fn uint(&self, name: &str, row: usize) -> Result<u64, RunDirError> {
-        Ok(self.int(name, row)?.cast_unsigned())
-    }
-
-    pub(crate) fn float(&self, name: &str, row: usize) -> Result<f64, RunDirError> {
-        let value = self.values(name, Values::floats)?.get(row).copied().flatten();
-        self.required(name, value)
-    }
-
-    pub(crate) fn bool(&self, name: &str, row: usize) -> Result<bool, RunDirError> {
-        let value = self.values(name, Values::bools)?.get(row).copied().flatten();
-        self.required(name, value)
-    }
-
-    pub(crate) fn opt_text(&self, name: &str, row: usize) -> Result<Option<&str>, RunDirError> {
-        let value = self.values(name, Values::texts)?.get(row).and_then(Option::as_ref);
-        // Text columns are written from `str`; a file from elsewhere may hold anything.
-        Ok(value.map(|bytes| bytes.as_utf8().unwrap_or("\u{fffd}")))
-    }
-
-    pub(crate) fn text(&self, name: &str, row: usize) -> Result<&str, RunDirError> {
-        let value = self.opt_text(name, row)?;
-        self.required(name, value)
-    }
-
-    /// Any value; null also where the file has fewer of them than rows.
-    pub(crate) fn cell(&self, name: &str, kind: Kind, row: usize) -> Cell<'_> {
-        let cell = match kind {
-            Kind::Uint => self.opt_uint(name, row).map(Cell::opt_uint),
-            Kind::Int => self.opt_int(name, row).map(Cell::opt_int),
-            Kind::Text => self.opt_text(name, row).map(Cell::opt_text),
-            Kind::Float => self.float(name, row).map(Cell::Float),
-            Kind::Bool => self.bool(name, row).map(Cell::Bool),
-        };
-        cell.unwrap_or(Cell::Null)
-    }
-
-    /// A number as a narrower type, or a message that names the column.
-    pub(crate) fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, RunDirError> {
-        T::try_from(value).map_err(|_| {
-            RunDirError::columns(&self.path, format!("column {name} holds {value}, out of its range"))
-        })
-    }
-
-    /// A value that the caller does not know.
-    pub(crate) fn unknown(&self, name: &str, value: &str) -> RunDirError {
-        RunDirError::columns(&self.path, format!("column {name} holds {value:?}, which is not known"))
-    }
-}
-
-/// Opens a file and goes through its row groups.
-fn for_each_group(
-    path: &Path,
-    mut each: impl FnMut(&dyn RowGroupReader) -> Result<(), ParquetError>,
-) -> Result<(), RunDirError> {
-    let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
-    let bad = |source: ParquetError| RunDirError::columns(path, source.to_string());
-    // What is in a file that somebody else wrote, or that was damaged, is not for the library's asserts to end us.
-    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let reader = SerializedFileReader::new(file).map_err(bad)?;
-        for index in 0..reader.num_row_groups() {
-            each(reader.get_row_group(index).map_err(bad)?.as_ref()).map_err(bad)?;
-        }
-        Ok(())
-    }));
-    read.unwrap_or_else(|_| Err(RunDirError::columns(path, "its pages cannot be decoded")))
-}
-
-/// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.
-pub(crate) fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, RunDirError> {
-    let mut columns = Vec::new();
-    let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
-    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        SerializedFileReader::new(file).map(|reader| reader.metadata().file_metadata().schema_descr_ptr())
-    }));
-    let schema = read
-        .unwrap_or_else(|_| Err(ParquetError::General("its end cannot be decoded".into())))
-        .map_err(|source| RunDirError::columns(path, source.to_string()))?;
-    for column in schema.columns() {
-        let unsigned = column.logical_type_ref() == Some(&LogicalType::integer(64, false));
-        let kind = match column.physical_type() {
-            Physical::INT64 if unsigned => Kind::Uint,
-            Physical::INT64 => Kind::Int,
-            Physical::DOUBLE => Kind::Float,
-            Physical::BYTE_ARRAY => Kind::Text,
-            Physical::BOOLEAN => Kind::Bool,
-            _ => continue,
-        };
-        columns.push((column.name().to_owned(), kind));
-    }
-    Ok(columns)
-}
-
-/// Appends all values of one column chunk.
-fn read_column<T: DataType>(
-    group: &dyn RowGroupReader,
-    index: usize,
-    all: &mut Vec<Option<T::T>>,
-) -> Result<(), ParquetError>
-where
-    T::T: Clone,
-{
-    let reader = group.get_column_reader(index)?;
-    let mut reader = parquet::column::reader::get_typed_column_reader::<T>(reader);
-    let rows = group.metadata().num_rows().max(0).unsigned_abs() as usize;
-    let optional = group.metadata().schema_descr().column(index).max_def_level() > 0;
-    // A damaged file may claim any number of rows.
-    let (mut values, mut levels) = (Vec::with_capacity(rows.min(ROWS_PER_GROUP)), Vec::new());
-    reader.read_records(rows, optional.then_some(&mut levels), None, &mut values)?;
-    if !optional {
-        all.extend(values.into_iter().map(Some));
-        return Ok(());
-    }
-    let mut values = values.into_iter();
-    all.extend(levels.iter().map(|&level| if level > 0 { values.next() } else { None }));
-    Ok(())
 }
 
 #[cfg(test)]
