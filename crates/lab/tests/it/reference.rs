@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use assay_lab::description::{
-    AccessLog, Behaviour, Capacity, CounterSource, Description, FileTemplate, Program, Ready, Setting, Stop,
-    Version,
+    AccessLog, Behaviour, Capacity, CounterSource, Description, FileTemplate, Hierarchy, Program, Ready,
+    Setting, Stop, Version,
 };
 use serde::de::DeserializeOwned;
 
@@ -38,6 +38,7 @@ fn every_field_is_in_its_table_and_no_other() {
     assert_eq!(documented("### `[[counters]]`"), fields::<CounterSource>());
     assert_eq!(documented("### `[capacity]`"), fields::<Capacity>());
     assert_eq!(documented("### `[behaviour]`"), fields::<Behaviour>());
+    assert_eq!(documented("### `[hierarchy]`"), fields::<Hierarchy>());
 }
 
 #[test]

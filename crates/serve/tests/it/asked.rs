@@ -107,7 +107,7 @@ fn the_live_page_is_the_report_of_what_there_is_and_its_last_edition_stays() {
     let early = get(address, "/", "");
     assert!(early.status == 200 && has(&early, "getting ready"));
     watched.begin();
-    let live = get_until(address, "/", |answer| has(answer, "data-live=\"./\""));
+    let live = get_until(address, "/", |answer| has(answer, "<html lang=\"en\" data-live=\""));
     assert_eq!(live.field("Content-Type"), Some("text/html; charset=utf-8"));
     assert!(live.field("Content-Security-Policy").unwrap().contains("connect-src 'self'"));
     let summary = get(address, "/summary.json", "");
