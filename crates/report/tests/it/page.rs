@@ -129,5 +129,6 @@ fn pages_can_be_kept_to_be_looked_at() {
         std::fs::write(path, page(story)).unwrap();
     }
     let hour = synthetic::hour();
-    std::fs::write(std::path::Path::new(&keep).join("hour.html"), html::page(&hour.dir, None).unwrap()).unwrap();
+    std::fs::write(std::path::Path::new(&keep).join("hour.html"), html::page(&hour.dir, None).unwrap())
+        .unwrap();
 }
