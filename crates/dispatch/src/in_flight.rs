@@ -28,18 +28,15 @@ impl InFlight {
         }
     }
 
-    /// The place of the member with the fewest requests for its weight; of equal ones the first from `from` on.
-    pub(crate) fn least(&self, members: &Members, from: usize, weighted: bool) -> Option<usize> {
-        let mut best: Option<(f64, usize)> = None;
+    /// Requests of the member at a place, for its weight.
+    pub(crate) fn for_weight(&self, members: &Members, place: usize) -> f64 {
+        f64::from(self.of(members.at(place))) / members.weight(place)
+    }
+
+    /// The place of the member with the fewest requests; of equal ones the first from `from` on.
+    pub(crate) fn least(&self, members: &Members, from: usize) -> Option<usize> {
         let len = members.len();
         let first = if from >= len { 0 } else { from };
-        for place in (first..len).chain(0..first) {
-            let weight = if weighted { members.weight(place) } else { 1.0 };
-            let load = f64::from(self.of(members.at(place))) / weight;
-            if best.is_none_or(|(least, _)| load < least) {
-                best = Some((load, place));
-            }
-        }
-        best.map(|(_, place)| place)
+        (first..len).chain(0..first).min_by_key(|place| self.of(members.at(*place)))
     }
 }

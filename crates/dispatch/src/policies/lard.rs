@@ -53,7 +53,7 @@ impl Loads {
 
     /// The server with the fewest requests; equal ones by turns, or all documents of a quiet hour would be one's.
     pub(super) fn least(&mut self) -> Option<ServerId> {
-        let place = self.in_flight.least(&self.members, self.turn.0, false)?;
+        let place = self.in_flight.least(&self.members, self.turn.0)?;
         self.turn = Turn(place + 1);
         Some(self.members.at(place))
     }

@@ -43,7 +43,7 @@ impl Policy for LeastConnections {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        let place = self.in_flight.least(&self.members, self.from, false)?;
+        let place = self.in_flight.least(&self.members, self.from)?;
         self.from = place + 1;
         Some(self.members.at(place))
     }

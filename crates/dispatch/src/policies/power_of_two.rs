@@ -27,7 +27,7 @@ impl PowerOfTwo {
     }
 
     fn load(&self, place: usize) -> f64 {
-        f64::from(self.in_flight.of(self.members.at(place))) / self.members.weight(place)
+        self.in_flight.for_weight(&self.members, place)
     }
 }
 
