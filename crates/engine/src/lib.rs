@@ -7,15 +7,11 @@
 //! *Does not:* decide what is asked for (that is `assay-workload`), start proxies or judge results.
 
 pub mod check;
-pub mod clock;
 pub mod files;
 pub mod origin;
 pub mod robot;
 pub mod spec;
 pub mod spread;
-pub mod stdio;
 pub mod tally;
-pub mod timer;
 pub mod watch;
 pub mod wire;
-pub mod worker;

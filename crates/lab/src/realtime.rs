@@ -1,6 +1,6 @@
 //! May threads of ours have real-time priority? Asked of the kernel before the run, by trying it on a thread of no use.
 
-use assay_engine::worker::REALTIME_PRIORITY;
+use assay_plane::worker::REALTIME_PRIORITY;
 
 /// Why threads of this process may not run under `SCHED_FIFO`, and what to do; none: they may.
 pub fn refused() -> Option<String> {

@@ -13,8 +13,6 @@ use tokio::net::TcpStream;
 
 use crate::ask::Ask;
 use crate::fetch::{Fetch, Fetched, Order, Outcome};
-use crate::fields;
-use crate::flow::{End, Reader, Taken};
 use crate::part::{self, Selection};
 use crate::pass::{self, Fallback, PassOrder};
 use crate::peers::Source;
@@ -22,7 +20,9 @@ use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Stored};
 use crate::target::Target;
-use crate::wire::{self, Input};
+use assay_plane::fields;
+use assay_plane::flow::{End, Reader, Taken};
+use assay_plane::wire::{self, Input};
 
 /// How long, and how much, is read from a client that was refused, so that it gets to read why.
 const LINGER: Duration = Duration::from_secs(1);

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use assay_plane::stdio::StdioError;
+use assay_plane::worker::WorkerError;
 use thiserror::Error;
 
 /// What ends the proxy.
@@ -19,18 +21,13 @@ pub enum ProxyError {
         /// What the system said.
         source: io::Error,
     },
-    /// The processor does not exist, or may not be used.
-    #[error("cannot run on processor {cpu}: {source}; name one that this process may use, or none")]
-    Pin {
-        /// The processor.
-        cpu: u32,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The thread could not be tied to its processor.
+    #[error(transparent)]
+    Pin(#[from] WorkerError),
     /// The runtime could not be made.
     #[error("cannot start the proxy's runtime: {0}")]
     Runtime(io::Error),
-    /// Nobody takes the events any more.
-    #[error("cannot report an event on standard output: {0}")]
-    Report(io::Error),
+    /// Proxy and parent do not understand each other.
+    #[error(transparent)]
+    Parent(#[from] StdioError),
 }

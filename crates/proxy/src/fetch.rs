@@ -18,16 +18,17 @@ use assay_http::head::RequestHead;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
-use crate::body::BodyReader;
-use crate::fields;
-use crate::flow::{End, Flow, Reader};
-use crate::origin::{self, Answer, Failure, Origin};
+use crate::origin::{self, Answer, Failure};
 use crate::peers::{self, Source};
 use crate::reply::{Reply, Times};
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
 use crate::target::Route;
-use crate::wire::Chunk;
+use assay_plane::body::BodyReader;
+use assay_plane::fields;
+use assay_plane::flow::{End, Flow, Reader};
+use assay_plane::upstream::{self, Upstream, UpstreamError};
+use assay_plane::wire::Chunk;
 
 /// What to fetch, and what for.
 pub struct Order {
@@ -174,10 +175,10 @@ impl Fetch {
             let request = conditional(&order.request, validating);
             let asked_ms = shared.clock.now_ms();
             shared.count(|c| c.origin_requests += 1);
-            let exchange = origin::exchange(&shared.pool, &shared.scratch, address, &request, patience);
+            let exchange = upstream::exchange(&shared.pool, &shared.scratch, address, &request, patience);
             let (mut origin, length) = exchange.await?;
             let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-            let answer = origin.answer(length, "GET", &shared.name, times)?;
+            let answer = Answer::take(&mut origin, length, "GET", &shared.name, times)?;
             let status = answer.reply.status;
             if let Some(stored) = is_failure(status).then(|| rescue(shared, order)).flatten() {
                 // Its connection goes with its body, which nobody wants.
@@ -195,7 +196,7 @@ impl Fetch {
             let stored = validating.take().ok_or(Failure::BadConfirmation(address))?;
             if confirms(&answer.reply.validators(), &stored.reply.validators()) {
                 let updated = stored.reply.updated_by(&answer.reply, times);
-                let reply = Rc::new(updated.map_err(|error| Failure::BadReply(address, error))?);
+                let reply = Rc::new(updated.map_err(|error| UpstreamError::BadReply(address, error))?);
                 self.confirm(shared, order, Stored { reply, ..Stored::clone(stored) });
                 return Ok(());
             }
@@ -215,10 +216,10 @@ impl Fetch {
             let request = peers::request(&order.request, url, peer.source);
             let asked_ms = shared.clock.now_ms();
             let exchange =
-                origin::exchange(&shared.pool, &shared.scratch, peer.address, &request, shared.patience());
+                upstream::exchange(&shared.pool, &shared.scratch, peer.address, &request, shared.patience());
             let answered = exchange.await.and_then(|(mut origin, length)| {
                 let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-                Ok((origin.answer(length, "GET", &shared.name, times)?, origin))
+                Ok((Answer::take(&mut origin, length, "GET", &shared.name, times)?, origin))
             });
             match answered {
                 Err(_) => shared.count_peers(|c| c.peer_errors += 1),
@@ -256,7 +257,7 @@ impl Fetch {
         shared: &Shared,
         order: &Order,
         answer: Answer,
-        mut origin: Origin,
+        mut origin: Upstream,
         source: Source,
     ) {
         let length = answer.body_length();

@@ -35,12 +35,9 @@
 //! HTTP/2, no trailers, no disk.
 
 mod ask;
-mod body;
 mod client;
 mod error;
 mod fetch;
-mod fields;
-mod flow;
 mod origin;
 mod part;
 mod pass;
@@ -53,7 +50,6 @@ mod shared;
 pub mod spec;
 mod store;
 mod target;
-mod wire;
 
 pub use error::ProxyError;
 pub use role::run;

@@ -7,9 +7,9 @@ use std::hash::{BuildHasher, RandomState};
 use assay_http::range::{ContentRange, MultipartWriter, Span, satisfy};
 
 use crate::ask::Ask;
-use crate::fields;
 use crate::reply::Reply;
-use crate::wire::Chunk;
+use assay_plane::fields;
+use assay_plane::wire::Chunk;
 
 /// What of a reply a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,15 +11,16 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 
 use crate::ask::Ask;
-use crate::body::{BodyError, BodyReader};
-use crate::fields;
-use crate::origin::{self, Answer, Failure, Origin};
+use crate::origin::{self, Answer, Failure};
 use crate::reply::Times;
 use crate::respond::{Client, Framing, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Key, Stored};
 use crate::target::{Route, Target};
-use crate::wire::{Chunk, Input};
+use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::fields;
+use assay_plane::upstream::{self, Upstream, UpstreamError};
+use assay_plane::wire::{Chunk, Input};
 
 /// What to pass on.
 pub struct PassOrder {
@@ -166,19 +167,19 @@ async fn ask(
     client: &mut Client,
     input: &mut Input,
     order: &PassOrder,
-) -> Result<(Origin, usize), PassError> {
+) -> Result<(Upstream, usize), PassError> {
     let shared = client.shared.clone();
     let patience = shared.patience();
     let address =
         origin::address_of(&order.route, shared.address, patience).await.map_err(PassError::Origin)?;
     let has_body = !matches!(order.body, BodyFraming::None | BodyFraming::Length(0));
     if is_idempotent(&order.method) && !has_body {
-        let asked = origin::exchange(&shared.pool, &shared.scratch, address, &order.request, patience);
-        return asked.await.map_err(PassError::Origin);
+        let asked = upstream::exchange(&shared.pool, &shared.scratch, address, &order.request, patience);
+        return asked.await.map_err(upstream_fault);
     }
     // This cannot be sent twice, so it does not risk a connection that the origin may just be closing.
-    let mut origin = Origin::connect(address, patience).await.map_err(PassError::Origin)?;
-    origin.send(&mut [IoSlice::new(&order.request)], patience).await.map_err(PassError::Origin)?;
+    let mut origin = Upstream::connect(address, patience).await.map_err(upstream_fault)?;
+    origin.send(&mut [IoSlice::new(&order.request)], patience).await.map_err(upstream_fault)?;
     let length = upload(client, input, &mut origin, order).await?;
     Ok((origin, length))
 }
@@ -187,7 +188,7 @@ async fn ask(
 async fn upload(
     client: &mut Client,
     input: &mut Input,
-    origin: &mut Origin,
+    origin: &mut Upstream,
     order: &PassOrder,
 ) -> Result<usize, PassError> {
     let shared = client.shared.clone();
@@ -197,7 +198,7 @@ async fn upload(
     while !body.is_done() {
         tokio::select! {
             biased;
-            head = origin.head(scratch, patience) => match head.map_err(PassError::Origin)? {
+            head = origin.head(scratch, patience) => match head.map_err(upstream_fault)? {
                 (length, status @ (100 | 102..=199)) => {
                     origin.input.consume(length);
                     if status == 100 && std::mem::take(&mut awaits_continue) {
@@ -225,7 +226,11 @@ async fn upload(
         // If this fails, so does the wait for the answer.
         let _ = origin.send(&mut [IoSlice::new(LAST_CHUNK)], patience).await;
     }
-    origin.final_head(scratch, patience).await.map_err(PassError::Origin)
+    origin.final_head(scratch, patience).await.map_err(upstream_fault)
+}
+
+fn upstream_fault(error: UpstreamError) -> PassError {
+    PassError::Origin(error.into())
 }
 
 fn client_fault(error: BodyError) -> PassError {
@@ -237,11 +242,11 @@ fn client_fault(error: BodyError) -> PassError {
 }
 
 async fn send_part(
-    origin: &mut Origin,
+    origin: &mut Upstream,
     shared: &Shared,
     part: Option<Chunk>,
     framing: BodyFraming,
-) -> Result<(), Failure> {
+) -> Result<(), UpstreamError> {
     let Some(chunk) = part else { return Ok(()) };
     let patience = shared.patience();
     if framing != BodyFraming::Chunked {
@@ -257,15 +262,15 @@ async fn send_part(
 async fn relay(
     client: &mut Client,
     order: &PassOrder,
-    mut origin: Origin,
+    mut origin: Upstream,
     length: usize,
     asked_ms: i64,
 ) -> io::Result<Result<(), Failure>> {
     let shared = client.shared.clone();
     let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-    let answer = match origin.answer(length, &order.method, &shared.name, times) {
+    let answer = match Answer::take(&mut origin, length, &order.method, &shared.name, times) {
         Ok(answer) => answer,
-        Err(failure) => return Ok(Err(failure)),
+        Err(error) => return Ok(Err(error.into())),
     };
     let reply = &answer.reply;
     if let Some(fallback) = order.fallback.as_ref().filter(|_| is_failure(reply.status)) {

@@ -8,7 +8,7 @@ use assay_http::date::{DATE_BYTES, parse_date, write_date};
 use assay_http::field::decimal;
 use assay_http::head::{HeadError, ResponseHead};
 
-use crate::fields;
+use assay_plane::fields;
 
 /// When a reply was asked for and when its head came, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]

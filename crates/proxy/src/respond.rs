@@ -15,14 +15,14 @@ use tokio::net::TcpStream;
 
 use crate::ask::Ask;
 use crate::fetch::Fetched;
-use crate::fields;
-use crate::flow::{BATCH_CHUNKS, End, Reader, Taken};
 use crate::part::{self, Layout, Selection};
 use crate::peers::Source;
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::store::Stored;
-use crate::wire::{self, Chunk};
+use assay_plane::fields;
+use assay_plane::flow::{BATCH_CHUNKS, End, Reader, Taken};
+use assay_plane::wire::{self, Chunk};
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 

@@ -1,12 +1,11 @@
 //! How does the proxy listen, and what does it do while nobody asks for anything?
 
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_plane::listen::listen;
 use assay_record::role::ProxyCounters;
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -17,8 +16,6 @@ use crate::peers::{self, Peers};
 use crate::shared::{Clock, Limits, Shared};
 use crate::spec::ProxySpec;
 
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 4096;
 /// How often idle origin connections are looked through.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How long to wait when no descriptor is left for a new connection.
@@ -85,13 +82,4 @@ impl Proxy {
             }
         }
     }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
 }

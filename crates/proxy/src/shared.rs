@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use assay_record::role::{PeerCounters, ProxyCounters};
 
 use crate::fetch::Fetch;
-use crate::origin::{Patience, Pool};
 use crate::peers::Peers;
 use crate::spec::ProxySpec;
 use crate::store::{Key, Store};
 use crate::target::Routes;
-use crate::wire::Scratch;
+use assay_plane::upstream::{Patience, Pool};
+use assay_plane::wire::Scratch;
 
 /// Where the time comes from.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use assay_cache::vary::Vary;
 use assay_http::field::Fields;
 
 use crate::reply::Reply;
-use crate::wire::Chunk;
+use assay_plane::wire::Chunk;
 
 /// Name of a resource: authority and path.
 pub type Key = Rc<[u8]>;

@@ -10,10 +10,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-use assay_engine::clock::{SECOND_NS, monotonic_ns};
 use assay_engine::wire::{self, ReplyMark, RequestMark, XactId};
 use assay_http::field::{decimal, write_decimal};
 use assay_http::head::RequestHead;
+use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_workload::Universe;
 use rustix::time::{ClockId, clock_gettime};
 

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
-use assay_engine::clock::monotonic_ns;
+use assay_plane::clock::monotonic_ns;
 
 use crate::sys::{Alarm, Epoll, connect, read_rows, request, write_rows};
 

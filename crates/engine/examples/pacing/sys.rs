@@ -10,7 +10,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use assay_engine::clock::SECOND_NS;
+use assay_plane::clock::SECOND_NS;
 
 /// Which request, and when.
 pub type Row = (u64, u64);

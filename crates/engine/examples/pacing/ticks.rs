@@ -13,7 +13,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
-use assay_engine::clock::{SECOND_NS, monotonic_ns};
+use assay_plane::clock::{SECOND_NS, monotonic_ns};
 
 use crate::due::request_id;
 use crate::sender::discard;

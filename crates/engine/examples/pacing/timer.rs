@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use assay_engine::clock::monotonic_ns;
+use assay_plane::clock::monotonic_ns;
 
 use crate::sys::{Alarm, read_rows, write_rows};
 

@@ -22,8 +22,8 @@ use super::local::{Alarm, Due, Local};
 use super::pace::Pace;
 use super::request::{Ask, Special, What};
 use super::upload::Upload;
-use crate::clock::{SECOND_NS, monotonic_ns};
-use crate::timer::Ticket;
+use assay_plane::clock::{SECOND_NS, monotonic_ns};
+use assay_plane::timer::Ticket;
 
 /// How long a closing connection is read from, so that the client gets to see the last answer.
 const LINGER_NS: u64 = SECOND_NS;

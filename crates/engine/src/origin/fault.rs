@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use crate::clock::SECOND_NS;
 use crate::wire::XactId;
+use assay_plane::clock::SECOND_NS;
 
 /// How long a first attempt is remembered.
 const REMEMBERED_NS: u64 = 10 * SECOND_NS;

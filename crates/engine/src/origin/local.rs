@@ -12,8 +12,8 @@ use assay_http::coding::GzipWriter;
 use super::reply::DateWriters;
 use super::site::World;
 use super::tally::{Handover, Tally};
-use crate::clock::{RunClock, monotonic_ns};
-use crate::timer::Timer;
+use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_plane::timer::Timer;
 
 /// Most bytes taken from a socket at once.
 const INPUT_BYTES: usize = 64 * 1024;
@@ -175,7 +175,7 @@ impl Local {
     }
 
     fn schedule_cut(&self) {
-        let end_ns = self.clock.get().start_ns + (self.cut.get() + 1) * crate::clock::SECOND_NS;
+        let end_ns = self.clock.get().start_ns + (self.cut.get() + 1) * assay_plane::clock::SECOND_NS;
         self.timer.schedule(end_ns, Due::Cut);
     }
 }

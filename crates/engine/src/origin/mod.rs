@@ -53,12 +53,12 @@ pub use self::listen::ListenError;
 use self::server::{Duty, Order, Report, Reports, work};
 use self::site::World;
 use self::tally::Merger;
-use crate::clock::{RunClock, monotonic_ns};
 use crate::files::{FileError, read_files};
 use crate::spec::{OriginsSpec, Timing, UniverseSpec};
-use crate::stdio::{Commands, StdioError, emit};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
-use crate::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
+use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_plane::stdio::{Commands, StdioError, emit};
+use assay_plane::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
 
 /// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]

@@ -12,8 +12,8 @@ use assay_workload::rng::{Purpose, Rng, hash};
 use assay_workload::{Object, Universe};
 
 use super::fault::Attempts;
-use crate::clock::SECOND_NS;
 use crate::wire::XactId;
+use assay_plane::clock::SECOND_NS;
 
 /// Draws that follow from an origin are told apart by these.
 const VERSION_DRAW: u64 = 1;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use assay_workload::{AdaptiveClock, Launch, Stream, Timeline};
 
-use crate::clock::SECOND_NS;
+use assay_plane::clock::SECOND_NS;
 
 /// How far ahead of time the stream is asked where load adapts. Changes are announced sooner than that.
 pub const LOOKAHEAD_NS: u64 = 30_000_000;

@@ -25,14 +25,14 @@ use super::log::{LogQueue, LogWriter};
 use super::sampling::{PIECE_NS, Piece, Pieces};
 use super::setup::Setup;
 use super::steering::{LAST_NS, Proposal, Steering, Wishes};
-use crate::clock::{RunClock, SECOND_NS, monotonic_ns};
 use crate::spec::{RobotsSpec, Timing};
-use crate::stdio::{Commands, StdioError};
 use crate::tally::ideal::IdealFeed;
 use crate::tally::merge::{Complete, Merger};
-use crate::timer::Timer;
 use crate::watch::{self, Identity, Watch};
-use crate::worker::{Breather, Seat, Worker, cpu_of};
+use assay_plane::clock::{RunClock, SECOND_NS, monotonic_ns};
+use assay_plane::stdio::{Commands, StdioError};
+use assay_plane::timer::Timer;
+use assay_plane::worker::{Breather, Seat, Worker, cpu_of};
 
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(10);

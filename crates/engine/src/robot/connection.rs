@@ -25,7 +25,7 @@ use super::crew::Crew;
 use super::pipeline::Pipeline;
 use super::pool::Link;
 use super::xact::NONE;
-use crate::clock::monotonic_ns;
+use assay_plane::clock::monotonic_ns;
 
 /// One connection of a robot.
 #[derive(Debug)]

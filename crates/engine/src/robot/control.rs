@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::agenda::{Change, LOOKAHEAD_NS};
-use crate::clock::{RunClock, monotonic_ns};
+use assay_plane::clock::{RunClock, monotonic_ns};
 
 /// How far ahead a decision of the conductor lies.
 pub const LEAD_NS: u64 = 30_000_000;

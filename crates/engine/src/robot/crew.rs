@@ -28,12 +28,12 @@ use super::pool::List;
 use super::sampling::{Piece, Sampler};
 use super::setup::Setup;
 use super::xact::{NONE, Page, Xact};
-use crate::clock::{SECOND_NS, monotonic_ns};
 use crate::tally::Recorder;
 use crate::tally::ideal::IdealNote;
 use crate::tally::merge::{Cut, Handover};
-use crate::timer::{Ticket, Timer};
 use crate::watch::{self, TICK_NS};
+use assay_plane::clock::{SECOND_NS, monotonic_ns};
+use assay_plane::timer::{Ticket, Timer};
 
 /// Every so many ticks, connections are looked through for time-outs.
 const TICKS_PER_SCAN: u32 = 5;

@@ -2,7 +2,7 @@
 
 use super::crew::{Crew, Report};
 use crate::watch::Watch;
-use crate::worker::Breather;
+use assay_plane::worker::Breather;
 
 /// What a worker has to do with itself.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use assay_record::counts::RobotCounts;
 
 use super::crew::{Alarm, Crew};
 use super::request::write_body;
-use crate::clock::monotonic_ns;
+use assay_plane::clock::monotonic_ns;
 
 /// How long robots wait for a word: as long as common clients do.
 const PATIENCE_NS: u64 = 1_000_000_000;

@@ -7,9 +7,9 @@ use assay_workload::{Child, Launch, Object, Offered};
 use super::crew::{Alarm, Crew};
 use super::special::Extras;
 use super::xact::{NONE, Page, Xact};
-use crate::clock::monotonic_ns;
 use crate::tally::{Recorder, is_basic};
 use crate::wire::XactId;
+use assay_plane::clock::monotonic_ns;
 
 /// How long a best-effort robot pauses after a request that did not get through: a target that refuses
 /// connections is not to be hammered.

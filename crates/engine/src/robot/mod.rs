@@ -50,8 +50,8 @@ pub use self::log::LogError;
 use self::setup::Setup;
 pub use self::setup::SetupError;
 use crate::spec::RobotsSpec;
-use crate::stdio::{Commands, StdioError, emit};
-use crate::worker::{WorkerError, pin, raise_descriptor_limit};
+use assay_plane::stdio::{Commands, StdioError, emit};
+use assay_plane::worker::{WorkerError, pin, raise_descriptor_limit};
 
 /// Why the robots cannot start, or cannot go on.
 #[derive(Debug, Error)]

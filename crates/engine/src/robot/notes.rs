@@ -5,9 +5,9 @@
 
 use super::special::Ending;
 use super::xact::Xact;
-use crate::clock::RunClock;
 use crate::spec::SharesFrom;
 use crate::tally::ideal::IdealNote;
+use assay_plane::clock::RunClock;
 
 impl Xact {
     /// Its answer has begun.

@@ -8,7 +8,7 @@ use assay_record::error_kind::ErrorKind;
 
 use super::crew::{Alarm, Crew};
 use super::xact::NONE;
-use crate::clock::monotonic_ns;
+use assay_plane::clock::monotonic_ns;
 
 /// How often an expired xact behind others is looked at again.
 const AGAIN_NS: u64 = 10_000_000;

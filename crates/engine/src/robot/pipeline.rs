@@ -22,7 +22,7 @@ use super::answer::Answer;
 use super::crew::Crew;
 use super::pool::Listed;
 use super::xact::NONE;
-use crate::clock::monotonic_ns;
+use assay_plane::clock::monotonic_ns;
 
 /// What a connection carries behind the request whose turn it is. Linked through the xacts: nothing is allocated.
 #[derive(Debug, Clone, Copy)]

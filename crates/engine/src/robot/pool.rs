@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::crew::{Crew, Robot};
 use super::xact::NONE;
-use crate::clock::monotonic_ns;
+use assay_plane::clock::monotonic_ns;
 
 /// One of a robot's lists of connections.
 #[derive(Debug, Clone, Copy)]

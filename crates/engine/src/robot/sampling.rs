@@ -10,8 +10,8 @@ use assay_workload::script::{Class, Sample};
 use super::crew::{Crew, Report};
 use super::special::Ending;
 use super::xact::Xact;
-use crate::clock::SECOND_NS;
 use crate::tally::Recorder;
+use assay_plane::clock::SECOND_NS;
 
 /// How long a piece is that workers hand over: what scripts wait for is noticed that late at most.
 pub const PIECE_NS: u64 = SECOND_NS / 10;
@@ -101,7 +101,7 @@ impl Crew {
     pub fn sample_page(&mut self, phase: u16, due_ns: u64) {
         let is_on = phase == self.phase();
         if let Some(sampler) = self.sampler.as_mut().filter(|_| is_on) {
-            let time_s = crate::clock::monotonic_ns().saturating_sub(due_ns) as f64 / 1e9;
+            let time_s = assay_plane::clock::monotonic_ns().saturating_sub(due_ns) as f64 / 1e9;
             sampler.sample.class_mut(Class::Page).record(time_s, 0);
         }
     }

@@ -7,9 +7,9 @@ use rustix::io::retry_on_intr;
 use rustix::time::TimerfdFlags;
 
 use super::Identity;
-use crate::clock::monotonic_ns;
-use crate::timer::lag::Lags;
-use crate::timer::{arm, create};
+use assay_plane::clock::monotonic_ns;
+use assay_plane::timer::lag::Lags;
+use assay_plane::timer::{arm, create};
 
 /// From deadline to deadline. Not a round number: timers that others have set for whole milliseconds do not fall in step.
 const STEP_NS: u64 = 1_013_000;

@@ -16,8 +16,8 @@ use tokio::net::TcpListener;
 use self::accept_queue::AcceptQueues;
 pub use self::baseline::measure;
 pub use self::usage::{Usage, UsageMeter};
-use crate::clock::RunClock;
-use crate::timer::lag::Account;
+use assay_plane::clock::RunClock;
+use assay_plane::timer::lag::Account;
 
 /// How often a worker looks at itself.
 pub const TICK_NS: u64 = 20_000_000;

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::clock::SECOND_NS;
+use assay_plane::clock::SECOND_NS;
 
 /// What the calling thread is known by as long as it lives; opened, it stays the same thread's.
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";

@@ -6,9 +6,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_engine::clock::{RunClock, monotonic_ns};
 use assay_engine::spec::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_engine::{origin, robot};
+use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_record::health::{Stall, ThreadInterval};
 use assay_record::role::{Command, Event};
 use assay_workload::model::{Pace, Workload};

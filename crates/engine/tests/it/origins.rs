@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc;
 
-use assay_engine::clock::{RunClock, monotonic_ns};
 use assay_engine::spec::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_engine::stdio::Commands;
 use assay_engine::{origin, robot};
+use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_plane::stdio::Commands;
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::error_kind::ErrorExample;
 use assay_record::role::{Command, Event};

@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_engine::clock::{RunClock, monotonic_ns};
 use assay_engine::robot;
 use assay_engine::spec::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_engine::stdio::Commands;
+use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_plane::stdio::Commands;
 use assay_record::counts::RobotCounts;
 use assay_record::error_kind::ErrorKind;
 use assay_record::interval::RobotInterval;

@@ -142,12 +142,12 @@ impl<T> Timer<T> {
 }
 
 /// A timer on `CLOCK_MONOTONIC` that is not set.
-pub(crate) fn create(flags: TimerfdFlags) -> io::Result<OwnedFd> {
+pub fn create(flags: TimerfdFlags) -> io::Result<OwnedFd> {
     Ok(timerfd_create(TimerfdClockId::Monotonic, flags)?)
 }
 
 /// Sets a timer to fire once at an instant.
-pub(crate) fn arm(descriptor: &OwnedFd, at_ns: u64) -> io::Result<()> {
+pub fn arm(descriptor: &OwnedFd, at_ns: u64) -> io::Result<()> {
     // An instant of zero would switch the timer off.
     let at_ns = at_ns.max(1);
     let zero = Timespec { tv_sec: 0, tv_nsec: 0 };

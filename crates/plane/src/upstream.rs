@@ -1,0 +1,225 @@
+//! How are servers asked: connections, their reuse, and what can go wrong?
+//!
+//! The server is whoever stands behind: an origin, a node of a cluster, another proxy.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use assay_http::head::{HeadError, ResponseHead};
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::wire::{self, Input, Scratch};
+
+/// Most idle connections that are kept to one upstream.
+const MOST_IDLE: usize = 4096;
+
+/// Why a server gave no usable answer. The texts go to the client.
+#[derive(Debug, Error)]
+pub enum UpstreamError {
+    /// Its name has no address.
+    #[error("the address of {0} is not known")]
+    Unknown(String),
+    /// No connection.
+    #[error("the server at {0} could not be reached: {1}")]
+    Unreachable(SocketAddr, io::Error),
+    /// It did not answer in time.
+    #[error("the server at {0} did not answer in time")]
+    TimedOut(SocketAddr),
+    /// It closed the connection without an answer.
+    #[error("the server at {0} closed the connection without an answer")]
+    Lost(SocketAddr),
+    /// What it answered is not HTTP, or makes no sense here.
+    #[error("the answer of the server at {0} is not usable: {1}")]
+    BadReply(SocketAddr, HeadError),
+}
+
+impl UpstreamError {
+    /// The status that tells the client.
+    pub fn status(&self) -> u16 {
+        match self {
+            UpstreamError::TimedOut(_) => 504,
+            _ => 502,
+        }
+    }
+}
+
+/// How long a server may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// To accept a connection.
+    pub connect: Duration,
+    /// For each step of an answer.
+    pub reply: Duration,
+}
+
+/// A connection to an upstream.
+pub struct Upstream {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// The connection.
+    pub stream: TcpStream,
+    /// What came and was not used.
+    pub input: Input,
+}
+
+/// Idle connections to servers.
+#[derive(Default)]
+pub struct Pool {
+    idle: RefCell<HashMap<SocketAddr, Vec<Idle>>>,
+}
+
+struct Idle {
+    stream: TcpStream,
+    since: Instant,
+}
+
+impl Pool {
+    /// The idle connection to a server that was used last and is not known to be closed.
+    pub fn take(&self, address: SocketAddr) -> Option<Upstream> {
+        let mut idle = self.idle.borrow_mut();
+        let connections = idle.get_mut(&address)?;
+        while let Some(Idle { stream, .. }) = connections.pop() {
+            // Nothing may come on an idle connection: bytes or an end make it useless.
+            let is_quiet =
+                matches!(stream.try_read(&mut [0]), Err(e) if e.kind() == io::ErrorKind::WouldBlock);
+            if is_quiet {
+                return Some(Upstream { address, stream, input: Input::default() });
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose exchange is complete, unless more came than was asked for.
+    pub fn put_back(&self, upstream: Upstream) {
+        if !upstream.input.unread().is_empty() {
+            return;
+        }
+        let mut idle = self.idle.borrow_mut();
+        let connections = idle.entry(upstream.address).or_default();
+        if connections.len() < MOST_IDLE {
+            connections.push(Idle { stream: upstream.stream, since: Instant::now() });
+        }
+    }
+
+    /// Closes what has been idle for longer than this.
+    pub fn close_older_than(&self, age: Duration) {
+        self.idle.borrow_mut().retain(|_, connections| {
+            connections.retain(|idle| idle.since.elapsed() < age);
+            !connections.is_empty()
+        });
+    }
+}
+
+impl Upstream {
+    /// Opens a connection.
+    pub async fn connect(address: SocketAddr, patience: Patience) -> Result<Self, UpstreamError> {
+        match timeout(patience.connect, TcpStream::connect(address)).await {
+            Err(_) => Err(UpstreamError::TimedOut(address)),
+            Ok(Err(error)) => Err(UpstreamError::Unreachable(address, error)),
+            Ok(Ok(stream)) => {
+                // Without it, the end of a request could wait for the acknowledgement of its beginning.
+                stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
+                Ok(Self { address, stream, input: Input::default() })
+            }
+        }
+    }
+
+    /// Sends bytes.
+    pub async fn send(
+        &mut self,
+        slices: &mut [IoSlice<'_>],
+        patience: Patience,
+    ) -> Result<(), UpstreamError> {
+        wire::write_all(&mut self.stream, slices, patience.reply).await.map_err(|error| self.failure(error))
+    }
+
+    /// Waits until a complete head is in the input: its length and status. Nothing is lost when the future is
+    /// dropped.
+    pub async fn head(
+        &mut self,
+        scratch: &Scratch,
+        patience: Patience,
+    ) -> Result<(usize, u16), UpstreamError> {
+        loop {
+            match ResponseHead::parse(self.input.unread()) {
+                Err(error) => return Err(UpstreamError::BadReply(self.address, error)),
+                Ok(Some((head, length))) => return Ok((length, head.status)),
+                Ok(None) => {}
+            }
+            match self.input.fill(&mut self.stream, scratch, patience.reply).await {
+                Ok(0) if self.input.unread().is_empty() => return Err(UpstreamError::Lost(self.address)),
+                Ok(0) => {
+                    let error = HeadError::Syntax("the connection ended within the head");
+                    return Err(UpstreamError::BadReply(self.address, error));
+                }
+                Ok(_) => {}
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
+    }
+
+    /// Waits for the head of the final answer and passes over interim ones: its length.
+    pub async fn final_head(
+        &mut self,
+        scratch: &Scratch,
+        patience: Patience,
+    ) -> Result<usize, UpstreamError> {
+        loop {
+            match self.head(scratch, patience).await? {
+                (length, 100 | 102..=199) => self.input.consume(length),
+                (length, _) => return Ok(length),
+            }
+        }
+    }
+
+    fn failure(&self, error: io::Error) -> UpstreamError {
+        match error.kind() {
+            io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),
+            _ => UpstreamError::Lost(self.address),
+        }
+    }
+}
+
+/// Sends a request without a body and waits for the head of the final answer: the connection, and the length
+/// of the head in its input. An idle connection may have been closed by the server just now: then a new one
+/// is tried.
+pub async fn exchange(
+    pool: &Pool,
+    scratch: &Scratch,
+    address: SocketAddr,
+    request: &[u8],
+    patience: Patience,
+) -> Result<(Upstream, usize), UpstreamError> {
+    if let Some(mut upstream) = pool.take(address) {
+        match ask(&mut upstream, scratch, request, patience).await {
+            Ok(length) => return Ok((upstream, length)),
+            Err(UpstreamError::Lost(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    let mut upstream = Upstream::connect(address, patience).await?;
+    let length = ask(&mut upstream, scratch, request, patience).await?;
+    Ok((upstream, length))
+}
+
+async fn ask(
+    upstream: &mut Upstream,
+    scratch: &Scratch,
+    request: &[u8],
+    patience: Patience,
+) -> Result<usize, UpstreamError> {
+    upstream.send(&mut [IoSlice::new(request)], patience).await?;
+    upstream.final_head(scratch, patience).await
+}
+
+/// The address of `host:port`, looked up by the system.
+pub async fn resolve(name: &str, patience: Patience) -> Result<SocketAddr, UpstreamError> {
+    let found = timeout(patience.connect, tokio::net::lookup_host(name)).await;
+    let first = found.ok().and_then(Result::ok).and_then(|mut addresses| addresses.next());
+    first.ok_or_else(|| UpstreamError::Unknown(name.to_owned()))
+}
