@@ -1,0 +1,117 @@
+//! What are the Multiplier and the Collector told before they start?
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What the Collector is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CollectorSpec {
+    /// Where it listens, and who comes in there. A request is counted, and a response is new, by door: addresses of
+    /// clients do not tell proxies on one machine apart.
+    pub doors: Vec<Door>,
+    /// Which `Host` goes to which real server; others are looked up by the system.
+    pub origins: Vec<Route>,
+    /// Where a request that names no known host goes (reverse); none: to the host that it names.
+    pub default_origin: Option<SocketAddr>,
+    /// How long a response that may not be cached is kept for those who have not seen it, in milliseconds.
+    pub minimum_freshness_ms: u64,
+    /// Recordings older than this are made anew, however fresh the response is, in milliseconds (11.3.8).
+    pub maximum_age_ms: u64,
+    /// Answer at the pace of the recording; false: at once (the document's control).
+    pub replay: bool,
+    /// Most bytes of recordings in memory, overhead included.
+    pub memory_bytes: u64,
+    /// Where recordings go that memory has no room for; none: nowhere.
+    pub disk: Option<DiskSpec>,
+    /// Processors the thread is pinned to; empty: not pinned.
+    pub cpus: Vec<u32>,
+}
+
+/// A listening address of the Collector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Door {
+    /// The address.
+    pub listen: SocketAddr,
+    /// Who comes in: the label of a proxy under test, or `direct` for the Multiplier itself.
+    pub who: String,
+}
+
+/// Where one host really is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// `host` or `host:port`, as clients say it.
+    pub authority: String,
+    /// Its address.
+    pub address: SocketAddr,
+}
+
+/// Room on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskSpec {
+    /// A directory of its own, emptied at the end.
+    pub directory: PathBuf,
+    /// Most bytes in it.
+    pub bytes: u64,
+}
+
+/// When the proxies are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// When the Collector's answer is complete, as in the document.
+    After,
+    /// At once: at the clients' own pace.
+    AtOnce,
+}
+
+/// In which order the proxies are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turns {
+    /// Another one for each request, from the seed.
+    Permuted,
+    /// As they are listed.
+    Fixed,
+}
+
+/// What the Multiplier is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MultiplierSpec {
+    /// Where clients come in.
+    pub listen: SocketAddr,
+    /// The Collector's door for the Multiplier.
+    pub collector: SocketAddr,
+    /// The proxies under test.
+    pub proxies: Vec<ProxyUnderTest>,
+    /// Requests go to the proxies with their whole URL (forward), or with a path and `Host` (reverse).
+    pub forward: bool,
+    /// When the proxies are asked.
+    pub when: When,
+    /// In which order.
+    pub turns: Turns,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Most requests that wait for one proxy, or are under way with it; those beyond are dropped and counted.
+    pub most_waiting: u32,
+    /// How long a proxy's answer may take, in milliseconds.
+    pub patience_ms: u64,
+    /// Which differences are none (a file in TOML); none: the defaults.
+    pub rules: Option<PathBuf>,
+    /// Where answers are written: the SPE directory.
+    pub directory: PathBuf,
+    /// Write the log in the document's form too.
+    pub text_log: bool,
+    /// Processors the thread is pinned to; empty: not pinned.
+    pub cpus: Vec<u32>,
+}
+
+/// A proxy under test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyUnderTest {
+    /// What it is called in results.
+    pub label: String,
+    /// Where it is.
+    pub address: SocketAddr,
+}

@@ -1,0 +1,1 @@
+//! The Multiplier and the Collector over real sockets.
