@@ -9,6 +9,10 @@ use crate::format;
 /// The chance that a table has even one false "better" or "worse" in it is at most this.
 pub const ERROR_PROBABILITY: f64 = 0.05;
 
+/// Said of a difference that would be sure if it stood alone.
+const IN_SO_LARGE_A_TABLE: &str = "alone it would be a difference, but chance brings as much somewhere in a table this \
+                                   large; more repetitions can tell";
+
 /// A difference before the verdict on it.
 pub(crate) struct Case {
     pub metric: &'static Metric,
@@ -83,19 +87,18 @@ impl Case {
             let better = (difference > 0.0) == more_is_better;
             (if better { Verdict::Better } else { Verdict::Worse }, None)
         } else {
-            let why = if self.none_reached {
-                Some("neither was brought to it".to_owned())
+            let alone = self.contrast.p.is_some_and(|p| p <= ERROR_PROBABILITY) && mentioned;
+            if self.none_reached {
+                (Verdict::NoDifferenceSeen, Some("neither was brought to it".to_owned()))
             } else if p <= ERROR_PROBABILITY {
-                Some(format!("smaller than is worth mentioning, {} {}", unit.show(worth), unit.name()))
-            } else if self.contrast.p.is_some_and(|p| p <= ERROR_PROBABILITY) && mentioned {
-                Some(
-                    "alone it would be one, but chance brings as much somewhere in a table this large"
-                        .to_owned(),
-                )
+                let why = format!("smaller than is worth mentioning, {} {}", unit.show(worth), unit.name());
+                (Verdict::NoDifferenceSeen, Some(why))
+            } else if alone {
+                // A difference is seen: to say that none is would be as wrong as to call it sure.
+                (Verdict::NotEnoughRuns, Some(IN_SO_LARGE_A_TABLE.to_owned()))
             } else {
-                None
-            };
-            (Verdict::NoDifferenceSeen, why)
+                (Verdict::NoDifferenceSeen, None)
+            }
         };
     }
 }
@@ -239,6 +242,22 @@ mod tests {
         assert!((found.difference.unwrap() - 0.4).abs() < 1e-12, "the difference itself is not kept back");
         let none = verdict("dhr", &[]);
         assert_eq!((none.verdict, none.difference), (Verdict::NotEnoughRuns, None));
+    }
+
+    #[test]
+    fn what_would_be_a_difference_alone_is_in_a_large_table_one_that_needs_more_runs() {
+        let pairs = |step: f64| -> Vec<_> {
+            let run = |n: u8| (exact(0.5), exact(0.5 + step + 0.01 * f64::from(n % 3)));
+            (0..3).map(run).collect()
+        };
+        let case = |step| Case::new(metric::named("dhr").unwrap(), "one", "other", &pairs(step), None);
+        let mut table: Vec<Case> = std::iter::once(case(0.04)).chain((0..99).map(|_| case(-0.01))).collect();
+        decide(table.iter_mut());
+        let found = &table[0].contrast;
+        assert!(found.p.is_some_and(|p| p <= ERROR_PROBABILITY), "{found:?}");
+        assert_eq!(found.verdict, Verdict::NotEnoughRuns);
+        assert_eq!(found.why.as_deref(), Some(IN_SO_LARGE_A_TABLE));
+        assert_eq!(table[1].contrast.verdict, Verdict::NoDifferenceSeen);
     }
 
     #[test]

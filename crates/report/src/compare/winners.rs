@@ -57,6 +57,9 @@ pub(crate) fn of(metric: &Metric, contrasts: &[Contrast], labels: &[String]) -> 
         .collect();
     let [winner] = winners.as_slice() else {
         return match winners.len() {
+            0 if contrasts.iter().any(|contrast| contrast.verdict == Verdict::NotEnoughRuns) => {
+                said(Verdict::NotEnoughRuns.words())
+            }
             0 => said(Verdict::NoDifferenceSeen.words()),
             _ => Outcome { text: winners.join(" and "), winners, margin: String::new() },
         };
@@ -144,6 +147,16 @@ mod tests {
         assert_eq!(one("dhr", Verdict::NoDifferenceSeen, 1.0), "no difference seen");
         assert_eq!(one("dhr", Verdict::NotEnoughRuns, 1.0), "not enough runs");
         assert_eq!(text("dhr", &[], &["alone"]), "nothing to compare with");
+    }
+
+    #[test]
+    fn a_difference_that_needs_more_runs_is_not_hidden_by_pairs_without_one() {
+        let table = [
+            contrast("a", "b", Verdict::NoDifferenceSeen, 1.0),
+            contrast("a", "c", Verdict::NotEnoughRuns, 0.8),
+            contrast("b", "c", Verdict::NoDifferenceSeen, 1.0),
+        ];
+        assert_eq!(text("throughput_per_s", &table, &["a", "b", "c"]), "not enough runs");
     }
 
     #[test]
