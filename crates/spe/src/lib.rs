@@ -11,4 +11,5 @@
 //! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-report`), speak TLS (CONNECT goes through unseen)
 //! or HTTP/2.
 
+pub mod collector;
 pub mod spec;

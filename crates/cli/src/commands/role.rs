@@ -19,6 +19,8 @@ pub enum Role {
     Proxy,
     /// All links.
     Links,
+    /// The Collector of simultaneous proxy evaluation.
+    Collector,
 }
 
 /// Flags of `assay role`.
@@ -36,6 +38,7 @@ pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
         Role::Robots => assay_engine::robot::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Origins => assay_engine::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Links => assay_lab::bed::role::run(read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Collector => assay_spe::collector::run(&read(&args.spec)?).map_err(Failure::failed)?,
         Role::Proxy => assay_proxy::run(read(&args.spec)?).map_err(Failure::failed)?,
     }
     Ok(Exit::Fine)

@@ -1,1 +1,5 @@
 //! The Multiplier and the Collector over real sockets.
+
+mod collector;
+mod collector_harness;
+mod collector_pace;

@@ -1,0 +1,419 @@
+//! What did the origin answer: the part that is kept beside the body?
+
+use assay_cache::conditional::{Conditions, Validators, is_updated};
+use assay_cache::freshness::{Expires, Freshness, ReplyControl, ReplyFacts, RequestControl, Reuse};
+use assay_cache::storage::{MethodClass, may_store};
+use assay_cache::vary::Vary;
+use assay_http::cache_control::CacheControl;
+use assay_http::date::{DATE_BYTES, parse_date, write_date};
+use assay_http::field::{Fields, decimal, write_decimal};
+use assay_http::framing::BodyFraming;
+use assay_http::head::{HeadError, RequestHead, ResponseHead};
+use assay_plane::fields;
+
+use crate::collector::ask::NAME;
+
+/// What describes a body, and has no place in a 304.
+const OF_THE_BODY: [&str; 4] = ["content-type", "content-encoding", "content-range", "content-language"];
+
+/// When an answer was asked for and when its head came, in Unix milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Asked.
+    pub asked_ms: i64,
+    /// Received.
+    pub received_ms: i64,
+}
+
+/// The request that an answer is to, as far as the answer's use for others depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'q> {
+    /// The head that was sent.
+    pub head: RequestHead<'q>,
+    /// Directives of the client.
+    pub control: RequestControl,
+    /// The client has shown who it is.
+    pub is_authorised: bool,
+}
+
+/// The head of an answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// How the body came.
+    pub framing: BodyFraming,
+    /// `Content-Length`, whether or not there is a body.
+    pub length: Option<u64>,
+    /// HTTP lets it be used for others, for as long as it is fresh.
+    pub is_storable: bool,
+    vary: Vary,
+    /// What the fields that it varies by are in the request that was sent.
+    variant: Vec<u8>,
+    freshness: Freshness,
+    has_validator: bool,
+    /// `Age`, in seconds.
+    age_s: Option<u64>,
+    received_ms: i64,
+    /// Status line and end-to-end fields, without `Age` and `Content-Length`.
+    head: Box<[u8]>,
+    /// Where in `head` the fields begin.
+    fields_at: usize,
+    etag: Option<Box<[u8]>>,
+    last_modified_s: Option<i64>,
+}
+
+impl Answer {
+    /// From the head of an origin's answer.
+    pub fn new(head: &ResponseHead<'_>, question: &Question<'_>, times: Times) -> Self {
+        let mut text = Vec::with_capacity(512);
+        write_status_line(head.status, head.reason, &mut text);
+        let fields_at = text.len();
+        if head.header("date").is_none() {
+            // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).
+            let mut date = [0; DATE_BYTES];
+            write_date(u64::try_from(times.received_ms / 1000).unwrap_or(0), &mut date);
+            fields::append(&mut text, b"Date", &date);
+        }
+        fields::append_end_to_end(&mut text, head.headers(), (head.facts.version, NAME), |field| {
+            field.is("age") || field.is("content-length")
+        });
+        let facts = facts_of(head);
+        let values = head.headers().filter(|field| field.is("vary")).map(|field| field.value);
+        let vary = Vary::parse(values);
+        let class = match question.head.method {
+            "GET" | "HEAD" => MethodClass::Get,
+            other => MethodClass::of(other),
+        };
+        let conditions = Conditions {
+            if_none_match: question.head.header("if-none-match"),
+            if_modified_since_s: question.head.header("if-modified-since").and_then(date_s),
+        };
+        let asked = (head.status == 304).then_some(conditions).unwrap_or_default();
+        Self {
+            status: head.status,
+            framing: head.body(question.head.method),
+            length: head.facts.content_length,
+            is_storable: may_store(class, &question.control, question.is_authorised, &facts).is_ok(),
+            variant: secondary(&vary, question.head.headers()),
+            vary,
+            freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
+            has_validator: facts.has_validator,
+            age_s: head.header("age").map(|age| decimal(age).unwrap_or(0)),
+            received_ms: times.received_ms,
+            head: text.into_boxed_slice(),
+            fields_at,
+            // A confirmation that names no version confirms the one that was asked about.
+            etag: head.header("etag").or(asked.if_none_match.filter(|tags| is_one_tag(tags))).map(Box::from),
+            last_modified_s: head.header("last-modified").and_then(date_s).or(asked.if_modified_since_s),
+        }
+    }
+
+    /// What is said for an origin that did not answer.
+    pub fn failed(status: u16, received_ms: i64, length: u64) -> Self {
+        let reason = if status == 504 { "Gateway Timeout" } else { "Bad Gateway" };
+        let mut text = Vec::with_capacity(128);
+        write_status_line(status, reason, &mut text);
+        let fields_at = text.len();
+        let mut date = [0; DATE_BYTES];
+        write_date(u64::try_from(received_ms / 1000).unwrap_or(0), &mut date);
+        fields::append(&mut text, b"Date", &date);
+        fields::append(&mut text, b"Content-Type", b"text/plain; charset=utf-8");
+        fields::append(&mut text, b"Cache-Control", b"no-store");
+        Self {
+            status,
+            framing: BodyFraming::Length(length),
+            length: Some(length),
+            is_storable: false,
+            vary: Vary::Nothing,
+            variant: Vec::new(),
+            freshness: Freshness::new(&ReplyFacts::default(), received_ms, received_ms),
+            has_validator: false,
+            age_s: None,
+            received_ms,
+            head: text.into_boxed_slice(),
+            fields_at,
+            etag: None,
+            last_modified_s: None,
+        }
+    }
+
+    /// This answer after a 304 has confirmed it (RFC 9111, 3.2 and 4.3.4).
+    pub fn updated_by(
+        &self,
+        confirmation: &Answer,
+        question: &Question<'_>,
+        times: Times,
+    ) -> Result<Self, HeadError> {
+        let newer = lines(confirmation.fields()).filter(|(name, _)| is_updated(name));
+        let mut text = self.head[..self.fields_at].to_vec();
+        for (name, value) in lines(self.fields()) {
+            if !newer.clone().any(|(other, _)| other.eq_ignore_ascii_case(name)) && !is(name, "via") {
+                fields::append(&mut text, name, value);
+            }
+        }
+        newer
+            .filter(|(name, _)| !is(name, "via"))
+            .for_each(|(name, value)| fields::append(&mut text, name, value));
+        if let Some(age_s) = confirmation.age_s {
+            fields::append_number(&mut text, "Age", age_s);
+        }
+        text.extend_from_slice(b"\r\n");
+        let (head, _) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
+        Ok(Self { framing: self.framing, length: self.length, ..Self::new(&head, question, times) })
+    }
+
+    /// Whether it answers a request with these fields, as far as negotiation goes.
+    pub fn suits(&self, fields: Fields<'_>) -> bool {
+        match &self.vary {
+            // `*` names no request at all; who asked at the same time gets it all the same, as for every other answer
+            // that is not to be shared.
+            Vary::Nothing | Vary::Everything => true,
+            vary => secondary(vary, fields) == self.variant,
+        }
+    }
+
+    /// Whether it is fresh for this request.
+    pub fn is_fresh(&self, request: &RequestControl, now_ms: i64) -> bool {
+        self.is_storable
+            && self.vary != Vary::Everything
+            && self.freshness.reuse(request, now_ms) == Reuse::Serve
+    }
+
+    /// Whether the origin can be asked if it still holds, instead of for all of it.
+    pub fn can_be_confirmed(&self) -> bool {
+        self.status == 200 && self.is_storable && self.has_validator
+    }
+
+    /// Whether a request with these conditions is answered with 304 instead.
+    pub fn is_not_modified_for(&self, conditions: &Conditions<'_>) -> bool {
+        matches!(self.status, 200 | 206 | 304) && conditions.are_not_modified(&self.validators())
+    }
+
+    /// What names this version.
+    pub fn validators(&self) -> Validators<'_> {
+        Validators { etag: self.etag.as_deref(), last_modified_s: self.last_modified_s }
+    }
+
+    /// The conditions by which the origin is asked whether this still holds.
+    pub fn write_conditions(&self, out: &mut Vec<u8>) {
+        if let Some(etag) = &self.etag {
+            fields::append(out, b"If-None-Match", etag);
+        }
+        if let Some(seconds) = self.last_modified_s.and_then(|s| u64::try_from(s).ok()) {
+            let mut date = [0; DATE_BYTES];
+            write_date(seconds, &mut date);
+            fields::append(out, b"If-Modified-Since", &date);
+        }
+    }
+
+    /// Its age as `Age` has to show it: what it said itself, and how long it has been here. None: it is new.
+    pub fn age_s(&self, now_ms: i64) -> Option<u64> {
+        let here_s = now_ms.saturating_sub(self.received_ms).max(0).unsigned_abs() / 1000;
+        (self.age_s.is_some() || here_s > 0).then(|| self.age_s.unwrap_or(0) + here_s)
+    }
+
+    /// Status line and fields.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Appends the head of a 304 that confirms it.
+    pub fn write_not_modified(&self, out: &mut Vec<u8>) {
+        write_status_line(304, "Not Modified", out);
+        for (name, value) in lines(self.fields()) {
+            if !OF_THE_BODY.iter().any(|described| is(name, described)) {
+                fields::append(out, name, value);
+            }
+        }
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn weight_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.head.len()
+            + self.variant.len()
+            + self.etag.as_ref().map_or(0, |tag| tag.len())
+    }
+
+    fn fields(&self) -> &[u8] {
+        &self.head[self.fields_at..]
+    }
+}
+
+fn write_status_line(status: u16, reason: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_decimal(out, u64::from(status));
+    out.push(b' ');
+    out.extend_from_slice(reason.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn secondary(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
+    vary.secondary_key(fields.map(|field| (field.name, field.value)))
+}
+
+fn is(name: &[u8], other: &str) -> bool {
+    name.eq_ignore_ascii_case(other.as_bytes())
+}
+
+fn is_one_tag(tags: &[u8]) -> bool {
+    let tag = tags.strip_prefix(b"W/").unwrap_or(tags);
+    tag.len() >= 2 && tag.starts_with(b"\"") && memchr::memchr(b'"', &tag[1..]) == Some(tag.len() - 2)
+}
+
+/// Names and values of field lines of our own making.
+fn lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+    block.split(|&b| b == b'\n').filter_map(|line| {
+        let colon = memchr::memchr(b':', line)?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+fn facts_of(head: &ResponseHead<'_>) -> ReplyFacts {
+    let control = CacheControl::parse(
+        head.headers().filter(|field| field.is("cache-control")).map(|field| field.value),
+    );
+    let expires = match head.header("expires") {
+        None => Expires::Absent,
+        Some(text) => date_s(text).map_or(Expires::Invalid, Expires::At),
+    };
+    let has_last_modified = head.header("last-modified").and_then(date_s).is_some();
+    ReplyFacts {
+        // Parts and confirmations are kept under names of their own here, so they last as long as the whole does.
+        status: if matches!(head.status, 206 | 304) { 200 } else { head.status },
+        date_s: head.header("date").and_then(date_s),
+        age_s: head.header("age").map_or(0, |age| decimal(age).unwrap_or(0)),
+        expires,
+        has_validator: has_last_modified || head.header("etag").is_some(),
+        control: ReplyControl {
+            max_age_s: control.max_age_s,
+            s_maxage_s: control.s_maxage_s,
+            no_store: control.no_store,
+            no_cache: control.no_cache,
+            private: control.private,
+            public: control.public,
+            must_revalidate: control.must_revalidate,
+            proxy_revalidate: control.proxy_revalidate,
+            stale_if_error_s: control.stale_if_error_s,
+        },
+    }
+}
+
+fn date_s(text: &[u8]) -> Option<i64> {
+    parse_date(text).and_then(|seconds| i64::try_from(seconds).ok())
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub const NOW: Times = Times { asked_ms: 1_000_000_000, received_ms: 1_000_000_000 };
+
+    pub fn request(fields: &str) -> RequestHead<'static> {
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
+        RequestHead::parse(text.as_bytes()).unwrap().unwrap().0
+    }
+
+    pub fn answer_to(fields: &str, text: &str) -> Answer {
+        let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
+        let question =
+            Question { head: request(fields), control: RequestControl::default(), is_authorised: false };
+        Answer::new(&head, &question, NOW)
+    }
+
+    fn answer(text: &str) -> Answer {
+        answer_to("", text)
+    }
+
+    fn text(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_head_for_others_has_no_framing_no_age_and_a_date() {
+        let answer = answer(
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nConnection: close\r\nETag: \"a\"\r\n\
+             Cache-Control: max-age=60\r\n\r\n",
+        );
+        assert_eq!(
+            text(answer.head()),
+            "HTTP/1.1 200 OK\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nETag: \"a\"\r\n\
+             Cache-Control: max-age=60\r\nVia: 1.1 assay-collector\r\n"
+        );
+        let plain = RequestControl::default();
+        assert!(answer.is_fresh(&plain, NOW.received_ms + 54_000));
+        assert!(!answer.is_fresh(&plain, NOW.received_ms + 55_000));
+        assert_eq!(answer.age_s(NOW.received_ms + 2_500), Some(7));
+        assert!(answer.can_be_confirmed());
+    }
+
+    #[test]
+    fn age_is_told_only_when_there_is_one() {
+        let answer = answer("HTTP/1.1 200 OK\r\n\r\n");
+        assert_eq!(answer.age_s(NOW.received_ms + 999), None);
+        assert_eq!(answer.age_s(NOW.received_ms + 1_000), Some(1));
+    }
+
+    #[test]
+    fn what_may_not_be_cached_is_never_fresh() {
+        let plain = RequestControl::default();
+        for fields in [
+            "Cache-Control: no-store, max-age=5",
+            "Cache-Control: private",
+            "Set-Cookie: a",
+            "Vary: *\r\nCache-Control: max-age=5",
+        ] {
+            let answer = answer(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n"));
+            assert!(!answer.is_fresh(&plain, NOW.received_ms), "{fields}");
+        }
+    }
+
+    #[test]
+    fn negotiated_answers_suit_requests_that_negotiate_alike() {
+        let varies =
+            answer_to("Accept-Encoding: gzip\r\n", "HTTP/1.1 200 OK\r\nVary: accept-encoding\r\n\r\n");
+        assert!(varies.suits(request("accept-encoding: gzip\r\n").headers()));
+        assert!(!varies.suits(request("").headers()));
+        assert!(answer("HTTP/1.1 200 OK\r\nVary: *\r\n\r\n").suits(request("").headers()));
+    }
+
+    #[test]
+    fn a_304_confirms_what_it_names_or_what_it_was_asked_about() {
+        let asked = "If-None-Match: \"a\"\r\nIf-Modified-Since: Thu, 01 Jan 1970 00:00:10 GMT\r\n";
+        let silent = answer_to(asked, "HTTP/1.1 304 Not Modified\r\n\r\n");
+        let by_tag = |tag| Conditions { if_none_match: Some(tag), if_modified_since_s: None };
+        let by_date = |s| Conditions { if_none_match: None, if_modified_since_s: Some(s) };
+        assert!(silent.is_not_modified_for(&by_tag(b"W/\"a\"")));
+        assert!(!silent.is_not_modified_for(&by_tag(b"\"b\"")));
+        assert!(silent.is_not_modified_for(&by_date(10)) && !silent.is_not_modified_for(&by_date(9)));
+        let several = answer_to("If-None-Match: \"a\", \"b\"\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n");
+        assert!(!several.is_not_modified_for(&by_tag(b"\"a\"")), "which of them is not known");
+        let naming = answer_to("If-None-Match: \"a\", \"b\"\r\n", "HTTP/1.1 304 x\r\nETag: \"b\"\r\n\r\n");
+        assert!(naming.is_not_modified_for(&by_tag(b"\"b\"")));
+    }
+
+    #[test]
+    fn a_confirmation_renews_fields_and_age_and_keeps_what_describes_the_body() {
+        let stored = answer(
+            "HTTP/1.1 200 Fine\r\nDate: Mon, 12 Jan 1970 13:46:00 GMT\r\nContent-Type: a/b\r\n\
+             Content-Length: 7\r\nCache-Control: max-age=1\r\n\r\n",
+        );
+        let confirmation =
+            answer("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=9\r\nContent-Type: x/y\r\n\r\n");
+        let question =
+            Question { head: request(""), control: RequestControl::default(), is_authorised: false };
+        let renewed = stored.updated_by(&confirmation, &question, NOW).unwrap();
+        assert_eq!((renewed.status, renewed.length), (200, Some(7)));
+        assert!(renewed.is_fresh(&RequestControl::default(), NOW.received_ms + 8_000));
+        assert_eq!(
+            text(renewed.head()),
+            "HTTP/1.1 200 Fine\r\nContent-Type: a/b\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\n\
+             Cache-Control: max-age=9\r\nVia: 1.1 assay-collector\r\n"
+        );
+        let mut not_modified = Vec::new();
+        renewed.write_not_modified(&mut not_modified);
+        assert!(text(&not_modified).starts_with("HTTP/1.1 304 Not Modified\r\nDate"));
+        assert!(!text(&not_modified).contains("a/b"));
+    }
+}

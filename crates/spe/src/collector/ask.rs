@@ -1,0 +1,255 @@
+//! What does a request want, and which other requests want the same?
+//!
+//! The *key* is what tells needs apart: method, normalised URL, body, and the fields that make an answer somebody's own
+//! (cookies, authorisation) or only a part (ranges). Fields that an answer varies by are found out from the answer, and
+//! compared there.
+
+use assay_cache::conditional::Conditions;
+use assay_cache::freshness::{MaxStale, RequestControl};
+use assay_cache::storage::MethodClass;
+use assay_http::cache_control::{self, CacheControl};
+use assay_http::date::parse_date;
+use assay_http::digest::ContentMd5;
+use assay_http::field::{Field, list_has};
+use assay_http::framing::BodyFraming;
+use assay_http::head::RequestHead;
+use assay_plane::fields;
+
+use crate::collector::url::Target;
+
+/// What this program calls itself in `Via`.
+pub const NAME: &str = "assay-collector";
+
+/// Fields whose values tell requests apart, beside the URL. `true`: by digest, since they are long or secret.
+const TELLING: [(&str, bool); 6] = [
+    ("cookie", true),
+    ("authorization", true),
+    ("range", false),
+    ("if-range", false),
+    ("if-match", false),
+    ("if-unmodified-since", false),
+];
+
+/// A request, read once.
+pub struct Ask<'b> {
+    /// Its head.
+    pub head: RequestHead<'b>,
+    /// What it asks for.
+    pub target: Target<'b>,
+    /// What its method means.
+    pub class: MethodClass,
+    /// `Cache-Control` and `Pragma`.
+    pub control: RequestControl,
+    /// `If-None-Match` and `If-Modified-Since` of a GET or HEAD.
+    pub conditions: Conditions<'b>,
+    /// It has `Authorization`.
+    pub is_authorised: bool,
+    /// There are conditions that only the origin can weigh.
+    is_for_origin: bool,
+}
+
+impl<'b> Ask<'b> {
+    /// Reads a request.
+    pub fn new(head: RequestHead<'b>, target: Target<'b>) -> Self {
+        let class = MethodClass::of(head.method);
+        let mut ask = Self {
+            class,
+            head,
+            target,
+            control: RequestControl::default(),
+            conditions: Conditions::default(),
+            is_authorised: false,
+            is_for_origin: !matches!(class, MethodClass::Get | MethodClass::Head),
+        };
+        let mut directives: Option<CacheControl> = None;
+        let mut pragma_no_cache = false;
+        for field in head.headers() {
+            match field.name.len() {
+                6 if field.is("pragma") => pragma_no_cache |= list_has(field.value, "no-cache"),
+                13 if field.is("cache-control") => directives.get_or_insert_default().add(field.value),
+                13 if field.is("authorization") => ask.is_authorised = true,
+                13 if field.is("if-none-match") => {
+                    // Two lists would have to be joined; the origin can do that.
+                    ask.is_for_origin |= ask.conditions.if_none_match.replace(field.value).is_some();
+                }
+                17 if field.is("if-modified-since") => {
+                    ask.conditions.if_modified_since_s =
+                        parse_date(field.value).and_then(|s| i64::try_from(s).ok());
+                }
+                _ => {}
+            }
+        }
+        if ask.is_for_origin {
+            ask.conditions = Conditions::default();
+        }
+        ask.control = directives.map(control).unwrap_or_default();
+        ask.control.no_cache |= pragma_no_cache && directives.is_none();
+        ask
+    }
+
+    /// The client wants it from the origin.
+    pub fn wants_new(&self) -> bool {
+        self.control.no_cache || self.control.max_age_s == Some(0)
+    }
+
+    /// Writes what tells this need apart from others; `body` is the digest of the request's body.
+    pub fn write_key(&self, body: Option<[u8; 16]>, key: &mut Vec<u8>) {
+        key.clear();
+        key.extend_from_slice(self.head.method.as_bytes());
+        key.push(b' ');
+        self.target.write_normalised(key);
+        if let Some(digest) = body {
+            key.extend_from_slice(b"\nbody ");
+            key.extend_from_slice(&digest);
+        }
+        let mut conditions = [("if-none-match", false), ("if-modified-since", false)].iter();
+        let of_the_origin = self.is_for_origin.then_some(&mut conditions).into_iter().flatten();
+        for &(name, by_digest) in TELLING.iter().chain(of_the_origin) {
+            self.write_telling(name, by_digest, key);
+        }
+    }
+
+    fn write_telling(&self, name: &str, by_digest: bool, key: &mut Vec<u8>) {
+        let mut values =
+            self.head.headers().filter(|field| field.is(name)).map(|field| field.value).peekable();
+        if values.peek().is_none() {
+            return;
+        }
+        // Neither a URL nor a field value holds a line end.
+        key.push(b'\n');
+        key.extend_from_slice(name.as_bytes());
+        key.push(b' ');
+        if by_digest {
+            let mut digest = ContentMd5::new();
+            for value in values {
+                digest.update(value);
+                digest.update(b"\n");
+            }
+            key.extend_from_slice(&digest.finish());
+        } else {
+            values.for_each(|value| {
+                key.extend_from_slice(value);
+                key.push(b'\r');
+            });
+        }
+    }
+
+    /// The head as the origin gets it, without the empty line, and without the conditions, which are of the second
+    /// text: what is fetched for many is asked for in full.
+    pub fn request(&self, body_bytes: u64) -> (Vec<u8>, Vec<u8>) {
+        let head = &self.head;
+        let mut request = Vec::with_capacity(512);
+        request.extend_from_slice(head.method.as_bytes());
+        request.push(b' ');
+        self.target.write_path(&mut request);
+        request.extend_from_slice(b" HTTP/1.1\r\n");
+        fields::append(&mut request, b"Host", self.target.authority.as_bytes());
+        let is_condition = |field: &Field<'_>| {
+            !self.is_for_origin && (field.is("if-none-match") || field.is("if-modified-since"))
+        };
+        fields::append_end_to_end(&mut request, head.headers(), (head.facts.version, NAME), |field| {
+            ["host", "content-length", "expect"].iter().any(|name| field.is(name)) || is_condition(field)
+        });
+        if !matches!(head.body(), BodyFraming::None) {
+            fields::append_number(&mut request, "Content-Length", body_bytes);
+        }
+        // Every answer is to cost what it costs over a connection of its own (11.3.1).
+        request.extend_from_slice(b"Connection: close\r\n");
+        let mut conditions = Vec::new();
+        for field in head.headers().filter(is_condition) {
+            fields::append(&mut conditions, field.name, field.value);
+        }
+        (request, conditions)
+    }
+}
+
+fn control(directives: CacheControl) -> RequestControl {
+    RequestControl {
+        no_cache: directives.no_cache,
+        no_store: directives.no_store,
+        only_if_cached: directives.only_if_cached,
+        max_age_s: directives.max_age_s,
+        min_fresh_s: directives.min_fresh_s,
+        stale_if_error_s: directives.stale_if_error_s,
+        max_stale: directives.max_stale.map(|accepted| match accepted {
+            cache_control::MaxStale::Any => MaxStale::Any,
+            cache_control::MaxStale::Seconds(seconds) => MaxStale::Seconds(seconds),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(line: &str, fields: &str) -> Ask<'static> {
+        let text = format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
+        let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+        Ask::new(head, Target::of(&head, None).unwrap())
+    }
+
+    fn key(line: &str, fields: &str) -> Vec<u8> {
+        let mut key = Vec::new();
+        ask(line, fields).write_key(None, &mut key);
+        key
+    }
+
+    #[test]
+    fn what_makes_an_answer_ones_own_or_a_part_tells_requests_apart() {
+        let plain = key("GET /x", "");
+        for fields in
+            ["Cookie: a=1\r\n", "Authorization: x\r\n", "Range: bytes=0-1\r\n", "If-Match: \"a\"\r\n"]
+        {
+            assert_ne!(key("GET /x", fields), plain, "{fields}");
+            assert_eq!(key("GET /x", fields), key("GET http://A:80/x", fields), "{fields}");
+        }
+        assert_ne!(key("GET /x", "Cookie: a=1\r\n"), key("GET /x", "Cookie: a=2\r\n"));
+        assert_ne!(key("HEAD /x", ""), plain);
+    }
+
+    #[test]
+    fn conditions_and_what_is_negotiated_do_not() {
+        let plain = key("GET /x", "");
+        for fields in
+            ["If-None-Match: \"a\"\r\n", "Accept: b\r\n", "Cache-Control: no-cache\r\n", "Via: 1.1 x\r\n"]
+        {
+            assert_eq!(key("GET /x", fields), plain, "{fields}");
+        }
+        assert_ne!(
+            key("PUT /x", "If-None-Match: *\r\n"),
+            key("PUT /x", ""),
+            "that is for the origin to weigh"
+        );
+    }
+
+    #[test]
+    fn the_body_is_told_apart_by_its_digest() {
+        let post = ask("POST /x", "Content-Length: 1\r\n");
+        let keys = [None, Some([1; 16]), Some([2; 16])].map(|digest| {
+            let mut key = Vec::new();
+            post.write_key(digest, &mut key);
+            key
+        });
+        assert!(keys[0] != keys[1] && keys[1] != keys[2]);
+    }
+
+    #[test]
+    fn the_origin_is_asked_on_a_connection_that_ends_and_conditions_stand_apart() {
+        let fields = "If-None-Match: \"a\"\r\nX: 1\r\nConnection: keep-alive\r\nExpect: 100-continue\r\n\
+                      Content-Length: 3\r\n";
+        let (request, conditions) = ask("GET http://b/x", fields).request(3);
+        assert_eq!(
+            String::from_utf8(request).unwrap(),
+            "GET /x HTTP/1.1\r\nHost: b\r\nX: 1\r\nVia: 1.1 assay-collector\r\nContent-Length: 3\r\n\
+             Connection: close\r\n"
+        );
+        assert_eq!(conditions, b"If-None-Match: \"a\"\r\n");
+    }
+
+    #[test]
+    fn who_reloads_wants_it_from_the_origin() {
+        assert!(ask("GET /", "Pragma: no-cache\r\n").wants_new());
+        assert!(ask("GET /", "Cache-Control: max-age=0\r\n").wants_new());
+        assert!(!ask("GET /", "Cache-Control: max-age=1\r\nPragma: no-cache\r\n").wants_new());
+    }
+}

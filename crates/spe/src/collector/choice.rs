@@ -1,0 +1,252 @@
+//! Which recording answers a request, or does it need a fetch of its own?
+//!
+//! Pure. A recording that HTTP lets a cache use is replayed for everybody as long as it is fresh. Every other one (what may
+//! not be cached, what is stale, errors) is replayed, for a while, to each door that has not seen it yet, and to no door
+//! twice: who asks again wants another one. Several may wait under one key: a door that is behind gets the one that
+//! comes next for it, so that each need is fetched once however far the proxies lag behind each other.
+
+use std::time::Duration;
+
+/// A door that has not seen what is older than this is not behind: it never asked for it, and starts with the newest.
+const BEHIND_NS: u64 = Duration::from_secs(10).as_nanos() as u64;
+/// Clients join a fetch that a proxy began so short a time ago: their own request for the same thing has lost a race.
+/// They wait for no older one that has not been answered yet.
+const RACE_NS: u64 = Duration::from_millis(250).as_nanos() as u64;
+
+/// How long recordings are of use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// To doors that have not seen them.
+    pub minimum_freshness_ns: u64,
+    /// At all: then their timings are too old.
+    pub maximum_age_ns: u64,
+}
+
+/// What matters about a recording to one who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// The door has had it.
+    pub is_seen: bool,
+    /// Since it was asked for.
+    pub age_ns: u64,
+    /// Since its timings were taken: as long, or longer.
+    pub timed_ns: u64,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// How far a recording is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The origin has not answered.
+    Asked {
+        /// It was asked under a condition, and who asks now has none: a 304 would be of no use.
+        is_conditional: bool,
+        /// A proxy asked, and now a client does.
+        is_of_a_proxy: bool,
+    },
+    /// The head is there, the body perhaps.
+    Answered {
+        /// It answers this request.
+        suits: bool,
+        /// A cache may answer this request with it.
+        is_fresh: bool,
+        /// All of it is there, and the origin can be asked whether it still holds.
+        can_be_confirmed: bool,
+    },
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Replay this one.
+    Replay(usize),
+    /// Wait for the head of this one, and choose again. `claims`: it counts as seen by this door from now on, so that
+    /// the door's next request does not wait for it as well.
+    Wait {
+        /// Which.
+        index: usize,
+        /// It is this door's.
+        claims: bool,
+    },
+    /// Ask the origin if this one still holds.
+    Confirm(usize),
+    /// Fetch.
+    Fetch,
+}
+
+/// Chooses among the recordings under a key, the oldest first.
+///
+/// `is_shared`: what was last answered under it could be shared (none: not known); `wants_new`: the client reloads.
+pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_new: bool) -> Choice {
+    let all = || views.iter().enumerate().filter(|(_, view)| view.timed_ns <= limits.maximum_age_ns);
+    let fresh = all()
+        .rev()
+        .find(|(_, view)| matches!(view.stage, Stage::Answered { suits: true, is_fresh: true, .. }));
+    if let Some((index, _)) = fresh {
+        return Choice::Replay(index);
+    }
+    let longest_ns =
+        if wants_new { BEHIND_NS.min(limits.minimum_freshness_ns) } else { limits.minimum_freshness_ns };
+    let unseen = || {
+        let is_new = |view: &View| !view.is_seen && view.age_ns <= longest_ns;
+        all().filter(move |(_, view)| {
+            is_new(view) && matches!(view.stage, Stage::Answered { suits: true, .. })
+        })
+    };
+    let next = unseen().find(|(_, view)| view.age_ns <= BEHIND_NS).or_else(|| unseen().next_back());
+    if let Some((index, _)) = next {
+        return Choice::Replay(index);
+    }
+    let mut waiting = all().filter_map(|(index, view)| match view.stage {
+        Stage::Asked { is_conditional: false, is_of_a_proxy } => {
+            let loses = is_of_a_proxy && view.age_ns > RACE_NS;
+            // What this door has had already is of use only if it may be shared.
+            let may_be_of_use = !view.is_seen || is_shared != Some(false);
+            (!loses && may_be_of_use).then_some((index, !view.is_seen))
+        }
+        _ => None,
+    });
+    if let Some((index, claims)) = waiting.next() {
+        return Choice::Wait { index, claims };
+    }
+    let confirmable = |view: &View| {
+        matches!(view.stage, Stage::Answered { suits: true, can_be_confirmed: true, .. }) && !wants_new
+    };
+    match all().rev().find(|(_, view)| confirmable(view)) {
+        Some((index, _)) => Choice::Confirm(index),
+        None => Choice::Fetch,
+    }
+}
+
+/// Whether a recording can still be of use to anybody.
+pub fn is_of_use(view: &View, limits: &Limits) -> bool {
+    let is_kept = match view.stage {
+        Stage::Asked { .. } => true,
+        Stage::Answered { is_fresh, can_be_confirmed, .. } => is_fresh || can_be_confirmed,
+    };
+    view.timed_ns <= limits.maximum_age_ns && (is_kept || view.age_ns <= limits.minimum_freshness_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+    const LIMITS: Limits = Limits { minimum_freshness_ns: 180 * S, maximum_age_ns: 3600 * S };
+
+    fn answered(is_seen: bool, age_s: u64, is_fresh: bool, can_be_confirmed: bool) -> View {
+        let stage = Stage::Answered { suits: true, is_fresh, can_be_confirmed };
+        View { is_seen, age_ns: age_s * S, timed_ns: age_s * S, stage }
+    }
+
+    fn asked(is_seen: bool, age_ns: u64, is_conditional: bool, is_of_a_proxy: bool) -> View {
+        View { is_seen, age_ns, timed_ns: age_ns, stage: Stage::Asked { is_conditional, is_of_a_proxy } }
+    }
+
+    fn plain(views: &[View]) -> Choice {
+        choose(views, &LIMITS, None, false)
+    }
+
+    #[test]
+    fn what_is_fresh_is_replayed_to_everybody() {
+        assert_eq!(plain(&[answered(true, 1000, true, false)]), Choice::Replay(0));
+        assert_eq!(plain(&[answered(true, 9, true, true), answered(true, 1, true, true)]), Choice::Replay(1));
+        assert_eq!(plain(&[answered(false, 3601, true, true)]), Choice::Fetch, "its timings are too old");
+    }
+
+    #[test]
+    fn what_is_not_is_replayed_once_to_each_door_for_a_while() {
+        assert_eq!(plain(&[answered(false, 180, false, false)]), Choice::Replay(0));
+        assert_eq!(plain(&[answered(true, 1, false, false)]), Choice::Fetch);
+        assert_eq!(plain(&[answered(false, 181, false, false)]), Choice::Fetch);
+        assert_eq!(plain(&[answered(true, 181, false, true)]), Choice::Confirm(0));
+    }
+
+    #[test]
+    fn a_door_that_is_behind_gets_the_next_one_and_a_new_door_the_newest() {
+        let views = [
+            answered(true, 9, false, false),
+            answered(false, 8, false, false),
+            answered(false, 2, false, false),
+        ];
+        assert_eq!(plain(&views), Choice::Replay(1));
+        let old = [answered(false, 50, false, false), answered(false, 40, false, false)];
+        assert_eq!(plain(&old), Choice::Replay(1));
+        assert_eq!(plain(&[old[0], views[2]]), Choice::Replay(1));
+    }
+
+    #[test]
+    fn a_reload_gets_nothing_old() {
+        let choice = |view| choose(&[view], &LIMITS, None, true);
+        assert_eq!(choice(answered(false, 9, false, false)), Choice::Replay(0), "the others asked just now");
+        assert_eq!(choice(answered(false, 11, false, true)), Choice::Fetch);
+    }
+
+    #[test]
+    fn a_fetch_under_way_is_waited_for_by_each_door_once_unless_it_may_be_shared() {
+        let under_way = |is_seen| [asked(is_seen, 5 * S, false, false)];
+        assert_eq!(plain(&under_way(false)), Choice::Wait { index: 0, claims: true });
+        assert_eq!(plain(&under_way(true)), Choice::Wait { index: 0, claims: false });
+        let known = |is_seen| choose(&under_way(is_seen), &LIMITS, Some(false), false);
+        assert_eq!(known(false), Choice::Wait { index: 0, claims: true });
+        assert_eq!(known(true), Choice::Fetch);
+        assert_eq!(plain(&[asked(false, 0, true, false)]), Choice::Fetch, "a 304 would be of no use");
+    }
+
+    #[test]
+    fn clients_do_not_wait_for_what_a_proxy_began_unless_they_lost_a_race() {
+        assert_eq!(plain(&[asked(false, RACE_NS, false, true)]), Choice::Wait { index: 0, claims: true });
+        assert_eq!(plain(&[asked(false, RACE_NS + 1, false, true)]), Choice::Fetch);
+    }
+
+    fn view() -> impl Strategy<Value = View> {
+        let stage = prop_oneof![
+            (any::<bool>(), any::<bool>())
+                .prop_map(|(is_conditional, is_of_a_proxy)| Stage::Asked { is_conditional, is_of_a_proxy }),
+            (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(suits, is_fresh, can_be_confirmed)| {
+                Stage::Answered { suits, is_fresh, can_be_confirmed }
+            }),
+        ];
+        (any::<bool>(), 0u64..5000, 0u64..1000, stage).prop_map(|(is_seen, age_s, more_s, stage)| View {
+            is_seen,
+            age_ns: age_s * S,
+            timed_ns: (age_s + more_s) * S,
+            stage,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_replayed_that_does_not_suit_is_too_old_or_was_had_already(
+            views in prop::collection::vec(view(), 0..6), is_shared in any::<Option<bool>>(), wants_new in any::<bool>(),
+        ) {
+            match choose(&views, &LIMITS, is_shared, wants_new) {
+                Choice::Replay(index) => {
+                    let view = views[index];
+                    let Stage::Answered { suits, is_fresh, .. } = view.stage else { panic!("not answered") };
+                    prop_assert!(suits && view.timed_ns <= LIMITS.maximum_age_ns);
+                    prop_assert!(is_fresh || (!view.is_seen && view.age_ns <= LIMITS.minimum_freshness_ns));
+                    prop_assert!(is_of_use(&view, &LIMITS));
+                }
+                Choice::Wait { index, claims } => {
+                    let is_right = matches!(views[index].stage, Stage::Asked { is_conditional: false, .. });
+                    prop_assert!(is_right && claims != views[index].is_seen);
+                }
+                Choice::Confirm(index) => {
+                    let is_right = matches!(views[index].stage, Stage::Answered { can_be_confirmed: true, suits: true, .. });
+                    prop_assert!(is_right && is_of_use(&views[index], &LIMITS));
+                }
+                Choice::Fetch => {
+                    let is_answer = |view: &View| {
+                        let Stage::Answered { suits: true, is_fresh, .. } = view.stage else { return false };
+                        view.timed_ns <= LIMITS.maximum_age_ns && (is_fresh || (!view.is_seen && view.age_ns <= BEHIND_NS))
+                    };
+                    prop_assert!(!views.iter().any(is_answer));
+                }
+            }
+        }
+    }
+}

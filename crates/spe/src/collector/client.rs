@@ -1,0 +1,272 @@
+//! What does one connection of a proxy, or of the Multiplier, go through?
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_cache::storage::MethodClass;
+use assay_http::digest::ContentMd5;
+use assay_http::framing::BodyFraming;
+use assay_http::head::RequestHead;
+use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::clock::monotonic_ns;
+use assay_plane::wire::{self, Chunk, Input};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+
+use crate::collector::ask::Ask;
+use crate::collector::fetch::{self, Order};
+use crate::collector::play::Client;
+use crate::collector::recording::{Outcome, Reader, Recording};
+use crate::collector::shared::{CLIENT_READ, Shared};
+use crate::collector::shelf::{Asker, Found, Key};
+use crate::collector::tunnel;
+use crate::collector::url::Target;
+
+/// How long, and how much, is read from a client that was refused, so that it gets to read why.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_READS: usize = 16;
+/// After so many recordings that were waited for in vain, a request gets a fetch of its own.
+const MOST_WAITS: usize = 8;
+
+/// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is interested.
+pub async fn serve(stream: TcpStream, shared: Rc<Shared>, door: u16) {
+    let mut client = Client::new(Rc::clone(&shared), stream, door);
+    let (mut input, mut head, mut key) = (Input::default(), Vec::new(), Vec::new());
+    loop {
+        match turn(&mut client, &mut input, &mut head, &mut key).await {
+            Ok(Next::Request) => {}
+            Ok(Next::End) => return,
+            Ok(Next::Tunnel) => return tunnel::serve(client, &input, &head).await,
+            Ok(Next::Linger) => return linger(&mut client).await,
+            Err(_) => return shared.count(|c| c.client_gone += 1),
+        }
+    }
+}
+
+/// What follows a request.
+enum Next {
+    Request,
+    End,
+    /// It was one for a tunnel.
+    Tunnel,
+    /// It was refused, and what is left of it was not read.
+    Linger,
+}
+
+/// Closing while something is unread resets the connection, and could take the answer with it.
+async fn linger(client: &mut Client) {
+    let _ = client.stream.shutdown().await;
+    for _ in 0..LINGER_READS {
+        match wire::read(&mut client.stream, &client.shared.scratch, LINGER, |bytes| bytes.len()).await {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// One request and its answer. The head of the request is moved to `head`.
+async fn turn(
+    client: &mut Client,
+    input: &mut Input,
+    head: &mut Vec<u8>,
+    key: &mut Vec<u8>,
+) -> io::Result<Next> {
+    let length = loop {
+        match RequestHead::parse(input.unread()) {
+            Ok(Some((_, length))) => break length,
+            Ok(None) => {}
+            Err(error) => return refuse(client, error.status(), &error.to_string()).await,
+        }
+        let filled = input.fill(&mut client.stream, &client.shared.scratch, CLIENT_READ).await;
+        if !matches!(filled, Ok(1..)) {
+            // Between two requests, every end is in order.
+            return Ok(Next::End);
+        }
+    };
+    head.clear();
+    head.extend_from_slice(&input.unread()[..length]);
+    input.consume(length);
+    let Ok(Some((parsed, _))) = RequestHead::parse(head) else { return Ok(Next::End) };
+    client.turn_to(&parsed);
+    client.shared.count_door(client.door, |c| c.requests += 1);
+    if parsed.method == "CONNECT" {
+        return Ok(Next::Tunnel);
+    }
+    let shared = Rc::clone(&client.shared);
+    let target = match Target::of(&parsed, shared.routes.fallback_authority()) {
+        Ok(target) => target,
+        Err(error) => return refuse(client, error.status(), &error.to_string()).await,
+    };
+    let ask = Ask::new(parsed, target);
+    let body = match receive(client, input, &ask).await {
+        Ok(body) => body,
+        Err(BodyError::Coding(error)) => return refuse(client, 400, &error.to_string()).await,
+        Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return refuse(client, 413, "the body of the request is larger than there is room for").await;
+        }
+        Err(BodyError::Io(error)) => return Err(error),
+        Err(BodyError::Truncated) => return Err(io::ErrorKind::UnexpectedEof.into()),
+    };
+    ask.write_key(body.digest, key);
+    answer(client, &ask, key, body).await?;
+    Ok(if client.persists { Next::Request } else { Next::End })
+}
+
+/// Answers what cannot be understood; after that the connection is of no use.
+async fn refuse(client: &mut Client, status: u16, text: &str) -> io::Result<Next> {
+    client.persists = false;
+    client.shared.count(|c| c.refused += 1);
+    client.send_error(status, text, false).await?;
+    Ok(Next::Linger)
+}
+
+/// The body of a request, with the room that it takes.
+struct Body {
+    parts: Vec<Chunk>,
+    digest: Option<[u8; 16]>,
+    room: Room,
+}
+
+/// Memory that is taken as long as this lives.
+struct Room {
+    shared: Rc<Shared>,
+    bytes: u64,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.shared.shelf.borrow_mut().release(self.bytes);
+    }
+}
+
+/// Reads the body of a request: which recording answers it is known only then.
+async fn receive(client: &mut Client, input: &mut Input, ask: &Ask<'_>) -> Result<Body, BodyError> {
+    let shared = Rc::clone(&client.shared);
+    let mut body =
+        Body { parts: Vec::new(), digest: None, room: Room { shared: Rc::clone(&shared), bytes: 0 } };
+    let framing = ask.head.body();
+    if matches!(framing, BodyFraming::None | BodyFraming::Length(0)) {
+        return Ok(body);
+    }
+    if ask.head.expect_continue {
+        client.send_continue().await?;
+    }
+    let (mut reader, mut digest) = (BodyReader::new(framing), ContentMd5::new());
+    while let Some(part) = reader.next(&mut client.stream, input, &shared.scratch, CLIENT_READ).await? {
+        digest.update(&part);
+        if !shared.shelf.borrow_mut().reserve(body.room.bytes, part.len() as u64) {
+            return Err(BodyError::Io(io::ErrorKind::FileTooLarge.into()));
+        }
+        body.room.bytes += part.len() as u64;
+        body.parts.push(part);
+    }
+    body.digest = Some(digest.finish());
+    Ok(body)
+}
+
+/// Answers a request: from a recording, from one under way, or from one that begins with it.
+async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> io::Result<()> {
+    let shared = Rc::clone(&client.shared);
+    let asked_ns = monotonic_ns();
+    let fields = ask.head.headers();
+    let mut claimed: Option<Rc<Recording>> = None;
+    let mut confirmed: Option<(Rc<Recording>, i64)> = None;
+    let mut confirming = None;
+    for _ in 0..MOST_WAITS {
+        let asker = Asker {
+            door: client.door,
+            is_direct: shared.is_direct(client.door),
+            fields: &fields,
+            conditions: &ask.conditions,
+            control: &ask.control,
+            wants_new: ask.wants_new(),
+            claimed: claimed.as_ref(),
+            now_ns: monotonic_ns(),
+            now_ms: shared.now_ms(),
+        };
+        let found = shared.shelf.borrow_mut().find(key, &asker);
+        match found {
+            Found::Replay(recording) => {
+                let Some(reader) = Reader::new(&recording) else { break };
+                let is_complete = recording.end().is_some();
+                shared.count_door(client.door, |c| match is_complete {
+                    true => c.replays += 1,
+                    false => c.joined += 1,
+                });
+                let ahead_ns = confirmed.filter(|(renewed, _)| Rc::ptr_eq(renewed, &recording));
+                let base_ns = earlier(asked_ns, ahead_ns.map_or(0, |(_, ahead_ns)| ahead_ns));
+                return client.play(ask, &recording, reader, base_ns).await;
+            }
+            Found::Wait(recording, claims) => {
+                if let Outcome::Confirmed { recording: renewed, ahead_ns } = recording.settled().await {
+                    // What was claimed of the fetch is claimed of what it has confirmed.
+                    claimed = claims.then(|| Rc::clone(&renewed));
+                    confirmed = Some((renewed, ahead_ns));
+                } else if claims {
+                    claimed = Some(recording);
+                }
+            }
+            Found::Confirm(old) => {
+                confirming = Some(old);
+                break;
+            }
+            Found::Nothing => break,
+        }
+    }
+    lead(client, ask, key.into(), body, confirming, asked_ns).await
+}
+
+/// Fetches, and answers with what comes.
+async fn lead(
+    client: &mut Client,
+    ask: &Ask<'_>,
+    key: Key,
+    body: Body,
+    confirming: Option<Rc<Recording>>,
+    asked_ns: u64,
+) -> io::Result<()> {
+    let shared = Rc::clone(&client.shared);
+    // Who has waited for another fetch in vain begins only now.
+    let began_ns = monotonic_ns();
+    let is_first = began_ns.saturating_sub(asked_ns) < 1_000_000;
+    let began_ns = if is_first { asked_ns } else { began_ns };
+    let (request, mut conditions) = ask.request(body.room.bytes);
+    if confirming.is_some() {
+        conditions.clear();
+    }
+    let recording = Recording::begin(began_ns, client.door, !conditions.is_empty());
+    shared.count_door(client.door, |c| c.fetches += 1);
+    shared.shelf.borrow_mut().add(&key, &recording);
+    let order = Order {
+        key,
+        place: shared.routes.place(&ask.target),
+        request,
+        conditions,
+        body: body.parts,
+        confirming,
+        control: ask.control,
+        is_authorised: ask.is_authorised,
+        is_unsafe: ask.class == MethodClass::Unsafe,
+    };
+    // Before the fetch can find that nobody wants it.
+    let reader = Reader::new(&recording);
+    let (room, fetching) = (body.room, fetch::run(Rc::clone(&shared), Rc::clone(&recording), order));
+    spawn_local(async move {
+        fetching.await;
+        drop(room);
+    });
+    match (recording.settled().await, reader) {
+        (Outcome::Answer(_), Some(reader)) => client.play(ask, &recording, reader, began_ns).await,
+        (Outcome::Confirmed { recording: renewed, ahead_ns }, _) => match Reader::new(&renewed) {
+            Some(reader) => client.play(ask, &renewed, reader, earlier(began_ns, ahead_ns)).await,
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        },
+        (Outcome::Answer(_), None) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn earlier(at_ns: u64, by_ns: i64) -> u64 {
+    at_ns.saturating_add_signed(by_ns.saturating_neg())
+}

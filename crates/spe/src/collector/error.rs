@@ -1,0 +1,38 @@
+//! Why did the Collector not start, or not go on?
+
+use std::io;
+use std::net::SocketAddr;
+
+use assay_plane::stdio::StdioError;
+use assay_plane::worker::WorkerError;
+use thiserror::Error;
+
+/// What ends the Collector.
+#[derive(Debug, Error)]
+pub enum CollectorError {
+    /// None, or too many.
+    #[error("the Collector was given {given} doors; it needs one at least and can have {most}")]
+    Doors {
+        /// How many it can have.
+        most: usize,
+        /// How many it was given.
+        given: usize,
+    },
+    /// An address is taken, or not ours.
+    #[error("cannot listen on {address}: {source}; name another address, or stop what listens there")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The thread could not be tied to its processor.
+    #[error(transparent)]
+    Pin(#[from] WorkerError),
+    /// The runtime could not be made, or its timer failed.
+    #[error("cannot run the Collector: {0}")]
+    Runtime(io::Error),
+    /// Collector and parent do not understand each other.
+    #[error(transparent)]
+    Parent(#[from] StdioError),
+}

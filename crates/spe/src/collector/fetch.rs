@@ -1,0 +1,208 @@
+//! How is a thing fetched from its origin, once, for everyone who wants it?
+//!
+//! A fetch is a task of its own: who caused it may go away. Each one has a connection of its own, so that all of them
+//! cost what a connection costs (11.3.1), and each step and each part of the body is recorded with its time. What fails is
+//! recorded too, and replayed like everything else.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+
+use assay_cache::conditional::confirms;
+use assay_cache::freshness::RequestControl;
+use assay_http::head::{HeadError, RequestHead, ResponseHead};
+use assay_plane::body::BodyReader;
+use assay_plane::clock::monotonic_ns;
+use assay_plane::upstream::{Upstream, UpstreamError};
+use assay_plane::wire::Chunk;
+
+use crate::collector::answer::{Answer, Question, Times};
+use crate::collector::recording::{Outcome, Recording, Steps};
+use crate::collector::shared::{FetchError, Place, Shared};
+use crate::collector::shelf::{Key, url_of};
+use crate::collector::timeline::End;
+
+/// What to fetch, and what for.
+pub struct Order {
+    /// Its name.
+    pub key: Key,
+    /// Where it comes from.
+    pub place: Place,
+    /// The head for the origin, without conditions and without the empty line.
+    pub request: Vec<u8>,
+    /// The client's conditions, if they are to be passed on.
+    pub conditions: Vec<u8>,
+    /// The body of the request.
+    pub body: Vec<Chunk>,
+    /// What the origin is asked to confirm.
+    pub confirming: Option<Rc<Recording>>,
+    /// Directives of the client.
+    pub control: RequestControl,
+    /// The client has shown who it is.
+    pub is_authorised: bool,
+    /// The method may change what is there.
+    pub is_unsafe: bool,
+}
+
+/// Fetches into a recording, to the end.
+pub async fn run(shared: Rc<Shared>, recording: Rc<Recording>, order: Order) {
+    if let Err(error) = fetch(&shared, &recording, &order).await {
+        shared.count(|c| c.origin_errors += 1);
+        let at_ns = monotonic_ns().saturating_sub(recording.asked_ns);
+        let text = format!("{error}\n");
+        let answer = Answer::failed(error.status(), shared.now_ms(), text.len() as u64);
+        let steps = Steps { head_ns: at_ns, first_byte_ns: at_ns, ..recording.steps() };
+        recording.append(at_ns, Chunk::from(text.as_bytes()));
+        recording.finish(at_ns, End::Complete);
+        recording.settle(steps, Outcome::Answer(Rc::new(answer)));
+        shared.shelf.borrow_mut().complete(&order.key, &recording, 0);
+    }
+}
+
+async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Result<(), FetchError> {
+    let mut confirming = order.confirming.as_ref();
+    loop {
+        let mut request = order.request.clone();
+        request.extend_from_slice(&order.conditions);
+        if let Some(answer) = confirming.and_then(|old| old.answer()) {
+            shared.count_door(recording.door, |c| c.validations += 1);
+            answer.write_conditions(&mut request);
+        }
+        request.extend_from_slice(b"\r\n");
+        let asked_ms = shared.now_ms();
+        let (mut origin, length, steps) = ask(shared, recording, order, &request).await?;
+        let times = Times { asked_ms, received_ms: shared.now_ms() };
+        let answer = read_answer(&origin, &request, order, times)
+            .map_err(|error| UpstreamError::BadReply(origin.address, error))?;
+        origin.input.consume(length);
+        if answer.status != 304 || (confirming.is_none() && !order.conditions.is_empty()) {
+            receive(shared, recording, order, answer, origin, steps).await;
+            return Ok(());
+        }
+        let old = confirming.take().ok_or(FetchError::BadConfirmation)?;
+        if let Some(renewed) = renew(recording, old, &answer, &request, order, times) {
+            shared.shelf.borrow_mut().renew(&order.key, old, recording, &renewed);
+            let ahead_ns = old.steps().head_ns as i64 - steps.head_ns as i64;
+            recording.settle(steps, Outcome::Confirmed { recording: renewed, ahead_ns });
+            return Ok(());
+        }
+        // It confirmed another version than the one that is here: fetch that.
+    }
+}
+
+/// Connects, asks, and waits for the head of the final answer: its length is returned too.
+async fn ask(
+    shared: &Shared,
+    recording: &Recording,
+    order: &Order,
+    request: &[u8],
+) -> Result<(Upstream, usize, Steps), FetchError> {
+    let patience = shared.patience();
+    let offset = || monotonic_ns().saturating_sub(recording.asked_ns);
+    let address = shared.address_of(&order.place).await?;
+    let mut steps = Steps { resolved_ns: offset(), ..Steps::default() };
+    shared.count(|c| c.origin_requests += 1);
+    let mut origin = Upstream::connect(address, patience).await?;
+    steps.connected_ns = offset();
+    let head = [IoSlice::new(request)].into_iter();
+    let mut slices: Vec<IoSlice<'_>> = head.chain(order.body.iter().map(|part| IoSlice::new(part))).collect();
+    let mut sent = Ok(());
+    for batch in slices.chunks_mut(64) {
+        sent = origin.send(batch, patience).await;
+        if sent.is_err() {
+            // It may have answered before it closed.
+            break;
+        }
+    }
+    if matches!(origin.input.fill(&mut origin.stream, &shared.scratch, patience.reply).await, Ok(1..)) {
+        steps.first_byte_ns = offset();
+    } else {
+        sent?;
+    }
+    let length = origin.final_head(&shared.scratch, patience).await?;
+    steps.head_ns = offset();
+    Ok((origin, length, steps))
+}
+
+fn read_answer(origin: &Upstream, request: &[u8], order: &Order, times: Times) -> Result<Answer, HeadError> {
+    let head = ResponseHead::parse(origin.input.unread())?;
+    let (head, _) = head.ok_or(HeadError::Syntax("the head is not complete"))?;
+    if head.status == 101 {
+        return Err(HeadError::Syntax("it changes the protocol, which nobody asked for"));
+    }
+    Ok(Answer::new(&head, &question(request, order)?, times))
+}
+
+fn question<'q>(request: &'q [u8], order: &Order) -> Result<Question<'q>, HeadError> {
+    let head = RequestHead::parse(request)?;
+    let (head, _) = head.ok_or(HeadError::Syntax("the head of the request is not complete"))?;
+    Ok(Question { head, control: order.control, is_authorised: order.is_authorised })
+}
+
+/// The recording that a confirmation makes of an old one; none: it does not confirm that one.
+fn renew(
+    recording: &Recording,
+    old: &Rc<Recording>,
+    confirmation: &Answer,
+    request: &[u8],
+    order: &Order,
+    times: Times,
+) -> Option<Rc<Recording>> {
+    let stored = old.answer()?;
+    if !confirms(&confirmation.validators(), &stored.validators()) {
+        return None;
+    }
+    let renewed = stored.updated_by(confirmation, &question(request, order).ok()?, times).ok()?;
+    Some(old.renewed(renewed, recording.asked_ns, recording.door))
+}
+
+/// Records the body.
+async fn receive(
+    shared: &Shared,
+    recording: &Rc<Recording>,
+    order: &Order,
+    answer: Answer,
+    mut origin: Upstream,
+    steps: Steps,
+) {
+    if matches!(answer.status, 200..=299) {
+        shared.shelf.borrow_mut().note_shared(&order.key, answer.is_fresh(&order.control, shared.now_ms()));
+    }
+    if order.is_unsafe && matches!(answer.status, 200..=399) {
+        shared.shelf.borrow_mut().change(url_of(&order.key), monotonic_ns());
+    }
+    let mut body = BodyReader::new(answer.framing);
+    recording.settle(steps, Outcome::Answer(Rc::new(answer)));
+    let (mut reserved, mut is_kept) = (0, true);
+    let end = loop {
+        if !recording.is_wanted().await {
+            break End::Broken;
+        }
+        let limit = shared.patience().reply;
+        match body.next(&mut origin.stream, &mut origin.input, &shared.scratch, limit).await {
+            Ok(Some(part)) => {
+                let at_ns = monotonic_ns().saturating_sub(recording.asked_ns);
+                let bytes = part.len() as u64;
+                shared.count_door(recording.door, |c| c.bytes_in += bytes);
+                let mut shelf = shared.shelf.borrow_mut();
+                if is_kept && shelf.reserve(reserved, bytes) {
+                    reserved += bytes;
+                } else if is_kept {
+                    is_kept = false;
+                    shelf.release(std::mem::take(&mut reserved));
+                    shelf.drop_recording(&order.key, recording);
+                    recording.let_go();
+                }
+                recording.append(at_ns, part);
+            }
+            Ok(None) => break End::Complete,
+            Err(_) => {
+                shared.count(|c| c.origin_errors += 1);
+                break End::Broken;
+            }
+        }
+    };
+    recording.finish(monotonic_ns().saturating_sub(recording.asked_ns), end);
+    if is_kept {
+        shared.shelf.borrow_mut().complete(&order.key, recording, reserved);
+    }
+}

@@ -1,0 +1,30 @@
+//! How does one trip to the origin serve many proxies, each of which believes that it made the trip itself?
+//!
+//! The *Collector* stands where the origins would be. A request comes in through a *door* ([`server`], [`client`]), one for
+//! each proxy and one for the Multiplier; it is read ([`ask`]), its URL normalised ([`url`]), and the recordings under its
+//! key are looked through ([`shelf`], [`choice`]). Either one of them is replayed at its pace ([`play`]), or a fetch
+//! ([`fetch`]) begins a new one ([`recording`]): the head as others get it ([`answer`]), and the body with the time of
+//! each part ([`timeline`]). CONNECT goes through unseen ([`tunnel`]).
+//!
+//! *Pure:* [`url`], [`ask`], [`answer`], [`timeline`], [`choice`].
+
+mod answer;
+mod ask;
+mod choice;
+mod client;
+mod error;
+mod fetch;
+mod play;
+mod recording;
+mod role;
+mod server;
+mod shared;
+mod shelf;
+mod timeline;
+mod tunnel;
+mod url;
+
+pub use self::error::CollectorError;
+pub use self::role::run;
+pub use self::server::Collector;
+pub use self::shared::{DIRECT, DoorCounters, Totals};

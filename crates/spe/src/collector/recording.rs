@@ -1,0 +1,218 @@
+//! How does one answer reach everyone who wants it, while it is recorded and afterwards?
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use assay_plane::wire::Chunk;
+use tokio::sync::Notify;
+
+use crate::collector::answer::Answer;
+use crate::collector::timeline::{Due, End, Timeline};
+
+/// How far a fetch may be ahead of the slowest reader of a body that is not kept, in bytes.
+const WINDOW_BYTES: u64 = 4 * 1024 * 1024;
+
+/// When the steps of a fetch were done, as offsets from the request, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// The name had an address.
+    pub resolved_ns: u64,
+    /// The connection was there.
+    pub connected_ns: u64,
+    /// The first byte of the answer was there.
+    pub first_byte_ns: u64,
+    /// Its head was.
+    pub head_ns: u64,
+}
+
+/// What came of a fetch, as soon as that is known.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The head; the body follows.
+    Answer(Rc<Answer>),
+    /// What was recorded before still holds: this is it now. Who waited for the confirmation has paid for the way to the
+    /// origin already: its replay begins earlier by `ahead_ns` than the request came (or later, where that is negative).
+    Confirmed {
+        /// The renewed recording.
+        recording: Rc<Recording>,
+        /// Time to the head in that recording, less what the confirmation took.
+        ahead_ns: i64,
+    },
+}
+
+/// An answer and the pace at which it came, or is coming.
+#[derive(Debug)]
+pub struct Recording {
+    /// When it was asked for, on the monotonic clock: all offsets count from there.
+    pub asked_ns: u64,
+    /// When its timings were taken: the same, unless it was confirmed since.
+    pub timed_ns: u64,
+    /// The door through which it was asked for.
+    pub door: u16,
+    /// The origin was asked under a condition of the client's, and may have said 304.
+    pub is_conditional: bool,
+    steps: Cell<Steps>,
+    outcome: RefCell<Option<Outcome>>,
+    body: Rc<Body>,
+}
+
+#[derive(Debug, Default)]
+struct Body {
+    timeline: RefCell<Timeline>,
+    /// Something was appended, or it ended, or the head is there.
+    grown: Notify,
+    /// A reader went on, or went away.
+    drained: Notify,
+}
+
+impl Recording {
+    /// One that begins now.
+    pub fn begin(asked_ns: u64, door: u16, is_conditional: bool) -> Rc<Self> {
+        Rc::new(Self {
+            asked_ns,
+            timed_ns: asked_ns,
+            door,
+            is_conditional,
+            steps: Cell::default(),
+            outcome: RefCell::default(),
+            body: Rc::default(),
+        })
+    }
+
+    /// This recording with the head that a confirmation has made of it: the same pace, asked for at another time.
+    pub fn renewed(&self, answer: Answer, asked_ns: u64, door: u16) -> Rc<Self> {
+        Rc::new(Self {
+            asked_ns,
+            timed_ns: self.timed_ns,
+            door,
+            is_conditional: false,
+            steps: Cell::new(self.steps.get()),
+            outcome: RefCell::new(Some(Outcome::Answer(Rc::new(answer)))),
+            body: Rc::clone(&self.body),
+        })
+    }
+
+    /// When the steps of the fetch were done.
+    pub fn steps(&self) -> Steps {
+        self.steps.get()
+    }
+
+    /// The head, if it is there.
+    pub fn answer(&self) -> Option<Rc<Answer>> {
+        match &*self.outcome.borrow() {
+            Some(Outcome::Answer(answer)) => Some(Rc::clone(answer)),
+            _ => None,
+        }
+    }
+
+    /// Waits for the outcome.
+    pub async fn settled(&self) -> Outcome {
+        loop {
+            let grown = self.body.grown.notified();
+            if let Some(outcome) = &*self.outcome.borrow() {
+                return outcome.clone();
+            }
+            grown.await;
+        }
+    }
+
+    /// Says what came of it.
+    pub fn settle(&self, steps: Steps, outcome: Outcome) {
+        self.steps.set(steps);
+        *self.outcome.borrow_mut() = Some(outcome);
+        self.body.grown.notify_waiters();
+    }
+
+    /// Adds a part of the body that came at this offset.
+    pub fn append(&self, at_ns: u64, bytes: Chunk) {
+        self.body.timeline.borrow_mut().append(at_ns, bytes);
+        self.body.grown.notify_waiters();
+    }
+
+    /// Ends the body.
+    pub fn finish(&self, at_ns: u64, end: End) {
+        self.body.timeline.borrow_mut().finish(at_ns, end);
+        self.body.grown.notify_waiters();
+    }
+
+    /// Nothing of it is kept for others any more.
+    pub fn let_go(&self) {
+        self.body.timeline.borrow_mut().let_go();
+    }
+
+    /// How the body ended; none: it has not.
+    pub fn end(&self) -> Option<End> {
+        self.body.timeline.borrow().end()
+    }
+
+    /// All of the body is there, or will be.
+    pub fn is_kept(&self) -> bool {
+        self.body.timeline.borrow().is_kept()
+    }
+
+    /// Bytes of memory that it takes, once its body is complete.
+    pub fn weight_bytes(&self) -> u64 {
+        let head = self.answer().map_or(0, |answer| answer.weight_bytes());
+        let body = self.body.timeline.borrow().weight_bytes();
+        (size_of::<Self>() + size_of::<Body>() + head) as u64 + body
+    }
+
+    /// Waits until readers are near enough for more. False: nobody wants any.
+    pub async fn is_wanted(&self) -> bool {
+        loop {
+            let drained = self.body.drained.notified();
+            {
+                let timeline = self.body.timeline.borrow();
+                if !timeline.is_wanted() {
+                    return false;
+                }
+                if timeline.is_kept() || timeline.held_bytes() < WINDOW_BYTES {
+                    return true;
+                }
+            }
+            drained.await;
+        }
+    }
+}
+
+/// One who takes a body at its own time.
+pub struct Reader {
+    body: Rc<Body>,
+    place: usize,
+}
+
+impl Reader {
+    /// From the beginning of the body; none: that is gone already.
+    pub fn new(recording: &Recording) -> Option<Self> {
+        let place = recording.body.timeline.borrow_mut().join()?;
+        Some(Self { body: Rc::clone(&recording.body), place })
+    }
+
+    /// Adds to `batch` what is due at this offset.
+    pub fn take(&self, now_ns: u64, batch: &mut Vec<Chunk>) -> Due {
+        let due = self.body.timeline.borrow_mut().take(self.place, now_ns, batch);
+        if matches!(due, Due::Parts { .. }) {
+            self.body.drained.notify_waiters();
+        }
+        due
+    }
+
+    /// Waits until there may be more than there was.
+    pub async fn grown(&self) {
+        let grown = self.body.grown.notified();
+        let is_known = {
+            let timeline = self.body.timeline.borrow();
+            timeline.end().is_some() || timeline.has_more_for(self.place)
+        };
+        if !is_known {
+            grown.await;
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.body.timeline.borrow_mut().leave(self.place);
+        self.body.drained.notify_waiters();
+    }
+}

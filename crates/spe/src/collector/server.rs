@@ -1,0 +1,84 @@
+//! How does the Collector listen?
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_plane::listen::listen;
+use tokio::net::TcpListener;
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use crate::collector::client;
+use crate::collector::error::CollectorError;
+use crate::collector::shared::{DoorCounters, Shared, Totals};
+use crate::spec::CollectorSpec;
+
+/// How long to wait when no descriptor is left for a new connection.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
+/// Most doors: who has seen a recording is a bit for each.
+const MOST_DOORS: usize = 64;
+
+/// A Collector that listens. It belongs to one tokio runtime that can run local tasks.
+pub struct Collector {
+    doors: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+    shared: Rc<Shared>,
+}
+
+impl Collector {
+    /// Listens. Nothing is accepted before [`Collector::serve`].
+    pub fn bind(spec: &CollectorSpec) -> Result<Self, CollectorError> {
+        if spec.doors.is_empty() || spec.doors.len() > MOST_DOORS {
+            return Err(CollectorError::Doors { most: MOST_DOORS, given: spec.doors.len() });
+        }
+        let (mut doors, mut addresses) = (Vec::new(), Vec::new());
+        for door in &spec.doors {
+            let refused = |source| CollectorError::Listen { address: door.listen, source };
+            let listener = listen(door.listen).map_err(refused)?;
+            addresses.push(listener.local_addr().map_err(refused)?);
+            doors.push(listener);
+        }
+        let shared = Shared::new(spec, &addresses).map_err(CollectorError::Runtime)?;
+        Ok(Self { doors, addresses, shared: Rc::new(shared) })
+    }
+
+    /// Where it listens, in the order of the doors.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What each door has seen since the start; the latest lateness counts from one call to the next.
+    pub fn take_doors(&self) -> Vec<DoorCounters> {
+        self.shared.take_doors()
+    }
+
+    /// What it has done since the start.
+    pub fn totals(&self) -> Totals {
+        self.shared.totals()
+    }
+
+    /// Accepts and serves connections, until its timer fails.
+    pub async fn serve(self: Rc<Self>) -> Result<(), CollectorError> {
+        for index in 0..self.doors.len() {
+            let collector = Rc::clone(&self);
+            spawn_local(async move { collector.accept(index).await });
+        }
+        self.shared.timer.dispatch(|_, bell| bell.notify_one()).await.map_err(CollectorError::Runtime)
+    }
+
+    async fn accept(&self, index: usize) {
+        loop {
+            match self.doors[index].accept().await {
+                Ok((stream, _)) => {
+                    // Without it, the end of an answer could wait for the acknowledgement of its beginning.
+                    if stream.set_nodelay(true).is_ok() {
+                        spawn_local(client::serve(stream, Rc::clone(&self.shared), index as u16));
+                    }
+                }
+                // The connection is gone, or no descriptor is left: others end, and then there are some again.
+                Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What do all connections of the Collector share?
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use assay_plane::clock::monotonic_ns;
+use assay_plane::timer::{Ticket, Timer};
+use assay_plane::upstream::{self, Patience, UpstreamError};
+use assay_plane::wire::Scratch;
+use tokio::sync::Notify;
+
+use crate::collector::choice::Limits;
+use crate::collector::shelf::Shelf;
+use crate::collector::url::{self, Target};
+use crate::spec::{CollectorSpec, Route};
+
+/// Who comes in through the door of the Multiplier.
+pub const DIRECT: &str = "direct";
+
+/// A client connection without a request, and each step of receiving one.
+pub const CLIENT_READ: Duration = Duration::from_secs(120);
+/// Each step of sending an answer.
+pub const CLIENT_WRITE: Duration = Duration::from_secs(60);
+/// How long origins may take.
+const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), reply: Duration::from_secs(60) };
+
+/// What one door has seen, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DoorCounters {
+    /// Requests, tunnels among them.
+    pub requests: u64,
+    /// Those that an origin was asked because of.
+    pub fetches: u64,
+    /// Those answered from a complete recording.
+    pub replays: u64,
+    /// Those answered from a recording that was under way.
+    pub joined: u64,
+    /// Fetches that asked an origin whether a recording still holds.
+    pub validations: u64,
+    /// Body bytes that came from origins because of it.
+    pub bytes_in: u64,
+    /// Body bytes that were sent to it.
+    pub bytes_out: u64,
+    /// How late the latest part of an answer was written, in microseconds, since this was last reported.
+    pub late_max_us: u64,
+}
+
+/// What the Collector has done, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Tunnels.
+    pub connects: u64,
+    /// Requests that could not be understood, or were too large.
+    pub refused: u64,
+    /// Connections that ended while an answer was being sent.
+    pub client_gone: u64,
+    /// Requests sent to origins.
+    pub origin_requests: u64,
+    /// Those that failed, or whose answer broke off.
+    pub origin_errors: u64,
+    /// Keys that had to go for want of room.
+    pub evictions: u64,
+    /// Recordings that are kept.
+    pub recordings: u64,
+    /// Bytes that they take.
+    pub stored_bytes: u64,
+    /// Most that they took.
+    pub peak_memory_bytes: u64,
+}
+
+/// Everything that outlives a connection.
+pub struct Shared {
+    /// What is recorded.
+    pub shelf: RefCell<Shelf>,
+    /// Where reads land.
+    pub scratch: Scratch,
+    /// Answers keep the pace of their recording.
+    pub replays: bool,
+    /// Where the origins are.
+    pub routes: Routes,
+    /// When something is due.
+    pub timer: Timer<Rc<Notify>>,
+    doors: Box<[Door]>,
+    totals: Cell<Totals>,
+}
+
+struct Door {
+    address: SocketAddr,
+    is_direct: bool,
+    counters: Cell<DoorCounters>,
+}
+
+impl Shared {
+    /// At the beginning; `addresses` are those of the doors. Needs a tokio runtime.
+    pub fn new(spec: &CollectorSpec, addresses: &[SocketAddr]) -> io::Result<Self> {
+        let ns = |ms: u64| ms.saturating_mul(1_000_000);
+        let limits = Limits {
+            minimum_freshness_ns: ns(spec.minimum_freshness_ms),
+            maximum_age_ns: ns(spec.maximum_age_ms),
+        };
+        let doors = spec.doors.iter().zip(addresses).map(|(door, &address)| Door {
+            address,
+            is_direct: door.who == DIRECT,
+            counters: Cell::default(),
+        });
+        Ok(Self {
+            shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits)),
+            scratch: Scratch::new(),
+            replays: spec.replay,
+            routes: Routes::new(&spec.origins, spec.default_origin),
+            timer: Timer::new(0)?,
+            doors: doors.collect(),
+            totals: Cell::default(),
+        })
+    }
+
+    /// The Multiplier comes in here, for clients.
+    pub fn is_direct(&self, door: u16) -> bool {
+        self.doors[usize::from(door)].is_direct
+    }
+
+    /// Counts something for a door.
+    pub fn count_door(&self, door: u16, add: impl FnOnce(&mut DoorCounters)) {
+        change(&self.doors[usize::from(door)].counters, add);
+    }
+
+    /// Counts something.
+    pub fn count(&self, add: impl FnOnce(&mut Totals)) {
+        change(&self.totals, add);
+    }
+
+    /// What each door has seen; the latest lateness is forgotten with it.
+    pub fn take_doors(&self) -> Vec<DoorCounters> {
+        let take = |door: &Door| {
+            let counters = door.counters.get();
+            door.counters.set(DoorCounters { late_max_us: 0, ..counters });
+            counters
+        };
+        self.doors.iter().map(take).collect()
+    }
+
+    /// The counters, with the state of the shelf.
+    pub fn totals(&self) -> Totals {
+        let shelf = self.shelf.borrow();
+        Totals {
+            evictions: shelf.evictions(),
+            recordings: shelf.recordings(),
+            stored_bytes: shelf.stored_bytes(),
+            peak_memory_bytes: shelf.peak_bytes(),
+            ..self.totals.get()
+        }
+    }
+
+    /// Unix time in milliseconds.
+    pub fn now_ms(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// How long origins may take.
+    pub fn patience(&self) -> Patience {
+        PATIENCE
+    }
+
+    /// The address of a place; names are looked up each time, since that is part of what an answer costs.
+    pub async fn address_of(&self, place: &Place) -> Result<SocketAddr, FetchError> {
+        let address = match place {
+            Place::Address(address) => *address,
+            Place::Name(name) => upstream::resolve(name, self.patience()).await?,
+        };
+        match self.doors.iter().any(|door| door.address == address) {
+            true => Err(FetchError::Loop),
+            false => Ok(address),
+        }
+    }
+
+    /// Sleeps until an instant, to within microseconds; `bell` is for this alone.
+    pub async fn sleep_until(&self, at_ns: u64, bell: &Rc<Notify>) {
+        while monotonic_ns() < at_ns {
+            let _sleeping =
+                Sleeping { timer: &self.timer, ticket: self.timer.schedule(at_ns, Rc::clone(bell)) };
+            bell.notified().await;
+        }
+    }
+}
+
+/// A deadline that is taken back when nobody waits for it any more.
+struct Sleeping<'t> {
+    timer: &'t Timer<Rc<Notify>>,
+    ticket: Ticket,
+}
+
+impl Drop for Sleeping<'_> {
+    fn drop(&mut self) {
+        self.timer.cancel(self.ticket);
+    }
+}
+
+fn change<T: Copy>(cell: &Cell<T>, change: impl FnOnce(&mut T)) {
+    let mut value = cell.get();
+    change(&mut value);
+    cell.set(value);
+}
+
+/// Why there is no answer of an origin. The texts go to the client.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// It is this Collector itself.
+    #[error("the request leads back to the Collector")]
+    Loop,
+    /// It did not answer, or not in HTTP.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// A 304 to a request without a condition.
+    #[error("the server confirmed what it was not asked about")]
+    BadConfirmation,
+}
+
+impl FetchError {
+    /// The status that tells the client.
+    pub fn status(&self) -> u16 {
+        match self {
+            FetchError::Upstream(error) => error.status(),
+            FetchError::Loop => 508,
+            FetchError::BadConfirmation => 502,
+        }
+    }
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// To this address.
+    Address(SocketAddr),
+    /// To `host:port`, whose address has to be looked up.
+    Name(String),
+}
+
+/// Which origin is where.
+#[derive(Debug)]
+pub struct Routes {
+    by_authority: HashMap<Vec<u8>, SocketAddr>,
+    fallback: Option<(SocketAddr, String)>,
+}
+
+impl Routes {
+    /// From what the Collector was told.
+    pub fn new(origins: &[Route], fallback: Option<SocketAddr>) -> Self {
+        // The first of two that have the same name is the one that counts.
+        let by_authority = origins.iter().rev().map(|origin| (name_of(&origin.authority), origin.address));
+        Self {
+            by_authority: by_authority.collect(),
+            fallback: fallback.map(|address| (address, address.to_string())),
+        }
+    }
+
+    /// What stands for the host of a request that names none.
+    pub fn fallback_authority(&self) -> Option<&str> {
+        self.fallback.as_ref().map(|(_, name)| name.as_str())
+    }
+
+    /// Where a request goes.
+    pub fn place(&self, target: &Target<'_>) -> Place {
+        match self.known(target.authority) {
+            Some(place) => place,
+            None => match &self.fallback {
+                Some((address, _)) if !target.is_absolute => Place::Address(*address),
+                _ => named(target.authority, "80"),
+            },
+        }
+    }
+
+    /// Where a tunnel goes.
+    pub fn tunnel(&self, authority: &str) -> Place {
+        self.known(authority).unwrap_or_else(|| named(authority, "443"))
+    }
+
+    fn known(&self, authority: &str) -> Option<Place> {
+        self.by_authority.get(&name_of(authority)).map(|&address| Place::Address(address))
+    }
+}
+
+fn name_of(authority: &str) -> Vec<u8> {
+    let mut name = Vec::with_capacity(authority.len());
+    url::write_authority(authority, &mut name);
+    name
+}
+
+fn named(authority: &str, default_port: &str) -> Place {
+    let (host, port) = url::split_port(authority);
+    let with_port = format!("{host}:{}", if port.is_empty() { default_port } else { port });
+    with_port.parse().map_or(Place::Name(with_port), Place::Address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn routes(fallback: Option<SocketAddr>) -> Routes {
+        let route = |authority: &str, port| Route {
+            authority: authority.into(),
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+        };
+        Routes::new(&[route("a:8000", 1), route("B:80", 2)], fallback)
+    }
+
+    #[test]
+    fn known_hosts_are_where_they_are_said_to_be_and_others_where_they_say() {
+        let target = |authority, is_absolute| Target { authority, path: "/", is_absolute };
+        let at = |port| Place::Address(SocketAddr::from(([127, 0, 0, 1], port)));
+        let (plain, reverse) = (routes(None), routes(Some(SocketAddr::from(([127, 0, 0, 1], 9)))));
+        assert_eq!(plain.place(&target("A:8000", false)), at(1));
+        assert_eq!(plain.place(&target("b", true)), at(2));
+        assert_eq!(plain.place(&target("c", false)), Place::Name("c:80".into()));
+        assert_eq!(reverse.place(&target("c", false)), at(9));
+        assert_eq!(reverse.place(&target("c:81", true)), Place::Name("c:81".into()));
+        assert_eq!(reverse.place(&target("127.0.0.1:7", true)), at(7));
+        assert_eq!(plain.tunnel("c"), Place::Name("c:443".into()));
+        assert_eq!(reverse.fallback_authority(), Some("127.0.0.1:9"));
+    }
+}

@@ -1,0 +1,298 @@
+//! Which bytes of a body came when, and which of them are due by now?
+//!
+//! Pure: instants are arguments, as offsets from the request that the body answers. The fetch appends, readers take
+//! what is due at their own offset, which may be far behind. While everything is *kept* (it is going to be replayed to
+//! others) nothing is dropped and the fetch never waits; otherwise parts go once every reader has them.
+
+use std::collections::VecDeque;
+
+use assay_plane::wire::Chunk;
+use slab::Slab;
+
+/// Most parts that a reader takes at once: with what is written around them far below the system's limit on slices.
+pub const BATCH_PARTS: usize = 64;
+/// Most bytes that a reader takes at once, unless one part has more.
+const BATCH_BYTES: usize = 256 * 1024;
+/// Bytes of memory that a part takes beside its own: its place, two counters, and the allocator's share.
+const PART_OVERHEAD: u64 = (size_of::<Part>() + 16 + 16) as u64;
+
+/// How a body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All of it came.
+    Complete,
+    /// It broke off.
+    Broken,
+}
+
+#[derive(Debug, Clone)]
+struct Part {
+    at_ns: u64,
+    bytes: Chunk,
+}
+
+/// A body with the times at which it came.
+#[derive(Debug)]
+pub struct Timeline {
+    parts: VecDeque<Part>,
+    /// How many parts were dropped before those.
+    dropped: u64,
+    /// Bytes in `parts`.
+    held_bytes: u64,
+    is_kept: bool,
+    end: Option<(u64, End)>,
+    /// Number of the next part of each reader.
+    readers: Slab<u64>,
+}
+
+/// What a reader gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Parts were added to the batch, the first of which was due at this offset, and perhaps the end is due too.
+    Parts {
+        /// Offset of the first.
+        first_ns: u64,
+        /// What follows them.
+        end: Option<End>,
+    },
+    /// Nothing before this offset.
+    At(u64),
+    /// What comes next is not known yet.
+    Unknown,
+    /// That was all.
+    End {
+        /// When it ended.
+        at_ns: u64,
+        /// How.
+        end: End,
+    },
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self {
+            parts: VecDeque::new(),
+            dropped: 0,
+            held_bytes: 0,
+            is_kept: true,
+            end: None,
+            readers: Slab::new(),
+        }
+    }
+}
+
+impl Timeline {
+    /// Adds a part that came at this offset. Offsets never go back: one that would counts as the last one.
+    pub fn append(&mut self, at_ns: u64, bytes: Chunk) {
+        let at_ns = at_ns.max(self.parts.back().map_or(0, |last| last.at_ns));
+        self.held_bytes += bytes.len() as u64;
+        self.parts.push_back(Part { at_ns, bytes });
+    }
+
+    /// Ends it; only the first end counts.
+    pub fn finish(&mut self, at_ns: u64, end: End) {
+        let at_ns = at_ns.max(self.parts.back().map_or(0, |last| last.at_ns));
+        self.end.get_or_insert((at_ns, end));
+    }
+
+    /// From now on parts go once every reader has them, and nobody can begin to read any more.
+    pub fn let_go(&mut self) {
+        self.is_kept = false;
+        self.drop_taken();
+    }
+
+    /// All parts are there and stay.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// How it ended; none: it has not.
+    pub fn end(&self) -> Option<End> {
+        self.end.map(|(_, end)| end)
+    }
+
+    /// Bytes that wait for readers, or are kept.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn weight_bytes(&self) -> u64 {
+        self.held_bytes + self.parts.len() as u64 * PART_OVERHEAD
+    }
+
+    /// Somebody reads it, or it is kept for those who may.
+    pub fn is_wanted(&self) -> bool {
+        self.is_kept || !self.readers.is_empty()
+    }
+
+    /// A new reader; none: it is too late for one.
+    pub fn join(&mut self) -> Option<usize> {
+        (self.dropped == 0 && (self.is_kept || self.end.is_none())).then(|| self.readers.insert(0))
+    }
+
+    /// A reader has gone.
+    pub fn leave(&mut self, reader: usize) {
+        self.readers.try_remove(reader);
+        self.drop_taken();
+    }
+
+    /// Adds to `batch` what is due for a reader at this offset of its own.
+    pub fn take(&mut self, reader: usize, now_ns: u64, batch: &mut Vec<Chunk>) -> Due {
+        let next = self.readers[reader];
+        let from = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
+        let (mut count, mut bytes, mut first_ns) = (0, 0, 0);
+        for part in self.parts.iter().skip(from).take(BATCH_PARTS) {
+            if part.at_ns > now_ns || (count > 0 && bytes + part.bytes.len() > BATCH_BYTES) {
+                break;
+            }
+            if count == 0 {
+                first_ns = part.at_ns;
+            }
+            (count, bytes) = (count + 1, bytes + part.bytes.len());
+            batch.push(Chunk::clone(&part.bytes));
+        }
+        let is_last = from + count == self.parts.len();
+        if count == 0 {
+            return match (self.parts.get(from), self.end) {
+                (Some(part), _) => Due::At(part.at_ns),
+                (None, Some((at_ns, end))) if at_ns <= now_ns => Due::End { at_ns, end },
+                (None, Some((at_ns, _))) => Due::At(at_ns),
+                (None, None) => Due::Unknown,
+            };
+        }
+        let end = self.end.filter(|(at_ns, _)| is_last && *at_ns <= now_ns).map(|(_, end)| end);
+        self.readers[reader] = next + count as u64;
+        self.drop_taken();
+        Due::Parts { first_ns, end }
+    }
+
+    /// There are parts that this reader has not taken, due or not.
+    pub fn has_more_for(&self, reader: usize) -> bool {
+        self.readers[reader] < self.dropped + self.parts.len() as u64
+    }
+
+    /// Drops what every reader has.
+    fn drop_taken(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        let Some(slowest) = self.readers.iter().map(|(_, next)| *next).min() else { return };
+        while self.dropped < slowest {
+            let Some(part) = self.parts.pop_front() else { return };
+            self.held_bytes -= part.bytes.len() as u64;
+            self.dropped += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn timeline(parts: &[(u64, &str)]) -> Timeline {
+        let mut timeline = Timeline::default();
+        parts.iter().for_each(|(at_ns, text)| timeline.append(*at_ns, Chunk::from(text.as_bytes())));
+        timeline
+    }
+
+    fn text(batch: &mut Vec<Chunk>) -> String {
+        batch.drain(..).map(|chunk| String::from_utf8_lossy(&chunk).into_owned()).collect()
+    }
+
+    #[test]
+    fn parts_are_due_at_their_own_offset_and_never_before() {
+        let mut timeline = timeline(&[(10, "a"), (20, "b"), (20, "c")]);
+        let (reader, mut batch) = (timeline.join().unwrap(), Vec::new());
+        assert_eq!(timeline.take(reader, 9, &mut batch), Due::At(10));
+        assert_eq!(timeline.take(reader, 10, &mut batch), Due::Parts { first_ns: 10, end: None });
+        assert_eq!(timeline.take(reader, 19, &mut batch), Due::At(20));
+        assert_eq!(timeline.take(reader, 25, &mut batch), Due::Parts { first_ns: 20, end: None });
+        assert_eq!(text(&mut batch), "abc");
+        assert_eq!(timeline.take(reader, 30, &mut batch), Due::Unknown);
+        timeline.finish(40, End::Broken);
+        timeline.finish(41, End::Complete);
+        assert_eq!(timeline.take(reader, 39, &mut batch), Due::At(40));
+        assert_eq!(timeline.take(reader, 40, &mut batch), Due::End { at_ns: 40, end: End::Broken });
+    }
+
+    #[test]
+    fn an_end_that_is_due_comes_with_the_last_parts() {
+        let mut timeline = timeline(&[(10, "a"), (20, "b")]);
+        timeline.finish(20, End::Complete);
+        let (reader, mut batch) = (timeline.join().unwrap(), Vec::new());
+        assert_eq!(
+            timeline.take(reader, 20, &mut batch),
+            Due::Parts { first_ns: 10, end: Some(End::Complete) }
+        );
+    }
+
+    #[test]
+    fn what_is_let_go_is_held_for_the_slowest_reader_alone() {
+        let mut timeline = timeline(&[(10, "a"), (20, "b")]);
+        let (fast, slow, mut batch) = (timeline.join().unwrap(), timeline.join().unwrap(), Vec::new());
+        timeline.take(fast, 20, &mut batch);
+        timeline.let_go();
+        assert_eq!(timeline.held_bytes(), 2);
+        timeline.take(slow, 10, &mut batch);
+        assert_eq!(timeline.held_bytes(), 1);
+        assert_eq!(timeline.join(), None);
+        timeline.leave(slow);
+        assert_eq!(timeline.held_bytes(), 0);
+        timeline.leave(fast);
+        assert!(!timeline.is_wanted());
+    }
+
+    proptest! {
+        #[test]
+        fn every_reader_gets_every_byte_once_in_order_and_never_early(
+            steps in prop::collection::vec((0u64..50, 0usize..300), 0..200),
+            starts in prop::collection::vec(0u64..2000, 1..4),
+            lets_go in any::<bool>(),
+        ) {
+            let mut timeline = Timeline::default();
+            let readers: Vec<(usize, u64)> = starts.iter().map(|late| (timeline.join().unwrap(), *late)).collect();
+            let mut got = vec![(Vec::<u8>::new(), None); readers.len()];
+            if lets_go {
+                timeline.let_go();
+            }
+            let (mut whole, mut came) = (Vec::<u8>::new(), Vec::<u64>::new());
+            let mut now = 0;
+            let mut steps = steps.into_iter();
+            while got.iter().any(|(_, end)| end.is_none()) {
+                match steps.next() {
+                    Some((after, size)) => {
+                        now += after;
+                        let bytes = vec![whole.len() as u8; size + 1];
+                        came.extend(std::iter::repeat_n(now, bytes.len()));
+                        whole.extend(&bytes);
+                        timeline.append(now, Chunk::from(bytes));
+                    }
+                    None => { now += 50; timeline.finish(now, End::Complete); }
+                }
+                for (&(reader, late), (bytes, ended)) in readers.iter().zip(&mut got) {
+                    let Some(offset) = now.checked_sub(late).filter(|_| ended.is_none()) else { continue };
+                    let mut batch = Vec::new();
+                    loop {
+                        match timeline.take(reader, offset, &mut batch) {
+                            Due::Parts { end, .. } => {
+                                batch.drain(..).for_each(|chunk| bytes.extend_from_slice(&chunk));
+                                prop_assert!(came[bytes.len() - 1] <= offset, "early");
+                                *ended = end;
+                            }
+                            Due::End { end, .. } => *ended = Some(end),
+                            Due::At(at) => { prop_assert!(at > offset); break }
+                            Due::Unknown => break,
+                        }
+                        if ended.is_some() { break }
+                    }
+                }
+            }
+            for (bytes, _) in &got {
+                prop_assert_eq!(bytes, &whole);
+            }
+        }
+    }
+}

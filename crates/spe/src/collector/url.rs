@@ -1,0 +1,294 @@
+//! Which spellings name the same resource (RFC 3986, 6.2.2)?
+//!
+//! Pure: text in, text out. The document lost a result to `~`, which one proxy writes as `%7E`.
+
+use assay_http::head::RequestHead;
+use thiserror::Error;
+
+/// Why a request's target cannot be fetched. The texts go to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum UrlError {
+    /// Neither a path nor an absolute URL.
+    #[error("the request target is neither a path nor an http URL")]
+    Form,
+    /// A host with characters that no host has.
+    #[error("the host is not a host name or address with an optional port")]
+    Authority,
+    /// https and others.
+    #[error("only http URLs are fetched here; others go through a tunnel")]
+    Scheme,
+    /// Nobody says which host is meant.
+    #[error("the request names no host, and there is none for such requests")]
+    NoHost,
+}
+
+impl UrlError {
+    /// The status that says so.
+    pub fn status(self) -> u16 {
+        match self {
+            UrlError::Form | UrlError::Authority | UrlError::NoHost => 400,
+            UrlError::Scheme => 501,
+        }
+    }
+}
+
+/// What a request asks for, as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target<'b> {
+    /// `host[:port]`.
+    pub authority: &'b str,
+    /// Path and query, or `*`; the path is missing where an absolute URL has none.
+    pub path: &'b str,
+    /// It came as an absolute URL: a forward proxy sent it.
+    pub is_absolute: bool,
+}
+
+impl<'b> Target<'b> {
+    /// Of a request that is no CONNECT; `fallback` is the host of a request that names none.
+    pub fn of(head: &RequestHead<'b>, fallback: Option<&'b str>) -> Result<Self, UrlError> {
+        if head.target.starts_with('/') || (head.target == "*" && head.method == "OPTIONS") {
+            let authority = match head.host {
+                Some(host) => authority(host)?,
+                None => fallback.ok_or(UrlError::NoHost)?,
+            };
+            return Ok(Self { authority, path: head.target, is_absolute: false });
+        }
+        let (scheme, rest) = head.target.split_once("://").ok_or(UrlError::Form)?;
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err(UrlError::Scheme);
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        Ok(Self { authority: authority(&rest.as_bytes()[..end])?, path: &rest[end..], is_absolute: true })
+    }
+
+    /// The path as an origin is asked for it.
+    pub fn write_path(&self, out: &mut Vec<u8>) {
+        if !self.path.starts_with(['/', '*']) {
+            out.push(b'/');
+        }
+        out.extend_from_slice(without_fragment(self.path).as_bytes());
+    }
+
+    /// Appends the normalised URL: what all spellings of one resource have in common.
+    pub fn write_normalised(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"http://");
+        write_authority(self.authority, out);
+        write_path_and_query(without_fragment(self.path), out);
+    }
+}
+
+/// Appends host and port as everybody means them: in lower case, without the default port.
+pub fn write_authority(authority: &str, out: &mut Vec<u8>) {
+    let begin = out.len();
+    let (host, port) = split_port(authority);
+    write_decoded(host.as_bytes(), out);
+    out[begin..].make_ascii_lowercase();
+    if !port.is_empty() && port.trim_start_matches('0') != "80" {
+        out.push(b':');
+        out.extend_from_slice(port.as_bytes());
+    }
+}
+
+/// Host and port; the port is empty where there is none.
+pub fn split_port(authority: &str) -> (&str, &str) {
+    let after_address = authority.rfind(']').unwrap_or(0);
+    match authority[after_address..].rfind(':') {
+        Some(colon) => (&authority[..after_address + colon], &authority[after_address + colon + 1..]),
+        None => (authority, ""),
+    }
+}
+
+/// Only what hosts, addresses and ports are made of: with a `/` in it, two resources could share a name.
+fn authority(bytes: &[u8]) -> Result<&str, UrlError> {
+    let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(b);
+    if bytes.is_empty() || !bytes.iter().all(fits) {
+        return Err(UrlError::Authority);
+    }
+    std::str::from_utf8(bytes).map_err(|_| UrlError::Authority)
+}
+
+fn without_fragment(path: &str) -> &str {
+    path.split('#').next().unwrap_or(path)
+}
+
+fn write_path_and_query(path: &str, out: &mut Vec<u8>) {
+    let (path, query) = match path.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path, None),
+    };
+    if path == "*" {
+        out.push(b'*');
+    } else {
+        let begin = out.len();
+        write_decoded(path.as_bytes(), out);
+        remove_dot_segments(out, begin);
+    }
+    if let Some(query) = query {
+        out.push(b'?');
+        write_decoded(query.as_bytes(), out);
+    }
+}
+
+/// Appends with unreserved characters decoded and the hexadecimal digits of other escapes in upper case.
+fn write_decoded(text: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        match escape(&text[at..]) {
+            Some(meant) if is_unreserved(meant) => out.push(meant),
+            Some(_) => {
+                out.push(b'%');
+                out.extend(text[at + 1..at + 3].iter().map(u8::to_ascii_uppercase));
+            }
+            None => {
+                out.push(byte);
+                at += 1;
+                continue;
+            }
+        }
+        at += 3;
+    }
+}
+
+/// The byte that an escape at the beginning of the text stands for.
+fn escape(text: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = text else { return None };
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+}
+
+/// Takes `.` and `..` out of the path that `text` has from `begin` on (RFC 3986, 5.2.4), in place: what is kept never
+/// gets longer. The path is at least `/` afterwards.
+fn remove_dot_segments(text: &mut Vec<u8>, begin: usize) {
+    if text.get(begin) != Some(&b'/') {
+        text.insert(begin, b'/');
+    }
+    let (mut read, mut write) = (begin, begin);
+    while read < text.len() {
+        // A segment: its slash, and what follows up to the next one.
+        let end = text[read + 1..].iter().position(|&b| b == b'/').map_or(text.len(), |at| read + 1 + at);
+        let is_last = end == text.len();
+        match &text[read + 1..end] {
+            b"." => {}
+            b".." => {
+                write = text[begin..write].iter().rposition(|&b| b == b'/').map_or(begin, |at| begin + at)
+            }
+            _ => {
+                text.copy_within(read..end, write);
+                write += end - read;
+                read = end;
+                continue;
+            }
+        }
+        if is_last {
+            // "/a/." is the directory "/a/".
+            text[write] = b'/';
+            write += 1;
+        }
+        read = end;
+    }
+    text.truncate(write);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn normalised(url: &str) -> Result<String, UrlError> {
+        let text = format!("GET {url} HTTP/1.1\r\nHost: Given:80\r\n\r\n");
+        let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+        let mut out = Vec::new();
+        Target::of(&head, None)?.write_normalised(&mut out);
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn spellings_of_one_resource_become_one() {
+        for same in [
+            "http://a/~joe/%C3%A9?q=%7e&x=%2f",
+            "HTTP://A:80/%7Ejoe/%c3%a9?q=~&x=%2F",
+            "http://a:/b/../%7ejoe/./%c3%A9?q=~&x=%2f#part",
+            "http://%41/%2E%2e/~joe/%c3%A9?q=~&x=%2f",
+        ] {
+            assert_eq!(normalised(same).unwrap(), "http://a/~joe/%C3%A9?q=~&x=%2F", "{same}");
+        }
+        assert_eq!(normalised("/x").unwrap(), "http://given/x");
+        assert_eq!(normalised("http://a").unwrap(), "http://a/");
+        assert_eq!(normalised("http://a?q").unwrap(), "http://a/?q");
+        assert_eq!(normalised("http://[::1]:80/").unwrap(), "http://[::1]/");
+        assert_eq!(normalised("http://[::1]:81/").unwrap(), "http://[::1]:81/");
+    }
+
+    #[test]
+    fn what_may_differ_stays_apart() {
+        for (one, other) in [
+            ("http://a/x", "http://a/X"),
+            ("http://a/x", "http://a/x?"),
+            ("http://a/x/y", "http://a/x%2Fy"),
+            ("http://a/x?a=/../b", "http://a/b"),
+            ("http://a/x", "http://a:8080/x"),
+            ("http://a/x", "http://a//x"),
+            ("http://a/50%", "http://a/50%25"),
+        ] {
+            assert_ne!(normalised(one).unwrap(), normalised(other).unwrap(), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn dots_are_removed_as_the_examples_of_the_standard_say() {
+        for (path, clean) in [
+            ("/a/b/c/./../../g", "/a/g"),
+            ("/a/b/.", "/a/b/"),
+            ("/a/b/..", "/a/"),
+            ("/..", "/"),
+            ("/../../g", "/g"),
+            ("/g.", "/g."),
+            ("/..g", "/..g"),
+            ("/a/./b/", "/a/b/"),
+            ("/a//../b", "/a/b"),
+            ("//", "//"),
+        ] {
+            assert_eq!(normalised(&format!("http://h{path}")).unwrap(), format!("http://h{clean}"), "{path}");
+        }
+    }
+
+    #[test]
+    fn targets_that_could_be_taken_for_others_are_refused() {
+        assert_eq!(normalised("x"), Err(UrlError::Form));
+        assert_eq!(normalised("https://a/"), Err(UrlError::Scheme));
+        assert_eq!(normalised("http://u@b/"), Err(UrlError::Authority));
+        let (head, _) = RequestHead::parse(b"GET / HTTP/1.0\r\n\r\n").unwrap().unwrap();
+        assert_eq!(Target::of(&head, None), Err(UrlError::NoHost));
+        assert_eq!(Target::of(&head, Some("a")).unwrap().authority, "a");
+    }
+
+    proptest! {
+        #[test]
+        fn a_normalised_url_is_its_own_normal_form(path in "(/|\\.|a|%2e|%7E|%2f|%|\\?|B|~|é){0,24}") {
+            let path: String = path.chars().map(|c| if c.is_ascii() { c.to_string() } else { "%C3%A9".into() }).collect();
+            let once = normalised(&format!("http://h/{path}")).unwrap();
+            prop_assert_eq!(normalised(&once).unwrap(), once.clone());
+            let (path, _) = once["http://h".len()..].split_once('?').unwrap_or((&once["http://h".len()..], ""));
+            prop_assert!(path.starts_with('/'));
+            prop_assert!(!path.split('/').any(|segment| segment == "." || segment == ".."), "{}", path);
+        }
+
+        #[test]
+        fn escaping_what_needs_no_escape_changes_nothing(path in "[a-zA-Z0-9._~-]{1,12}", mask in any::<u16>()) {
+            let escaped: String = path.bytes().enumerate()
+                .map(|(i, b)| if mask >> (i % 16) & 1 == 1 { format!("%{b:02x}") } else { char::from(b).to_string() })
+                .collect();
+            prop_assert_eq!(normalised(&format!("http://h/{escaped}")), normalised(&format!("http://h/{path}")));
+        }
+
+        #[test]
+        fn no_target_panics(target in "[!-~]{1,40}") {
+            let _ = normalised(&target);
+        }
+    }
+}

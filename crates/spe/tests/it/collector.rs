@@ -1,0 +1,283 @@
+//! One fetch for each need: what is joined, replayed, confirmed and fetched anew.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::spawn_local;
+
+use crate::collector_harness::*;
+
+/// The number of the request in each body.
+fn counting(fields: &'static str) -> impl Fn(&Seen, usize) -> Vec<Part> {
+    move |_, before| ok(fields, &format!("answer {before}"))
+}
+
+#[test]
+fn six_proxies_and_a_client_at_once_are_one_request_to_the_origin() {
+    run(async {
+        for fields in [CACHEABLE, UNCACHEABLE] {
+            let gate = Rc::new(Semaphore::new(0));
+            let held = Rc::clone(&gate);
+            let origin = Origin::start(move |_, before| {
+                let mut parts = vec![Part::Wait(Rc::clone(&held))];
+                parts.extend(ok(fields, &format!("answer {before}")));
+                parts
+            })
+            .await;
+            let bed = Rc::new(Bed::start(&origin, 6));
+            let all: Vec<_> = (0..7)
+                .map(|door| {
+                    let bed = Rc::clone(&bed);
+                    spawn_local(async move { bed.get(door, "/x", "").await })
+                })
+                .collect();
+            until(|| bed.doors().iter().all(|door| door.requests == 1)).await;
+            gate.add_permits(100);
+            for one in all {
+                assert_eq!(one.await.unwrap().body(), "answer 0");
+            }
+            assert_eq!(origin.count(), 1, "{fields}");
+            let doors = bed.doors();
+            assert_eq!(doors.iter().map(|door| door.fetches).sum::<u64>(), 1);
+            assert_eq!(doors.iter().map(|door| door.joined + door.replays).sum::<u64>(), 6);
+        }
+    });
+}
+
+#[test]
+fn a_door_that_asks_again_for_what_may_not_be_cached_gets_a_new_one_and_the_others_get_both() {
+    run(async {
+        let origin = Origin::start(counting(UNCACHEABLE)).await;
+        let bed = Bed::start(&origin, 2);
+        assert_eq!(bed.get(0, "/x", "").await.body(), "answer 0");
+        assert_eq!(bed.get(0, "/x", "").await.body(), "answer 1");
+        for door in [1, 2] {
+            assert_eq!(bed.get(door, "/x", "").await.body(), "answer 0");
+            assert_eq!(bed.get(door, "/x", "").await.body(), "answer 1");
+        }
+        assert_eq!(origin.count(), 2);
+        assert_eq!(bed.get(1, "/x", "").await.body(), "answer 2");
+    });
+}
+
+#[test]
+fn what_is_fresh_is_replayed_to_whoever_asks_again_until_its_timings_are_too_old() {
+    run(async {
+        let origin = Origin::start(counting(CACHEABLE)).await;
+        let bed = Bed::start(&origin, 1);
+        for door in [0, 0, 1, 1] {
+            assert_eq!(bed.get(door, "/x", "").await.body(), "answer 0");
+        }
+        let old = Bed::of(&assay_spe::spec::CollectorSpec { maximum_age_ms: 0, ..spec(origin.address, 1) });
+        for n in 1..3 {
+            assert_eq!(old.get(0, "/x", "").await.body(), format!("answer {n}"));
+        }
+    });
+}
+
+#[test]
+fn every_fetch_has_a_connection_of_its_own() {
+    run(async {
+        let origin = Origin::start(counting(CACHEABLE)).await;
+        let bed = Bed::start(&origin, 1);
+        let mut client = bed.client(0).await;
+        for path in ["/a", "/b", "/c"] {
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+            assert_eq!(client.reply("GET").await.status, 200);
+        }
+        let connections: Vec<usize> = origin.seen().iter().map(|seen| seen.connection).collect();
+        assert_eq!(connections, [0, 1, 2]);
+        assert!(origin.seen().iter().all(|seen| seen.has("connection: close")));
+    });
+}
+
+#[test]
+fn spellings_of_one_resource_are_one_in_forward_and_reverse_form() {
+    run(async {
+        let origin = Origin::start(counting(CACHEABLE)).await;
+        let bed = Bed::start(&origin, 1);
+        for target in ["/~joe/x", "/%7Ejoe/x", "http://A:80/b/../%7ejoe/./x"] {
+            assert_eq!(bed.get(1, target, "").await.body(), "answer 0", "{target}");
+        }
+        assert_eq!(origin.seen()[0].line(), "GET /~joe/x HTTP/1.1");
+    });
+}
+
+#[test]
+fn cookies_bodies_ranges_and_negotiated_variants_are_told_apart() {
+    run(async {
+        let origin = Origin::start(|_, before| {
+            ok("Cache-Control: max-age=1000\r\nVary: Accept\r\n", &format!("answer {before}"))
+        })
+        .await;
+        let bed = Bed::start(&origin, 1);
+        let asked = ["", "Cookie: a=1\r\n", "Cookie: a=2\r\n", "Range: bytes=0-1\r\n", "Accept: text/a\r\n"];
+        for _ in 0..2 {
+            for (n, fields) in asked.iter().enumerate() {
+                assert_eq!(bed.get(1, "/x", fields).await.body(), format!("answer {n}"), "{fields}");
+            }
+        }
+        assert_eq!(origin.count(), asked.len());
+    });
+}
+
+#[test]
+fn a_post_goes_once_for_everybody_and_again_for_who_posts_again() {
+    run(async {
+        let origin = Origin::start(|seen, before| {
+            ok("", &format!("{before} {}", String::from_utf8_lossy(&seen.body)))
+        })
+        .await;
+        let bed = Bed::start(&origin, 2);
+        let post = async |door, body: &str| {
+            let fields = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
+            let mut client = bed.client(door).await;
+            client.send(format!("POST /x HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
+            assert_eq!(client.reply("POST").await.status, 100);
+            client.send(body).await;
+            client.reply("POST").await.body().to_owned()
+        };
+        for door in 0..3 {
+            assert_eq!(post(door, "one").await, "0 one");
+        }
+        assert_eq!(post(1, "two").await, "1 two");
+        assert_eq!(post(0, "one").await, "2 one");
+        assert_eq!(post(2, "one").await, "2 one");
+        assert_eq!(origin.count(), 3);
+    });
+}
+
+#[test]
+fn what_is_changed_is_fetched_again_though_it_was_fresh() {
+    run(async {
+        let origin = Origin::start(counting(CACHEABLE)).await;
+        let bed = Bed::start(&origin, 1);
+        assert_eq!(bed.get(0, "/x", "").await.body(), "answer 0");
+        bed.request(0, "POST", "/x", "Content-Length: 1\r\n", "b").await;
+        assert_eq!(bed.get(0, "/x", "").await.body(), "answer 2");
+        assert_eq!(bed.get(1, "/x", "").await.body(), "answer 2");
+    });
+}
+
+#[test]
+fn head_requests_are_recorded_of_their_own() {
+    run(async {
+        let origin = Origin::start(|_, _| vec![send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")]).await;
+        let bed = Bed::start(&origin, 2);
+        for door in 0..3 {
+            let reply = bed.request(door, "HEAD", "/x", "", "").await;
+            assert_eq!((reply.status, reply.field("content-length")), (200, Some("9")));
+        }
+        assert_eq!(origin.count(), 1);
+    });
+}
+
+#[test]
+fn a_conditional_request_is_answered_with_304_from_what_is_recorded() {
+    run(async {
+        let fields = "Cache-Control: max-age=1000\r\nETag: \"v\"\r\n";
+        let origin = Origin::start(move |_, _| {
+            vec![
+                pause_ms(20),
+                send(format!("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n{fields}\r\n")),
+                pause_ms(200),
+                send("body"),
+            ]
+        })
+        .await;
+        let bed = Bed::start(&origin, 1);
+        assert_eq!(bed.get(0, "/x", "").await.body(), "body");
+        let not_modified = bed.get(1, "/x", "If-None-Match: \"v\"\r\n").await;
+        assert_eq!((not_modified.status, not_modified.body()), (304, ""));
+        assert!(not_modified.first_byte >= Duration::from_millis(19), "it costs the way to the origin");
+        let modified = bed.get(1, "/x", "If-None-Match: \"w\"\r\n").await;
+        assert_eq!((modified.status, modified.body()), (200, "body"));
+        assert!(modified.arrivals[0].1 >= Duration::from_millis(219), "and all of it costs all of it");
+        assert_eq!(origin.count(), 1);
+    });
+}
+
+#[test]
+fn a_condition_goes_to_the_origin_once_and_its_304_serves_those_who_have_the_same() {
+    run(async {
+        let origin = Origin::start(|seen, _| match seen.has("If-None-Match: \"v\"") {
+            true => vec![send("HTTP/1.1 304 Not Modified\r\nETag: \"v\"\r\n\r\n")],
+            false => ok("ETag: \"v\"\r\n", "body"),
+        })
+        .await;
+        let bed = Bed::start(&origin, 2);
+        assert_eq!(bed.get(0, "/x", "If-None-Match: \"v\"\r\n").await.status, 304);
+        assert_eq!(bed.get(1, "/x", "If-None-Match: W/\"v\"\r\n").await.status, 304);
+        assert_eq!(origin.count(), 1);
+        assert_eq!(bed.get(2, "/x", "").await.body(), "body", "a 304 is of no use to it");
+        assert_eq!(origin.count(), 2);
+        assert_eq!(bed.get(2, "/x", "If-None-Match: \"v\"\r\n").await.status, 304);
+        assert_eq!(origin.count(), 2);
+    });
+}
+
+#[test]
+fn what_is_stale_is_confirmed_and_then_costs_what_it_cost() {
+    run(async {
+        let origin = Origin::start(|seen, before| match before {
+            0 => vec![pause_ms(150), ok("Cache-Control: max-age=0\r\nETag: \"v\"\r\n", "body").remove(0)],
+            _ => {
+                assert!(seen.has("If-None-Match: \"v\""), "{}", seen.head);
+                vec![send("HTTP/1.1 304 Not Modified\r\nETag: \"v\"\r\nX-New: 1\r\n\r\n")]
+            }
+        })
+        .await;
+        let bed = Bed::start(&origin, 1);
+        assert_eq!(bed.get(0, "/x", "").await.body(), "body");
+        let confirmed = bed.get(0, "/x", "").await;
+        assert_eq!((confirmed.body(), confirmed.field("x-new")), ("body", Some("1")));
+        let replayed = bed.get(1, "/x", "").await;
+        assert_eq!(replayed.body(), "body");
+        assert!(replayed.first_byte >= Duration::from_millis(149), "the cost is that of the full retrieval");
+        assert_eq!(origin.count(), 2);
+        assert_eq!(bed.doors()[0].validations, 1);
+    });
+}
+
+#[test]
+fn a_proxy_that_prefetches_does_not_hold_up_clients() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let origin = Origin::start(move |_, before| match before {
+            0 => vec![Part::Wait(Rc::clone(&held))],
+            _ => ok("", "answer"),
+        })
+        .await;
+        let bed = Rc::new(Bed::start(&origin, 1));
+        let prefetching = Rc::clone(&bed);
+        let prefetch = spawn_local(async move { prefetching.get(1, "/x", "").await });
+        until(|| origin.count() == 1).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(bed.get(0, "/x", "").await.body(), "answer");
+        gate.add_permits(1);
+        assert_eq!(prefetch.await.unwrap().status, 502, "its own fetch got nothing");
+    });
+}
+
+#[test]
+fn old_clients_get_bodies_without_chunks() {
+    run(async {
+        let origin = Origin::start(|_, _| {
+            vec![
+                send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"),
+                send("2\r\nde\r\n0\r\n\r\n"),
+            ]
+        })
+        .await;
+        let bed = Bed::start(&origin, 1);
+        let mut client = bed.client(1).await;
+        client.send("GET http://a/x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
+        let reply = client.reply("GET").await;
+        assert_eq!((reply.body(), reply.field("connection")), ("abcde", Some("close")));
+        let reply = bed.get(0, "/x", "").await;
+        assert_eq!((reply.body(), reply.field("transfer-encoding")), ("abcde", Some("chunked")));
+        assert!(reply.field("via").is_some());
+    });
+}
