@@ -368,8 +368,8 @@ impl Session {
                 self.ledger.take(&interval).map_err(LabError::run)?;
             }
             Event::Done => self.done.push(kind),
-            // A second one says nothing new.
-            Event::Ready { .. } => {}
+            // A second one says nothing new; the others are words of roles that no run has.
+            Event::Ready { .. } | Event::Collector(_) | Event::Multiplier(_) => {}
         }
         Ok(())
     }

@@ -97,8 +97,13 @@ impl StoredTable {
 
 /// The tables of a run directory as Markdown, a section each. The reference page holds this text.
 pub fn tables_as_markdown() -> String {
+    as_markdown(specs())
+}
+
+/// Tables as Markdown, a section each.
+pub(crate) fn as_markdown(tables: impl Iterator<Item = &'static TableSpec>) -> String {
     let mut text = String::new();
-    for table in specs() {
+    for table in tables {
         section(&mut text, table);
     }
     text

@@ -24,6 +24,7 @@ pub mod outcome;
 pub mod role;
 pub mod run;
 pub mod series;
+pub mod spe;
 mod table;
 mod what_is_there;
 pub mod xact;

@@ -10,6 +10,7 @@ use crate::doubt::Reason;
 use crate::error_kind::ErrorExample;
 use crate::health::{Baseline, LinkInterval, Stall, ThreadInterval};
 use crate::interval::{OriginInterval, RobotInterval};
+use crate::spe::{CollectorInterval, MultiplierCounters};
 use serde::{Deserialize, Serialize};
 
 /// To a role.
@@ -42,6 +43,10 @@ pub enum Event {
     Origins(Box<OriginInterval>),
     /// The built-in proxy's counters, cumulative.
     Proxy(ProxyCounters),
+    /// What the Collector did in the last second, and its counters (collector).
+    Collector(Box<CollectorInterval>),
+    /// The Multiplier's counters, cumulative (multiplier).
+    Multiplier(Box<MultiplierCounters>),
     /// A phase began (robots).
     PhaseBegan {
         /// Its index.

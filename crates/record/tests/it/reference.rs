@@ -8,19 +8,25 @@ const END: &str = "<!-- end of tables -->";
 
 #[test]
 fn the_reference_page_lists_every_column_of_every_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/run-directory.md");
+    holds("run-directory.md", &assay_record::layout::tables_as_markdown());
+}
+
+#[test]
+fn the_page_on_evaluations_lists_every_column_of_their_tables() {
+    holds("spe.md", &assay_record::spe::tables_as_markdown());
+}
+
+fn holds(name: &str, tables: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     let page = std::fs::read_to_string(&path).unwrap();
     let begin = page.find(BEGIN).expect("the page marks where its tables begin") + BEGIN.len();
     let end = page.find(END).expect("the page marks where its tables end");
-    let tables = format!("\n{}", assay_record::layout::tables_as_markdown());
+    let tables = format!("\n{tables}");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, format!("{}{tables}{}", &page[..begin], &page[end..])).unwrap();
         return;
     }
-    assert!(
-        page[begin..end] == tables,
-        "docs/reference/run-directory.md is out of date: run with UPDATE_GOLDEN=1"
-    );
+    assert!(page[begin..end] == tables, "docs/reference/{name} is out of date: run with UPDATE_GOLDEN=1");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The words that roles speak survive their journey through a pipe.
 
 use assay_record::role::{Command, Event, ProxyCounters};
+use assay_record::spe::{CollectorInterval, DoorRow, MultiplierCounters, TargetCounters};
 
 use crate::sample;
 
@@ -16,6 +17,16 @@ fn every_event_is_a_line_and_comes_back_as_it_was() {
     there_and_back(Event::Robots(Box::new(sample::robots(1000, 3))));
     there_and_back(Event::Origins(Box::new(sample::origins(1000, 3))));
     there_and_back(Event::Proxy(ProxyCounters { hits: u64::MAX, ..ProxyCounters::default() }));
+    let door = DoorRow { door: 2, late_max_us: 9, ..DoorRow::default() };
+    there_and_back(Event::Collector(Box::new(CollectorInterval {
+        doors: vec![door],
+        ..CollectorInterval::default()
+    })));
+    let target = TargetCounters { asked: u64::MAX, ..TargetCounters::default() };
+    there_and_back(Event::Multiplier(Box::new(MultiplierCounters {
+        targets: vec![target],
+        ..MultiplierCounters::default()
+    })));
     there_and_back(Event::PhaseBegan { phase: 1, at_ms: 5 });
     there_and_back(Event::PhaseEnded { phase: 1, at_ms: 5, launched: vec![1, 2] });
     there_and_back(Event::Progress { phase: 1, done: 0.25 });

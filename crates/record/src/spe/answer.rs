@@ -1,0 +1,384 @@
+//! What did one target answer to one request, and was it what the Collector answered?
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::columns::TableSpec;
+use crate::dir::RunDirError;
+use crate::table::{Cell, Column, Kind, Table, TableWriter};
+
+/// What a comparison with the Collector's answer came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Verdict {
+    /// The same, by the rules.
+    Ok,
+    /// Another status.
+    StatusCodeMismatch,
+    /// A header field differs, which is named.
+    HeaderMismatch,
+    /// Another body.
+    BodyMismatch,
+    /// There was no answer, or not all of it; the error says why.
+    NoAnswer,
+    /// There is nothing to compare: a tunnel, or the Collector's answer itself.
+    NotCompared,
+    /// Never asked: too much was waiting for it.
+    Dropped,
+}
+
+impl Verdict {
+    /// All of them, in table order.
+    pub const ALL: [Verdict; 7] = [
+        Verdict::Ok,
+        Verdict::StatusCodeMismatch,
+        Verdict::HeaderMismatch,
+        Verdict::BodyMismatch,
+        Verdict::NoAnswer,
+        Verdict::NotCompared,
+        Verdict::Dropped,
+    ];
+
+    /// Name in tables and documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Ok => "OK",
+            Verdict::StatusCodeMismatch => "STATUS_CODE_MISMATCH",
+            Verdict::HeaderMismatch => "HEADER_MISMATCH",
+            Verdict::BodyMismatch => "BODY_MISMATCH",
+            Verdict::NoAnswer => "NO_ANSWER",
+            Verdict::NotCompared => "NOT_COMPARED",
+            Verdict::Dropped => "DROPPED",
+        }
+    }
+
+    /// The verdict of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.name() == name)
+    }
+
+    /// True where an answer came and is another than the Collector's.
+    pub fn is_mismatch(self) -> bool {
+        matches!(self, Verdict::StatusCodeMismatch | Verdict::HeaderMismatch | Verdict::BodyMismatch)
+    }
+}
+
+/// Why there was no whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerError {
+    /// No connection.
+    Refused,
+    /// The connection broke, or ended before there was an answer.
+    Reset,
+    /// It took too long.
+    TimedOut,
+    /// What came is not HTTP.
+    Garbage,
+    /// The connection ended in the middle of the body.
+    Truncated,
+    /// It went on and on.
+    TooLong,
+    /// The client left, and took the rest of the answer with it.
+    ClientGone,
+}
+
+impl AnswerError {
+    /// All of them, in table order.
+    pub const ALL: [AnswerError; 7] = [
+        AnswerError::Refused,
+        AnswerError::Reset,
+        AnswerError::TimedOut,
+        AnswerError::Garbage,
+        AnswerError::Truncated,
+        AnswerError::TooLong,
+        AnswerError::ClientGone,
+    ];
+
+    /// Name in tables and documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            AnswerError::Refused => "refused",
+            AnswerError::Reset => "reset",
+            AnswerError::TimedOut => "timed_out",
+            AnswerError::Garbage => "garbage",
+            AnswerError::Truncated => "truncated",
+            AnswerError::TooLong => "too_long",
+            AnswerError::ClientGone => "client_gone",
+        }
+    }
+
+    /// The error of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|error| error.name() == name)
+    }
+}
+
+/// One answer of one target to one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerRow {
+    /// Number of the request, from 0, in order of arrival.
+    pub request: u64,
+    /// Who answered: index into `SpeInfo::targets`; 0 is direct.
+    pub target: u16,
+    /// Place among the proxies that were asked; 0: asked first.
+    pub place: u8,
+    /// When it was sent to that target, in microseconds since the start.
+    pub at_us: i64,
+    /// Address of the client.
+    pub client: String,
+    /// Method.
+    pub method: String,
+    /// `HTTP/1.1` or `HTTP/1.0`.
+    pub version: String,
+    /// URL.
+    pub url: String,
+    /// Status of the answer.
+    pub status: Option<u16>,
+    /// How long the connection took; none: it was there already.
+    pub connect_us: Option<i64>,
+    /// From sending the request to the first byte of the answer.
+    pub first_byte_us: Option<i64>,
+    /// From the first byte to the last.
+    pub transfer_us: Option<i64>,
+    /// Bytes of the answer's head.
+    pub head_bytes: u64,
+    /// Bytes of its body, as on the wire but without chunked coding.
+    pub body_bytes: u64,
+    /// MD5 of the decoded body, in hexadecimal.
+    pub checksum: Option<String>,
+    /// What the comparison with the Collector's answer came to.
+    pub verdict: Verdict,
+    /// Name of the header field that differs.
+    pub header: Option<String>,
+    /// Why there is no whole answer.
+    pub error: Option<AnswerError>,
+}
+
+impl AnswerRow {
+    /// Response time as the document has it: connection, first byte and transfer; none: there is no whole answer.
+    pub fn response_us(&self) -> Option<i64> {
+        if self.error.is_some() {
+            return None;
+        }
+        Some(self.connect_us.unwrap_or(0) + self.first_byte_us? + self.transfer_us.unwrap_or(0))
+    }
+}
+
+/// A row for each answer of each target.
+pub(crate) const ANSWERS: TableSpec = TableSpec {
+    file: "answers.parquet",
+    about: "A row for each answer of each target, `direct` among them: that is the answer that the client got. Rows are in \
+            the order in which answers ended. Response time is `connect_us` (if any) + `first_byte_us` + `transfer_us`.",
+    columns: || {
+        vec![
+            Column::new("request", Kind::Uint, "number of the request, from 0, in order of arrival"),
+            Column::new("target", Kind::Uint, "index into `targets` of spe.json; 0: direct"),
+            Column::new("place", Kind::Uint, "place among the proxies that were asked; 0: asked first"),
+            Column::new(
+                "at_us",
+                Kind::Int,
+                "when it was sent to that target, since the start, in microseconds",
+            ),
+            Column::new("client", Kind::Text, "address of the client"),
+            Column::new("method", Kind::Text, "method of the request"),
+            Column::new("version", Kind::Text, "`HTTP/1.1` or `HTTP/1.0`"),
+            Column::new("url", Kind::Text, "URL of the request"),
+            Column::optional("status", Kind::Uint, "status code; null: there was no answer"),
+            Column::optional(
+                "connect_us",
+                Kind::Int,
+                "time to connect; null: the connection was there already",
+            ),
+            Column::optional(
+                "first_byte_us",
+                Kind::Int,
+                "from sending the request to the answer's first byte",
+            ),
+            Column::optional("transfer_us", Kind::Int, "from the first byte to the last"),
+            Column::new("head_bytes", Kind::Uint, "bytes of the answer's head"),
+            Column::new(
+                "body_bytes",
+                Kind::Uint,
+                "bytes of its body, content coding included, chunked coding not",
+            ),
+            Column::optional("checksum", Kind::Text, "MD5 of the decoded body, in hexadecimal"),
+            Column::new(
+                "verdict",
+                Kind::Text,
+                "`OK`, `STATUS_CODE_MISMATCH`, `HEADER_MISMATCH`, `BODY_MISMATCH`, `NO_ANSWER` (`error` says why), \
+                 `NOT_COMPARED` (a tunnel, or the direct answer itself) or `DROPPED` (never asked: too much was waiting)",
+            ),
+            Column::optional("header", Kind::Text, "name of the header field that differs"),
+            Column::optional(
+                "error",
+                Kind::Text,
+                "`refused`, `reset`, `timed_out`, `garbage`, `truncated`, `too_long` or `client_gone`",
+            ),
+        ]
+    },
+};
+
+/// Writes answers as they end. Memory is bounded by one row group (about 64,000 rows). The file is called
+/// `NAME.partial` until [`AnswerWriter::finish`].
+pub struct AnswerWriter {
+    writer: TableWriter,
+}
+
+impl AnswerWriter {
+    /// Begins a table.
+    pub fn create(path: &Path) -> Result<Self, RunDirError> {
+        Ok(Self { writer: TableWriter::create(path, (ANSWERS.columns)())? })
+    }
+
+    /// Adds an answer. Every 64,000 rows this compresses and writes them, which takes some tens of milliseconds: call
+    /// it from a thread that has time.
+    pub fn push(&mut self, row: &AnswerRow) -> Result<(), RunDirError> {
+        self.writer.push(&[
+            Cell::Uint(row.request),
+            Cell::Uint(row.target.into()),
+            Cell::Uint(row.place.into()),
+            Cell::Int(row.at_us),
+            Cell::Text(&row.client),
+            Cell::Text(&row.method),
+            Cell::Text(&row.version),
+            Cell::Text(&row.url),
+            Cell::opt_uint(row.status.map(u64::from)),
+            Cell::opt_int(row.connect_us),
+            Cell::opt_int(row.first_byte_us),
+            Cell::opt_int(row.transfer_us),
+            Cell::Uint(row.head_bytes),
+            Cell::Uint(row.body_bytes),
+            Cell::opt_text(row.checksum.as_deref()),
+            Cell::Text(row.verdict.name()),
+            Cell::opt_text(row.header.as_deref()),
+            Cell::opt_text(row.error.map(AnswerError::name)),
+        ])
+    }
+
+    /// Writes what is left and gives the file its name.
+    pub fn finish(self) -> Result<(), RunDirError> {
+        self.writer.finish()
+    }
+}
+
+/// Hands over every row of a table, in order; a stretch of 65,536 rows is in memory at a time.
+pub fn for_each_answer<E: From<RunDirError>>(
+    path: &Path,
+    mut each: impl FnMut(AnswerRow) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut outcome = Ok(());
+    Table::read_in_groups(path, &ANSWERS.names(), |group| {
+        for row in 0..group.rows() {
+            if outcome.is_err() {
+                break;
+            }
+            outcome = each(read_row(group, row)?);
+        }
+        Ok(())
+    })?;
+    outcome
+}
+
+/// Reads a whole table into memory.
+pub fn read_answers(path: &Path) -> Result<Vec<AnswerRow>, RunDirError> {
+    let mut rows = Vec::new();
+    for_each_answer(path, |row| {
+        rows.push(row);
+        Ok::<_, RunDirError>(())
+    })?;
+    Ok(rows)
+}
+
+fn read_row(table: &Table, row: usize) -> Result<AnswerRow, RunDirError> {
+    let text = |name: &str| table.text(name, row).map(str::to_owned);
+    let opt_text = |name: &str| table.opt_text(name, row);
+    let verdict = table.text("verdict", row)?;
+    let error = opt_text("error")?;
+    Ok(AnswerRow {
+        request: table.uint("request", row)?,
+        target: table.narrow("target", table.uint("target", row)?)?,
+        place: table.narrow("place", table.uint("place", row)?)?,
+        at_us: table.int("at_us", row)?,
+        client: text("client")?,
+        method: text("method")?,
+        version: text("version")?,
+        url: text("url")?,
+        status: table.opt_uint("status", row)?.map(|value| table.narrow("status", value)).transpose()?,
+        connect_us: table.opt_int("connect_us", row)?,
+        first_byte_us: table.opt_int("first_byte_us", row)?,
+        transfer_us: table.opt_int("transfer_us", row)?,
+        head_bytes: table.uint("head_bytes", row)?,
+        body_bytes: table.uint("body_bytes", row)?,
+        checksum: opt_text("checksum")?.map(str::to_owned),
+        verdict: Verdict::from_name(verdict).ok_or_else(|| table.unknown("verdict", verdict))?,
+        header: opt_text("header")?.map(str::to_owned),
+        error: error
+            .map(|name| AnswerError::from_name(name).ok_or_else(|| table.unknown("error", name)))
+            .transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(request: u64) -> AnswerRow {
+        let answered = !request.is_multiple_of(3);
+        AnswerRow {
+            request,
+            target: (request % 4) as u16,
+            place: 2,
+            at_us: request as i64 * 10,
+            client: "192.0.2.1".into(),
+            method: "GET".into(),
+            version: "HTTP/1.1".into(),
+            url: format!("http://a.example/{request}"),
+            status: answered.then_some(200),
+            connect_us: (request % 2 == 0).then_some(5),
+            first_byte_us: answered.then_some(100),
+            transfer_us: answered.then_some(7),
+            head_bytes: 200,
+            body_bytes: request,
+            checksum: answered.then(|| format!("{request:032x}")),
+            verdict: if answered { Verdict::ALL[request as usize % 4] } else { Verdict::NoAnswer },
+            header: (request % 4 == 2).then(|| "content-type".into()),
+            error: (!answered).then(|| AnswerError::ALL[request as usize % 7]),
+        }
+    }
+
+    #[test]
+    fn answers_come_back_as_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("answers.parquet");
+        let mut writer = AnswerWriter::create(&path).unwrap();
+        let rows: Vec<AnswerRow> = (0..50).map(row).collect();
+        rows.iter().for_each(|row| writer.push(row).unwrap());
+        assert!(!path.exists(), "it has its name only once it is whole");
+        writer.finish().unwrap();
+        assert_eq!(read_answers(&path).unwrap(), rows);
+    }
+
+    #[test]
+    fn a_response_time_is_connection_first_byte_and_transfer() {
+        let whole = row(4);
+        assert_eq!(whole.response_us(), Some(112));
+        assert_eq!(row(5).response_us(), Some(107), "the connection was there already");
+        assert_eq!(row(6).response_us(), None, "there is no whole answer");
+    }
+
+    #[test]
+    fn every_verdict_and_error_is_found_by_its_name() {
+        for verdict in Verdict::ALL {
+            assert_eq!(Verdict::from_name(verdict.name()), Some(verdict));
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.name());
+        }
+        for error in AnswerError::ALL {
+            assert_eq!(AnswerError::from_name(error.name()), Some(error));
+            assert_eq!(serde_json::to_value(error).unwrap(), error.name());
+        }
+        assert_eq!(Verdict::from_name("ok"), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Where does each part of an evaluation lie?
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::info::SpeInfo;
+use crate::dir::RunDirError;
+
+/// The directory of an evaluation. `spe.json` is written at the start and replaced whole, so it can be read at any
+/// moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpeDir {
+    path: PathBuf,
+}
+
+/// What can go wrong with it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpeDirError {
+    /// It is there and has something in it.
+    #[error("{} is not empty; name another directory, or empty it", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It cannot be made.
+    #[error("cannot make the directory {}: {cause}; choose one that you may write to", path.display())]
+    Create {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
+    /// There is no evaluation in it.
+    #[error("{} holds no evaluation (it has no spe.json); name a directory that `assay spe` made", path.display())]
+    NotAnEvaluation {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file of it cannot be read or written.
+    #[error(transparent)]
+    File(#[from] RunDirError),
+}
+
+impl SpeDir {
+    /// Makes the directory, and those above it. An empty one that is there is taken.
+    pub fn create(path: &Path) -> Result<Self, SpeDirError> {
+        let cannot = |cause| SpeDirError::Create { path: path.to_owned(), cause };
+        std::fs::create_dir_all(path).map_err(cannot)?;
+        if std::fs::read_dir(path).map_err(cannot)?.next().is_some() {
+            return Err(SpeDirError::NotEmpty { path: path.to_owned() });
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Opens what an evaluation has left, or is writing.
+    pub fn open(path: &Path) -> Result<Self, SpeDirError> {
+        let dir = Self { path: path.to_owned() };
+        if dir.info_path().is_file() {
+            Ok(dir)
+        } else {
+            Err(SpeDirError::NotAnEvaluation { path: path.to_owned() })
+        }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `spe.json`.
+    pub fn info_path(&self) -> PathBuf {
+        self.path.join("spe.json")
+    }
+
+    /// `answers.parquet`.
+    pub fn answers_path(&self) -> PathBuf {
+        self.path.join("answers.parquet")
+    }
+
+    /// `doors.parquet`.
+    pub fn doors_path(&self) -> PathBuf {
+        self.path.join("doors.parquet")
+    }
+
+    /// `answers.log`: the document's text form, where it was asked for.
+    pub fn log_path(&self) -> PathBuf {
+        self.path.join("answers.log")
+    }
+
+    /// `proxies/<label>/`: configuration and logs of a proxy that was started here.
+    pub fn proxy_dir(&self, label: &str) -> PathBuf {
+        self.path.join("proxies").join(label)
+    }
+
+    /// `summary.json`: what the report says, for programs.
+    pub fn summary_path(&self) -> PathBuf {
+        self.path.join("summary.json")
+    }
+
+    /// `report.html`.
+    pub fn report_path(&self) -> PathBuf {
+        self.path.join("report.html")
+    }
+
+    /// Writes `spe.json`; a reader sees the old one or the new one, never a part.
+    pub fn write_info(&self, info: &SpeInfo) -> Result<(), SpeDirError> {
+        let path = self.info_path();
+        let mut text =
+            serde_json::to_vec_pretty(info).map_err(|error| RunDirError::write(&path, error.into()))?;
+        text.push(b'\n');
+        self.write_whole(&path, &text)
+    }
+
+    /// Reads `spe.json`.
+    pub fn read_info(&self) -> Result<SpeInfo, SpeDirError> {
+        let path = self.info_path();
+        let text = std::fs::read(&path).map_err(|cause| RunDirError::read(&path, cause))?;
+        Ok(serde_json::from_slice(&text).map_err(|error| RunDirError::columns(&path, error.to_string()))?)
+    }
+
+    /// Writes a file of this directory under a temporary name and renames it.
+    pub fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), SpeDirError> {
+        let partial = crate::table::partial_path(path);
+        std::fs::write(&partial, bytes).map_err(|cause| RunDirError::write(&partial, cause))?;
+        Ok(std::fs::rename(&partial, path).map_err(|cause| RunDirError::write(path, cause))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::info::{Ended, How, Target};
+    use super::*;
+
+    #[test]
+    fn an_evaluation_is_found_once_it_has_begun() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("spe/first");
+        let dir = SpeDir::create(&path).unwrap();
+        assert!(matches!(SpeDir::open(&path), Err(SpeDirError::NotAnEvaluation { .. })));
+        let info = SpeInfo {
+            seed: u64::MAX,
+            ended: Some(Ended { at_ms: 7, how: How::Failed("no room".into()) }),
+            targets: vec![Target { label: "direct".into(), ..Target::default() }],
+            ..SpeInfo::default()
+        };
+        dir.write_info(&info).unwrap();
+        assert_eq!(SpeDir::open(&path).unwrap().read_info().unwrap(), info);
+        assert!(matches!(SpeDir::create(&path), Err(SpeDirError::NotEmpty { .. })));
+    }
+
+    #[test]
+    fn a_damaged_head_is_an_error_and_no_panic() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::write(tmp.path().join("spe.json"), "{\"seed\": \"x").unwrap();
+        let error = SpeDir::open(tmp.path()).unwrap().read_info().unwrap_err();
+        assert!(error.to_string().contains("spe.json"), "{error}");
+    }
+}

@@ -1,0 +1,208 @@
+//! What was evaluated, how, and what came of it in all? And what do the Collector and the Multiplier say while they run?
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::door::DoorRow;
+
+/// Version of `spe.json`.
+pub const SCHEMA: u32 = 1;
+
+/// `spe.json`: written at the start, and again with every change.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SpeInfo {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of Assay.
+    pub version: String,
+    /// When it began, Unix time in milliseconds.
+    pub started_unix_ms: i64,
+    /// When and how it ended; none: it goes on, or was cut off.
+    pub ended: Option<Ended>,
+    /// Seed of the order in which proxies are asked.
+    pub seed: u64,
+    /// Clients and proxies speak as to a forward proxy; false: as to a server.
+    pub forward: bool,
+    /// When proxies are asked: `after`, `at_once`.
+    pub when: String,
+    /// In which order: `permuted`, `fixed`.
+    pub turns: String,
+    /// Who answers: `direct` first, then the proxies.
+    pub targets: Vec<Target>,
+    /// How the Collector was set.
+    pub collector: CollectorSettings,
+    /// What came of it in all.
+    pub totals: Totals,
+}
+
+/// When and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ended {
+    /// Milliseconds since the start.
+    pub at_ms: u64,
+    /// How.
+    pub how: How,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// As it should: its time, or the requests it was to last for, were over.
+    Finished,
+    /// Somebody ended it.
+    Interrupted,
+    /// It could not go on, and why.
+    Failed(String),
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Target {
+    /// What it is called in results.
+    pub label: String,
+    /// Where it is; none: the Collector.
+    pub address: Option<String>,
+    /// What it says it is, with its version; none: nobody knows.
+    pub software: Option<String>,
+    /// Its settings, by name, where Assay started it.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// How the Collector was set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CollectorSettings {
+    /// How long a response that may not be cached is kept for those who have not seen it, in milliseconds.
+    pub minimum_freshness_ms: u64,
+    /// Age after which a recording is made anew, in milliseconds.
+    pub maximum_age_ms: u64,
+    /// Answers come at the pace of the recording.
+    pub replay: bool,
+    /// Most bytes of recordings in memory.
+    pub memory_bytes: u64,
+    /// Most bytes of recordings on disk.
+    pub disk_bytes: u64,
+}
+
+/// What came of it in all. A number that nobody has told is 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Totals {
+    /// Connections of clients.
+    pub clients: u64,
+    /// Requests of clients.
+    pub requests: u64,
+    /// Tunnels (CONNECT) among them: passed through, never compared.
+    pub connects: u64,
+    /// Requests that could not be understood and were refused.
+    pub refused: u64,
+    /// Requests whose client left before it had its answer.
+    pub client_gone: u64,
+    /// Requests that a target was never asked, because too much was waiting for it; one number per target.
+    pub dropped: Vec<u64>,
+    /// Answers that are missing from answers.parquet, because the disk was too slow.
+    pub answers_lost: u64,
+    /// Requests that the Collector sent to origins.
+    pub origin_requests: u64,
+    /// Fetches that failed.
+    pub origin_errors: u64,
+    /// Recordings that were thrown away to make room.
+    pub evictions: u64,
+    /// Recordings held at the end.
+    pub recordings: u64,
+    /// Their bytes, overhead included.
+    pub stored_bytes: u64,
+    /// Most resident memory of the Collector and the Multiplier together, in bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// What the Collector says once a second: counters since its start, and what each door did in that second.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CollectorInterval {
+    /// Milliseconds since the start.
+    pub at_ms: u64,
+    /// Since the start.
+    pub counters: CollectorCounters,
+    /// A row for each door at which something happened.
+    pub doors: Vec<DoorRow>,
+}
+
+/// Counters of the Collector, since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CollectorCounters {
+    /// Requests answered, at all doors.
+    pub requests: u64,
+    /// Requests sent to origins.
+    pub origin_requests: u64,
+    /// Fetches that failed.
+    pub origin_errors: u64,
+    /// Recordings thrown away to make room.
+    pub evictions: u64,
+    /// Recordings held now.
+    pub recordings: u64,
+    /// Bytes of bodies that came from origins.
+    pub origin_bytes: u64,
+    /// Bytes held in memory now, overhead included.
+    pub memory_bytes: u64,
+    /// Bytes held on disk now.
+    pub disk_bytes: u64,
+    /// Most resident memory of the process so far, in bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// Counters of the Multiplier, since its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MultiplierCounters {
+    /// Milliseconds since the start.
+    pub at_ms: u64,
+    /// Connections of clients.
+    pub clients: u64,
+    /// Of these, open now.
+    pub open_clients: u64,
+    /// Requests of clients.
+    pub requests: u64,
+    /// Tunnels among them.
+    pub connects: u64,
+    /// Requests that could not be understood.
+    pub refused: u64,
+    /// Requests whose client left before it had its answer.
+    pub client_gone: u64,
+    /// Answers that could not be written down in time.
+    pub answers_lost: u64,
+    /// Most resident memory of the process so far, in bytes.
+    pub peak_memory_bytes: u64,
+    /// Each target, `direct` first.
+    pub targets: Vec<TargetCounters>,
+}
+
+/// What one target did, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetCounters {
+    /// Requests sent to it.
+    pub asked: u64,
+    /// Whole answers.
+    pub answered: u64,
+    /// Of these, the same as the Collector's.
+    pub matching: u64,
+    /// Of these, others than the Collector's.
+    pub mismatches: u64,
+    /// Requests without a whole answer.
+    pub no_answer: u64,
+    /// Never asked: too much was waiting.
+    pub dropped: u64,
+    /// Waiting or under way now.
+    pub waiting: u64,
+    /// Sum of the response times of whole answers, in microseconds.
+    pub response_sum_us: u64,
+    /// Bytes of bodies that it sent.
+    pub body_bytes: u64,
+}
