@@ -5,14 +5,17 @@ use clap::{Parser, Subcommand, builder::styling};
 use crate::commands::{
     by_hand::{OriginsArgs, RobotsArgs},
     check::CheckArgs,
+    cluster::ClusterArgs,
     compare::CompareArgs,
     lab::LabArgs,
     logs::LogsArgs,
+    policies::PoliciesArgs,
     proxies::ProxiesArgs,
     report::ReportArgs,
     role::RoleArgs,
     run::RunArgs,
     simulate::SimulateArgs,
+    webstone::WebstoneArgs,
     workloads::WorkloadsArgs,
 };
 
@@ -78,6 +81,12 @@ pub enum Command {
     Compare(Box<CompareArgs>),
     /// Simulate clusters behind a switch: policies, loads and nodes against each other
     Simulate(SimulateArgs),
+    /// Start a cluster's nodes, with a switch in front; measure its policies, or what a node needs
+    Cluster(Box<ClusterArgs>),
+    /// WebStone: clients that ask without a pause, by a file list, more and more of them
+    Webstone(Box<WebstoneArgs>),
+    /// Show the results of simulated and measured clusters again, and one against another
+    Policies(PoliciesArgs),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one

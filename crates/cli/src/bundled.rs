@@ -78,6 +78,10 @@ pub const SHELVES: &[Shelf] = &[
         ],
     },
     Shelf {
+        title: "WebStone's",
+        workloads: &[bundled!("webstone", "its standard files, by clients that ask without a pause")],
+    },
+    Shelf {
         title: "Of today's web",
         workloads: &[
             bundled!("site", "heavy pages: pictures, scripts, styles and fonts, sent compressed"),

@@ -1,4 +1,11 @@
-//! Which clusters come with Assay?
+//! Which clusters come with Assay, and what does a cluster file say?
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use assay_simulate::{Experiment, read};
+
+use crate::exit::Failure;
 
 /// A cluster file that is compiled in.
 #[derive(Debug, Clone, Copy)]
@@ -39,4 +46,32 @@ pub const CLUSTERS: &[BundledCluster] = &[
 /// The one that is called `name`.
 pub fn find(name: &str) -> Option<&'static BundledCluster> {
     CLUSTERS.iter().find(|cluster| cluster.name == name)
+}
+
+/// What a cluster file is called, and what is in it.
+pub fn source(named: &str) -> Result<(String, String), Failure> {
+    if let Some(bundled) = find(named) {
+        return Ok((bundled.name.to_owned(), bundled.text.to_owned()));
+    }
+    let path = Path::new(named);
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let failure = anyhow::Error::new(error).context(format!("cannot read the cluster {named}"));
+        Failure::usage(failure).hint("`assay simulate` lists those that come with Assay")
+    })?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((stem, text))
+}
+
+/// What it says.
+pub fn experiment(named: &str, name: &str, text: &str) -> Result<Experiment, Failure> {
+    let folder = Path::new(named).parent().unwrap_or(Path::new(""));
+    // What a file extends is beside it, or comes with Assay.
+    let resolver = |extended: &str| match find(extended) {
+        Some(bundled) => Ok(bundled.text.to_owned()),
+        None => {
+            std::fs::read_to_string(folder.join(extended)).map_err(|error| format!("cannot read it: {error}"))
+        }
+    };
+    let shown = if find(named).is_some() { format!("{name}.toml") } else { named.to_owned() };
+    read(&shown, text, &resolver).map_err(|mistake| Failure::usage(anyhow!("{mistake}")))
 }

@@ -42,6 +42,7 @@ pub mod units;
 mod verdict;
 mod work;
 
+pub use address::is_private;
 pub use arithmetic::{arithmetic, warnings};
 pub use assay_link::{LinkSettings, SettingsError};
 pub use bed::BedPlan;

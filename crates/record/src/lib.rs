@@ -7,6 +7,7 @@
 
 pub mod adapted;
 mod checksums;
+pub mod cluster;
 mod columns;
 pub mod counts;
 pub mod dir;

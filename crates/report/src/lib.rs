@@ -24,6 +24,7 @@ mod host;
 pub mod html;
 mod own;
 mod page;
+pub mod policies;
 mod repeat;
 pub mod require;
 mod resources;

@@ -62,6 +62,8 @@ pub struct SwitchSpec {
 pub struct Service {
     /// What it is called.
     pub name: String,
+    /// Where it is asked for over HTTP; of several documents the first.
+    pub path: String,
     /// Its class.
     pub class: ClassId,
     /// Processor time at a node of speed 1.

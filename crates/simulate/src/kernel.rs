@@ -16,7 +16,7 @@ const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
 /// Nodes are looked at so often.
 const SAMPLE_EVERY_S: f64 = 1.0;
 /// Who asks in an open loop, as far as the stream is concerned.
-const NOBODY: u64 = u64::MAX;
+pub const NOBODY: u64 = u64::MAX;
 
 /// A request that was answered while everything is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ struct Kernel<'a, R> {
     experiment: &'a Experiment,
     cluster: &'a Cluster,
     load: Load,
-    stream: Stream<'a>,
+    stream: Stream,
     recorder: &'a mut R,
     policy: Box<dyn Policy>,
     agenda: Agenda,
@@ -125,7 +125,7 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
         experiment,
         cluster,
         load,
-        stream: Stream::new(experiment, mix, seed),
+        stream: Stream::new(&experiment.services, &mix.weights, seed),
         recorder,
         policy: choice(experiment, mix, cluster, chosen).build(seed),
         agenda: Agenda::default(),

@@ -12,6 +12,7 @@ mod agenda;
 mod experiment;
 mod kernel;
 mod links;
+mod paths;
 mod policies;
 mod read;
 mod stream;
@@ -21,6 +22,10 @@ pub use experiment::{
     Cell, Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference, Service,
     SwitchSpec, cells,
 };
-pub use kernel::{Answered, NodeSample, Recorder, simulate};
-pub use policies::{site, ward_costs};
+pub use kernel::{Answered, NOBODY, NodeSample, Recorder, simulate};
+pub use links::Links;
+pub use paths::{document_at, path_of, usual_path};
+pub use policies::{choice, site, ward_costs};
 pub use read::{Resolver, read};
+pub use stream::{Asked, Stream, document_of};
+pub use switch::Switch;

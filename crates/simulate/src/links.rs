@@ -18,18 +18,19 @@ struct Link {
 
 /// All links: number 0 is the switch's, number n + 1 that of node n.
 #[derive(Debug)]
-pub(crate) struct Links {
+pub struct Links {
     links: Vec<Option<Link>>,
 }
 
 impl Links {
-    pub(crate) fn new(switch: Option<f64>, nodes: impl Iterator<Item = Option<f64>>) -> Self {
+    /// The link of the switch, and those of nodes, in bits a second; none: as fast as anything.
+    pub fn new(switch: Option<f64>, nodes: impl Iterator<Item = Option<f64>>) -> Self {
         let link = |bits_per_s| Link { bits_per_s, answers: Sharing::new(1, 1.0, 1.0), planned: None };
         Self { links: std::iter::once(switch).chain(nodes).map(|rate| rate.map(link)).collect() }
     }
 
     /// Puts an answer on its links; gives how many there are.
-    pub(crate) fn send(&mut self, answer: u32, bytes: u64, node: u32, now: Moment) -> u8 {
+    pub fn send(&mut self, answer: u32, bytes: u64, node: u32, now: Moment) -> u8 {
         let mut on = 0;
         for number in [0, node as usize + 1] {
             if let Some(Some(link)) = self.links.get_mut(number) {
@@ -41,22 +42,29 @@ impl Links {
     }
 
     /// An answer that a link is done with by now, if that moment was planned; call it until there is none.
-    pub(crate) fn take(&mut self, number: u32, now: Moment) -> Option<u32> {
+    pub fn take(&mut self, number: u32, now: Moment) -> Option<u32> {
         self.links.get_mut(number as usize)?.as_mut()?.answers.take(now)
     }
 
     /// True when a moment is the one that was planned for a link.
-    pub(crate) fn due(&mut self, number: u32, now: Moment) -> bool {
-        let Some(Some(link)) = self.links.get_mut(number as usize) else { return false };
+    pub fn due(&mut self, number: u32, now: Moment) -> bool {
+        let Some(Some(link)) = self.links.get(number as usize) else { return false };
         let due = link.planned == Some(now);
         if due {
-            link.planned = None;
+            self.rang(number);
         }
         due
     }
 
+    /// The moment that was planned for a link has come: the next may be planned.
+    pub fn rang(&mut self, number: u32) {
+        if let Some(Some(link)) = self.links.get_mut(number as usize) {
+            link.planned = None;
+        }
+    }
+
     /// A moment to put on the agenda for a link, if there is a new one.
-    pub(crate) fn plan(&mut self, number: u32) -> Option<Moment> {
+    pub fn plan(&mut self, number: u32) -> Option<Moment> {
         let link = self.links.get_mut(number as usize)?.as_mut()?;
         let next = link.answers.next();
         if next == link.planned {
@@ -67,7 +75,7 @@ impl Links {
     }
 
     /// The rate of a node's link.
-    pub(crate) fn node_rate(&self, node: u32) -> Option<f64> {
+    pub fn node_rate(&self, node: u32) -> Option<f64> {
         self.links.get(node as usize + 1)?.as_ref().map(|link| link.bits_per_s)
     }
 }

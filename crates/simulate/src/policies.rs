@@ -40,7 +40,7 @@ pub fn ward_costs(cluster: &Cluster, hand_over_s: f64) -> Option<Costs> {
 }
 
 /// The policy of a cell, with its settings.
-pub(crate) fn choice(experiment: &Experiment, mix: &Mix, cluster: &Cluster, chosen: &PolicyChoice) -> Choice {
+pub fn choice(experiment: &Experiment, mix: &Mix, cluster: &Cluster, chosen: &PolicyChoice) -> Choice {
     match chosen {
         PolicyChoice::Plain(choice) => choice.clone(),
         PolicyChoice::Ward { hand_over_s } => {

@@ -19,6 +19,7 @@ use crate::experiment::{
     Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference, Service,
     SwitchSpec,
 };
+use crate::paths::usual_path;
 
 /// Gives the text of a file that another one extends, or says why not.
 pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<String, String>;
@@ -63,7 +64,8 @@ const NODE: [&str; 13] = [
     "weight",
     "link",
 ];
-const SERVICE: [&str; 8] = ["name", "class", "processor", "disk", "law", "bytes", "documents", "zipf"];
+const SERVICE: [&str; 9] =
+    ["name", "path", "class", "processor", "disk", "law", "bytes", "documents", "zipf"];
 const POLICY: [&str; 12] = [
     "name",
     "label",
@@ -232,8 +234,18 @@ fn services(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<Service>,
             let disk = disk_part.unwrap_or(if all_s > 0.0 { disk_s * scale / all_s } else { 0.0 });
             (processor_s, disk_s) = (all_s * (1.0 - disk), all_s * disk);
         }
+        let path = match fields.get("path") {
+            Some(value) => value.read(path)?,
+            None => usual_path(&name, documents),
+        };
+        if let Some(other) = found.iter().find(|other| other.path == path) {
+            return Err(
+                fields.wrong(&format!("`{}` is asked for at {path} already: give it a path", other.name))
+            );
+        }
         found.push(Service {
             name,
+            path,
             class: ClassId(class as u16),
             processor_s,
             disk_s,
@@ -250,6 +262,11 @@ fn services(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<Service>,
         0 => Err(layers.own.wrong("it has no service: add a [[service]] with a name")),
         _ => Ok(found),
     }
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    if fits { Ok(text.to_owned()) } else { Err(format!("`{text}` is no path like \"/file.html\"")) }
 }
 
 fn class_of(value: &Value<'_>, classes: &[String]) -> Result<usize, Mistake> {

@@ -4,22 +4,30 @@ use assay_dispatch::ClassId;
 use assay_dispatch::node::Work;
 use assay_workload::rng::{Purpose, Rng, hash};
 
-use crate::experiment::{Experiment, Law, Mix, Service};
+use crate::experiment::{Law, Service};
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Asked {
-    pub(crate) service: u32,
-    pub(crate) class: ClassId,
-    pub(crate) document: u64,
-    pub(crate) work: Work,
-    pub(crate) bytes: u64,
+pub struct Asked {
+    /// Place of its service.
+    pub service: u32,
+    /// Its class.
+    pub class: ClassId,
+    /// Which of the service's documents, from 0.
+    pub number: u64,
+    /// Its hash, as policies and memories know it.
+    pub document: u64,
+    /// What it costs a node.
+    pub work: Work,
+    /// Bytes of the answer.
+    pub bytes: u64,
 }
 
-/// Makes requests of one mix.
+/// Makes requests of one mix. Request *n* of client *c* is the same wherever it is made: in a simulation, or by a client
+/// on a network.
 #[derive(Debug)]
-pub(crate) struct Stream<'a> {
-    services: &'a [Service],
+pub struct Stream {
+    services: Vec<Service>,
     /// Share of the services up to each.
     shares: Vec<f64>,
     /// Share of the documents up to each, for services that have popular ones.
@@ -28,7 +36,7 @@ pub(crate) struct Stream<'a> {
 }
 
 /// The hash of a document, as policies and memories know it.
-pub(crate) fn document_of(service: usize, number: u64) -> u64 {
+pub fn document_of(service: usize, number: u64) -> u64 {
     hash(Purpose::Object, &[service as u64, number])
 }
 
@@ -47,22 +55,23 @@ pub(crate) fn popularity(number: u64, zipf: f64) -> f64 {
     libm::pow((number + 1) as f64, -zipf)
 }
 
-impl<'a> Stream<'a> {
-    pub(crate) fn new(experiment: &'a Experiment, mix: &Mix, seed: u64) -> Self {
+impl Stream {
+    /// Requests for services with these weights, in any unit.
+    pub fn new(services: &[Service], weights: &[f64], seed: u64) -> Self {
         let ranked = |service: &Service| match service.zipf > 0.0 {
             true => cumulative((0..service.documents).map(|number| popularity(number, service.zipf))),
             false => Vec::new(),
         };
         Self {
-            services: &experiment.services,
-            shares: cumulative(mix.weights.iter().copied()),
-            popularity: experiment.services.iter().map(ranked).collect(),
+            services: services.to_vec(),
+            shares: cumulative(weights.iter().copied()),
+            popularity: services.iter().map(ranked).collect(),
             seed,
         }
     }
 
     /// Request `number` of `client`.
-    pub(crate) fn ask(&self, client: u64, number: u64) -> Asked {
+    pub fn ask(&self, client: u64, number: u64) -> Asked {
         let mut rng = Rng::of(Purpose::Request, &[self.seed, client, number]);
         let draw = rng.unit();
         let place = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);
@@ -74,7 +83,8 @@ impl<'a> Stream<'a> {
                 self.popularity[place].partition_point(|share| *share <= draw) as u64
             }
         };
-        let document = document_of(place, number.min(service.documents.saturating_sub(1)));
+        let number = number.min(service.documents.saturating_sub(1));
+        let document = document_of(place, number);
         let mut time = |mean_s: f64| match service.law {
             Law::Constant => mean_s,
             Law::Exponential => mean_s * rng.exponential(),
@@ -82,6 +92,6 @@ impl<'a> Stream<'a> {
         let (processor_s, disk_s) = (time(service.processor_s), time(service.disk_s));
         let read = (service.documents > 0).then_some((document, service.bytes));
         let work = Work { processor_s, disk_s, document: read };
-        Asked { service: place as u32, class: service.class, document, work, bytes: service.bytes }
+        Asked { service: place as u32, class: service.class, number, document, work, bytes: service.bytes }
     }
 }

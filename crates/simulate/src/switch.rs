@@ -7,20 +7,21 @@ use assay_dispatch::Moment;
 
 /// The switch's processors.
 #[derive(Debug)]
-pub(crate) struct Switch {
+pub struct Switch {
     per_request_s: f64,
     /// When each of them is free.
     free: BinaryHeap<Reverse<Moment>>,
 }
 
 impl Switch {
-    pub(crate) fn new(processors: u32, per_request_s: f64) -> Self {
+    /// So many processors, each of which needs so long for a request.
+    pub fn new(processors: u32, per_request_s: f64) -> Self {
         let free = (0..processors.max(1)).map(|_| Reverse(Moment::START)).collect();
         Self { per_request_s, free }
     }
 
     /// A request comes; it is read at the moment that this gives.
-    pub(crate) fn read(&mut self, now: Moment) -> Moment {
+    pub fn read(&mut self, now: Moment) -> Moment {
         let free = self.free.pop().map_or(now, |Reverse(free)| free);
         let done = free.max(now).plus_secs(self.per_request_s);
         self.free.push(Reverse(done));

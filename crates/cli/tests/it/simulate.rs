@@ -27,7 +27,7 @@ fn a_figure_is_simulated_beside_what_was_measured_and_threads_change_nothing() {
     let one = json("1");
     assert_eq!(one, json("3"));
     let document: Value = serde_json::from_str(&one).expect("JSON");
-    assert_eq!(document["schema"], "assay-simulate/1");
+    assert_eq!(document["schema"], "assay-cluster/1");
     let points = document["points"].as_array().expect("points");
     assert_eq!(points.len(), 10);
     for point in points {

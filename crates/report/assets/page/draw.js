@@ -1,7 +1,7 @@
 // Draws all charts: those in sight first, the others while nobody waits. Sizes and colours follow the window, the
 // system, the button, and the printer.
 
-const drawers = { time: drawTime, scatter: drawScatter, distribution: drawDistribution, cdf: drawCdf, heat: drawHeat, bars: drawBars };
+const drawers = { time: drawTime, scatter: drawScatter, lines: drawLines, distribution: drawDistribution, cdf: drawCdf, heat: drawHeat, bars: drawBars };
 const SLICE_MS = 12;
 let waiting = [];
 let turn = 0;

@@ -118,6 +118,29 @@ const curves = (chart) => chart.lines.map((line) => ({
   label: line.name, stroke: colour(line.role), width: 1.75, dash: dashOf(line), points: { show: false }, value: shown,
 }));
 
+// Over a number of any kind: all lines have the same x.
+const drawLines = (chart, place, width) => {
+  const { x } = chart.lines[0];
+  const highest = chart.lines.reduce((most, line) => (line.high ?? []).reduce((a, b) => Math.max(a, b ?? 0), most), 0);
+  const lowest = chart.lines.reduce((least, line) => (line.low ?? line.values).reduce((a, b) => Math.min(a, b ?? 0), least), 0);
+  const range = (_, min, max) => [lowest * 1.08, Math.max(max ?? 1, highest) * 1.08];
+  const log = chart.log && chart.lines.some((line) => positive(line.values));
+  return new uPlot({
+    width,
+    height: HEIGHT + 14,
+    padding: [12, 20, 0, 0],
+    cursor: { focus: { prox: 24 }, drag: { x: false, y: false }, points: { size: 7 } },
+    focus: { alpha: 0.35 },
+    scales: { x: { time: false, range: (_, min, max) => [Math.min(0, min ?? 0), (max ?? 1) * 1.02] }, y: log ? { distr: 3 } : { range } },
+    axes: axes(chart, log),
+    series: [
+      { label: "\u00a0", value: (u, value) => (shown(u, value) === "" ? "" : `${show(value)} ${chart.x_label}`) },
+      ...curves(chart).map((curve) => ({ ...curve, points: { show: true, size: 5 } })),
+    ],
+    hooks: { drawClear: [runBands(chart, x)], draw: [drawn] },
+  }, [x, ...chart.lines.map((line) => (log ? line.values.map((v) => (v > 0 ? v : null)) : line.values))], place);
+};
+
 // Percentiles: each further step of the axis is ten times rarer.
 const rarity = (share) => -Math.log10(1 - share);
 const drawDistribution = (chart, place, width) => {

@@ -74,6 +74,8 @@ pub(crate) enum Kind {
     Time,
     /// Points; each line has its own x.
     Scatter,
+    /// Over a number of any kind; all lines have the same x.
+    Lines,
     /// Values by the share of requests that they suffice for; x is that share.
     Distribution,
     /// The share of requests, in percent, that took no longer than x; x is logarithmic.

@@ -30,6 +30,7 @@ pub(crate) fn said(chart: &Chart, time: &[f64], phases: &[Band]) -> Option<Said>
         Kind::Time | Kind::Scatter => by_phase(chart, time, phases),
         Kind::Distribution => curve(chart, &SHARES.map(|(name, share)| (name.to_owned(), share))),
         Kind::Cdf => curve(chart, &decades(chart)),
+        Kind::Lines => curve(chart, &places(chart)),
         Kind::Heat => heat(chart, chart.heat.as_ref()?, time, phases),
         Kind::Bars => None,
     }
@@ -127,6 +128,14 @@ fn decades(chart: &Chart) -> Vec<(String, f64)> {
     (low..=high).map(|decade| (name(decade), 10f64.powi(decade))).collect()
 }
 
+/// Every x of lines that have the same.
+fn places(chart: &Chart) -> Vec<(String, f64)> {
+    let x = chart.lines.first().and_then(|line| line.x.as_ref());
+    let unit = chart.x_label.as_deref().unwrap_or_default();
+    let name = |x: f64| (format!("{} {unit}", format::number(x)), x);
+    x.into_iter().flatten().flatten().copied().map(name).collect()
+}
+
 /// Curves at some places of their x.
 fn curve(chart: &Chart, places: &[(String, f64)]) -> Option<Said> {
     let lines: Vec<&Line> = chart.lines.iter().filter(|line| line.is_known()).collect();
@@ -146,11 +155,12 @@ fn curve(chart: &Chart, places: &[(String, f64)]) -> Option<Said> {
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| Said {
         sentence: format!("{}.", said.join("; ")),
-        first: "requests",
+        first: if chart.kind == Kind::Lines { "line" } else { "requests" },
         heads: places.iter().map(|(name, _)| name.clone()).collect(),
         rows: lines.iter().map(|line| (line.name.clone(), cells(line))).collect(),
         note: match chart.kind {
             Kind::Cdf => "Share of requests, in percent.",
+            Kind::Lines => "The mean at each point.",
             _ => "Time that the given share of requests took at most, in ms.",
         },
     })

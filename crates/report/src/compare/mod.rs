@@ -41,6 +41,7 @@ pub use gate::{Gate, Outcome, Tolerance};
 pub use gather::Named;
 pub use read::Liberties;
 pub use verdict::ERROR_PROBABILITY;
+pub(crate) use views::look;
 
 use crate::error::ReportError;
 use crate::terminal::Style;

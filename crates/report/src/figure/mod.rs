@@ -171,7 +171,8 @@ mod tests {
     }
 
     fn kind() -> impl Strategy<Value = Kind> {
-        let all = [Kind::Time, Kind::Scatter, Kind::Distribution, Kind::Cdf, Kind::Heat, Kind::Bars];
+        let all =
+            [Kind::Time, Kind::Scatter, Kind::Lines, Kind::Distribution, Kind::Cdf, Kind::Heat, Kind::Bars];
         prop::sample::select(all.to_vec())
     }
 

@@ -64,7 +64,7 @@ pub(super) fn plot(sheet: &Sheet<'_>, chart: &Chart, top: f64, bottom: f64) -> P
             let ends = sheet.time.iter().copied().chain(sheet.bands.iter().map(|band| band.end));
             Scale::new(ScaleKind::Linear, ends.map(|seconds| seconds / x_unit), 6, true)
         }
-        Kind::Scatter => Scale::new(ScaleKind::Linear, xs, 5, false),
+        Kind::Scatter | Kind::Lines => Scale::new(ScaleKind::Linear, xs, 5, false),
         Kind::Distribution => Scale::new(ScaleKind::Tail, xs, 5, false),
         Kind::Cdf => Scale::new(ScaleKind::Log, xs, 5, false),
         Kind::Bars => Scale::new(ScaleKind::Linear, std::iter::once(bar_names(chart).len() as f64), 1, true),

@@ -1,22 +1,20 @@
 //! `assay simulate`: what would a cluster do under these policies?
 
-mod collect;
-mod document;
-mod table;
+pub mod collect;
 mod ward;
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::anyhow;
-use assay_simulate::{Cell, Experiment, cells, read, simulate as run_cell};
+use assay_record::cluster::{ClusterResult, Origin, Tally};
+use assay_simulate::{Cell, Experiment, cells, simulate as run_cell};
 use clap::Args;
 
+use super::policies::Results;
 use crate::clusters::{self, CLUSTERS};
 use crate::exit::{Exit, Failure};
 use crate::{output, units};
-use collect::{Point, Taken};
+use collect::Taken;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,12 +47,8 @@ pub struct SimulateArgs {
     /// Simulate nothing; compute for each mix and cluster which documents should be WARD's core
     #[arg(long)]
     pub ward_analysis: bool,
-    /// The result as one JSON document
-    #[arg(long)]
-    pub json: bool,
-    /// Write the result to FILE; `-` is standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
 }
 
 /// Simulates a cluster file's combinations and shows what came out.
@@ -63,59 +57,30 @@ pub fn simulate(args: &SimulateArgs) -> Result<Exit, Failure> {
         output::stdout(&list())?;
         return Ok(Exit::Fine);
     };
-    let (name, text) = source(named)?;
+    let (name, text) = clusters::source(named)?;
     if args.show {
         output::stdout(&text)?;
         return Ok(Exit::Fine);
     }
-    output::check_result(args.output.as_deref())?;
+    args.results.check()?;
     let experiment = experiment(args, named, &name, &text)?;
-    let text = match (args.ward_analysis, args.json) {
-        (true, false) => ward::words(&experiment),
-        (true, true) => output::json(&ward::document(&experiment))?,
-        (false, json) => {
-            let points = points(&experiment, threads(args));
-            if json {
-                output::json(&document::document(&name, &experiment, &points))?
-            } else {
-                table::words(&experiment, &points)
-            }
-        }
-    };
-    output::result(&text, args.output.as_deref())?;
-    Ok(Exit::Fine)
+    if args.ward_analysis {
+        let text = match args.results.json {
+            false => ward::words(&experiment),
+            true => output::json(&ward::document(&experiment))?,
+        };
+        output::result(&text, args.results.output.as_deref())?;
+        return Ok(Exit::Fine);
+    }
+    args.results.show(&result(&name, &experiment, threads(args)))
 }
 
 fn list() -> String {
     CLUSTERS.iter().map(|cluster| format!("  {:<11} {}\n", cluster.name, cluster.about)).collect()
 }
 
-/// What the file is called, and what is in it.
-fn source(named: &str) -> Result<(String, String), Failure> {
-    if let Some(bundled) = clusters::find(named) {
-        return Ok((bundled.name.to_owned(), bundled.text.to_owned()));
-    }
-    let path = Path::new(named);
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let failure = anyhow::Error::new(error).context(format!("cannot read the cluster {named}"));
-        Failure::usage(failure).hint("`assay simulate` lists those that come with Assay")
-    })?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((stem, text))
-}
-
 fn experiment(args: &SimulateArgs, named: &str, name: &str, text: &str) -> Result<Experiment, Failure> {
-    let folder = Path::new(named).parent().unwrap_or(Path::new(""));
-    // What a file extends is beside it, or comes with Assay.
-    let resolver = |extended: &str| match clusters::find(extended) {
-        Some(bundled) => Ok(bundled.text.to_owned()),
-        None => {
-            std::fs::read_to_string(folder.join(extended)).map_err(|error| format!("cannot read it: {error}"))
-        }
-    };
-    let shown = if clusters::find(named).is_some() { format!("{name}.toml") } else { named.to_owned() };
-    let mut experiment =
-        read(&shown, text, &resolver).map_err(|mistake| Failure::usage(anyhow!("{mistake}")))?;
+    let mut experiment = clusters::experiment(named, name, text)?;
     experiment.repetitions = args.repetitions.unwrap_or(experiment.repetitions);
     experiment.seed = args.seed.unwrap_or(experiment.seed);
     if let Some(measure) = args.measure {
@@ -130,7 +95,7 @@ fn threads(args: &SimulateArgs) -> usize {
 }
 
 /// Runs all cells, and puts the repetitions of each combination together.
-fn points(experiment: &Experiment, threads: usize) -> Vec<Point> {
+fn result(name: &str, experiment: &Experiment, threads: usize) -> ClusterResult {
     let all: Vec<Cell> = cells(experiment);
     let next = AtomicUsize::new(0);
     let work = || {
@@ -138,12 +103,12 @@ fn points(experiment: &Experiment, threads: usize) -> Vec<Point> {
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(cell) = all.get(place) else { break taken };
-            let mut seen = Taken::new(experiment);
+            let mut seen = Taken::default();
             run_cell(experiment, cell, &mut seen);
-            taken.push((place, seen));
+            taken.push((place, seen.0));
         }
     };
-    let mut taken: Vec<(usize, Taken)> = std::thread::scope(|scope| {
+    let mut taken: Vec<(usize, Tally)> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
         // A worker that panicked passes its panic on.
         workers
@@ -152,13 +117,6 @@ fn points(experiment: &Experiment, threads: usize) -> Vec<Point> {
             .collect()
     });
     taken.sort_by_key(|(place, _)| *place);
-    let mut points: Vec<Point> = Vec::new();
-    for (place, seen) in taken {
-        let cell = all[place];
-        match points.last_mut().filter(|point| point.is_of(&cell)) {
-            Some(point) => point.add(&seen, experiment),
-            None => points.push(Point::new(cell, &seen, experiment)),
-        }
-    }
-    points
+    let taken: Vec<(Cell, Tally)> = taken.into_iter().map(|(place, tally)| (all[place], tally)).collect();
+    collect::result(name, experiment, Origin::Simulated, &taken)
 }

@@ -1,0 +1,107 @@
+//! How do policies do on live nodes? The combinations of a cluster file, one after the other, as a simulation would run them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use assay_dispatch::Moment;
+use assay_node::Pace;
+use assay_node::clients::{ClientsSpec, Target, run as ask};
+use assay_node::nodes::{Nodes, NodesSpec};
+use assay_record::cluster::{Origin, Tally};
+use assay_simulate::{Cell, Experiment, PolicyChoice, cells, choice};
+
+use super::{ClusterArgs, front, kind};
+use crate::commands::simulate::collect;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// A client gives a request up after this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Measures every combination.
+pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Exit, Failure> {
+    let all = cells(experiment);
+    let mut taken = Vec::new();
+    for (number, cell) in all.iter().enumerate() {
+        let labels = collect::labels(experiment, cell);
+        let load = match (labels.clients, labels.rate_per_s) {
+            (Some(clients), _) => format!("{clients} clients"),
+            (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
+        };
+        let tally = measure(args, experiment, cell)?;
+        output::eprint(&format!(
+            "{}/{}: {}, {}, {}, {load}: {:.1} answers/s, {} failed\n",
+            number + 1,
+            all.len(),
+            labels.mix,
+            labels.cluster,
+            labels.policy,
+            tally.count() as f64 / experiment.measure_s,
+            tally.failures()
+        ));
+        taken.push((*cell, tally));
+    }
+    args.results.show(&collect::result(name, experiment, Origin::Measured, &taken))
+}
+
+/// Fresh nodes, a fresh switch, and clients, for one repetition.
+fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<Tally, Failure> {
+    let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
+    let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
+    let pace = Pace::now_at(args.slower);
+    let nodes = match args.nodes.is_empty() {
+        true => {
+            let spec = NodesSpec::of(experiment, cluster, mix, (args.listen, kind(args), pace));
+            Some(Nodes::start(spec).map_err(Failure::failed)?)
+        }
+        false => None,
+    };
+    let addresses: Vec<SocketAddr> =
+        nodes.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
+    let chosen = &experiment.policies[cell.policy].choice;
+    let place = (cell.mix, cell.cluster, cell.policy);
+    let mut switch = None;
+    let target = if args.without_switch {
+        let weights = cluster.nodes().map(|group| group.weight);
+        Target::Nodes {
+            servers: addresses.iter().copied().zip(weights).collect(),
+            policy: choice(experiment, mix, cluster, chosen),
+            retries: experiment.switch.retries,
+            reports_every_s: matches!(chosen, PolicyChoice::CapWithState)
+                .then_some(experiment.switch.reports_every_s),
+        }
+    } else {
+        let front = front::start(args, experiment, place, &addresses)?;
+        Target::One(switch.insert(front).address)
+    };
+    let outcome = ask(ClientsSpec {
+        services: experiment.services.clone(),
+        weights: mix.weights.clone(),
+        seed,
+        load: experiment.loads[cell.load],
+        target,
+        host: Some("cluster".into()),
+        keep_alive: args.keep_alive,
+        warm_up_s: experiment.warm_up_s,
+        measure_s: experiment.measure_s,
+        surroundings: (!args.as_it_is).then_some(experiment.switch),
+        check_sizes: true,
+        patience: PATIENCE,
+        pace,
+    })
+    .map_err(Failure::failed)?;
+    drop(switch);
+    for (kind, count) in &outcome.failures {
+        output::eprint(&format!("  {count} × {kind}\n"));
+    }
+    let mut tally = outcome.tally;
+    let counted = Moment::from_secs(experiment.warm_up_s)
+        ..=Moment::from_secs(experiment.warm_up_s + experiment.measure_s);
+    for (at, sample) in nodes.iter().flat_map(Nodes::samples) {
+        // The first of them looks back on some of the warm-up.
+        if counted.contains(&at) {
+            tally.sampled(sample);
+        }
+    }
+    Ok(tally)
+}

@@ -1,0 +1,97 @@
+//! `assay policies`: results of simulations and of clusters, as table, document and page, and one against another.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use assay_record::cluster::{ClusterResult, SCHEMA};
+use assay_report::policies;
+use clap::Args;
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay policies live.json                        the table again
+  assay policies live.json --html report.html     throughput, response times, balance and gain as a page
+  assay policies live.json --against sim.json     how far is the cluster from its simulation?";
+
+/// Flags of `assay policies`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PoliciesArgs {
+    /// A document that `assay simulate`, `assay cluster` or `assay webstone` wrote with --json
+    pub result: PathBuf,
+    #[command(flatten)]
+    pub results: Results,
+}
+
+/// What becomes of a result.
+#[derive(Debug, Args)]
+pub struct Results {
+    /// The result as one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Write the result to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Also write the policy report as one HTML page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Hold it against another result, point by point: a cluster against its simulation
+    #[arg(long, value_name = "RESULT.json")]
+    pub against: Option<PathBuf>,
+}
+
+impl Results {
+    /// Finds out before the work what could not be read or written after it.
+    pub fn check(&self) -> Result<(), Failure> {
+        output::check_result(self.output.as_deref())?;
+        output::check_result(self.html.as_deref())?;
+        self.other().map(|_| ())
+    }
+
+    fn other(&self) -> Result<Option<ClusterResult>, Failure> {
+        self.against.as_deref().map(read).transpose()
+    }
+
+    /// Writes what was found out, in every form that is wanted.
+    pub fn show(&self, result: &ClusterResult) -> Result<Exit, Failure> {
+        let other = self.other()?;
+        if let Some(path) = &self.html {
+            let page = policies::page(result, other.as_ref()).map_err(Failure::failed)?;
+            output::result(&page, Some(path))?;
+        }
+        let text = match self.json {
+            true => output::json(&policies::document(result, other.as_ref()))?,
+            false => {
+                let off = other.as_ref().map(|other| policies::against(result, other));
+                let mut text = policies::words(result);
+                text.extend(off.iter().map(policies::against_words));
+                text
+            }
+        };
+        output::result(&text, self.output.as_deref())?;
+        Ok(Exit::Fine)
+    }
+}
+
+/// Shows a result again.
+pub fn policies(args: &PoliciesArgs) -> Result<Exit, Failure> {
+    args.results.check()?;
+    args.results.show(&read(&args.result)?)
+}
+
+/// A result as it was written.
+fn read(path: &Path) -> Result<ClusterResult, Failure> {
+    let attempt = || format!("cannot read the result {}", path.display());
+    let text = std::fs::read(path).with_context(attempt).map_err(Failure::usage)?;
+    let result: ClusterResult = serde_json::from_slice(&text).with_context(attempt).map_err(|failure| {
+        Failure::usage(failure).hint("write one with `assay simulate CLUSTER --json -o FILE`")
+    })?;
+    if result.schema != SCHEMA {
+        let failure = anyhow!("{} has schema {}, and {SCHEMA} is read", path.display(), result.schema);
+        return Err(Failure::usage(failure));
+    }
+    Ok(result)
+}

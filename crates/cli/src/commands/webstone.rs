@@ -1,0 +1,216 @@
+//! `assay webstone`: clients that ask without a pause, by a file list, more and more of them.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use assay_lab::is_private;
+use assay_node::Pace;
+use assay_node::clients::{ClientsSpec, Outcome, Target, run as ask};
+use assay_node::webstone::{FileList, Testbed, file_list, testbed};
+use assay_record::cluster::{ClusterResult, Labels, Origin, PointSum, SCHEMA};
+use assay_simulate::Load;
+use clap::Args;
+
+use super::crowd::{Crowds, crowds, range};
+use super::policies::Results;
+use crate::exit::{Exit, Failure};
+use crate::{output, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay webstone filelist.standard --to 127.0.0.1:8080 --clients '2..20 by 2' --time 60s
+  assay webstone filelist.6040 --testbed testbed  WebStone's own settings: MINCLIENTS, TIMEPERRUN, SERVER…
+  assay webstone filelist.6040 --to 127.0.0.1:8080 --label cap --json -o cap.json";
+/// A client gives a request up after this.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// WebStone's own numbers, where nothing else is said.
+const CLIENTS: (u32, u32, u32) = (2, 20, 2);
+const ITERATIONS: u32 = 3;
+const TIME: Duration = Duration::from_secs(60);
+const HTTP: u16 = 80;
+
+/// Flags of `assay webstone`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct WebstoneArgs {
+    /// A WebStone file list: lines like `/file500.html 350 #500`
+    #[arg(value_name = "FILELIST")]
+    pub list: PathBuf,
+    /// The server or switch under test, host:port
+    #[arg(long, value_name = "ADDRESS")]
+    pub to: Option<String>,
+    /// WebStone's testbed file: MINCLIENTS, MAXCLIENTS, CLIENTINCR, ITERATIONS, TIMEPERRUN, SERVER, PORTNO
+    #[arg(long, value_name = "FILE")]
+    pub testbed: Option<PathBuf>,
+    /// Numbers of clients: 8, or 2,4,8, or `2..20 by 2` (which is the default)
+    #[arg(long, value_name = "N", value_parser = crowds)]
+    pub clients: Option<Crowds>,
+    /// Runs of each number of clients [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub iterations: Option<u32>,
+    /// Length of each run [default: 60s]
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    pub time: Option<Duration>,
+    /// Time before each that is not counted; WebStone has none
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    pub warm_up: Option<Duration>,
+    /// Seed of what is asked for; iteration r has this plus r − 1
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Clients use their connections again, as WebStone's do not
+    #[arg(long)]
+    pub keep_alive: bool,
+    /// What is under test, for tables and comparisons
+    #[arg(long, value_name = "NAME", default_value = "server")]
+    pub label: String,
+    /// You may load a server with a public address: it is yours
+    #[arg(long)]
+    pub i_own_this_target: bool,
+    #[command(flatten)]
+    pub results: Results,
+}
+
+/// What is run.
+struct Plan {
+    list: FileList,
+    to: SocketAddr,
+    host: String,
+    crowds: Crowds,
+    iterations: u32,
+    time_s: f64,
+}
+
+/// Runs all numbers of clients, as often as is wanted.
+pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
+    let plan = plan(args)?;
+    args.results.check()?;
+    let mut sums: Vec<PointSum> = plan.crowds.0.iter().map(|_| PointSum::default()).collect();
+    // As WebStone does: all numbers of clients, then all of them again.
+    for iteration in 0..plan.iterations {
+        for (clients, sum) in plan.crowds.0.iter().zip(&mut sums) {
+            let outcome = once(args, &plan, *clients, iteration)?;
+            told(&plan, (*clients, iteration), &outcome);
+            sum.add(&outcome.tally, plan.time_s);
+        }
+    }
+    args.results.show(&result(args, &plan, &sums))
+}
+
+fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
+    let text = read(&args.list)?;
+    let in_file = |path: &Path, mistake: String| Failure::usage(anyhow!("{}, {mistake}", path.display()));
+    let list = file_list(&text).map_err(|mistake| in_file(&args.list, mistake.to_string()))?;
+    let bed = match &args.testbed {
+        Some(path) => testbed(&read(path)?).map_err(|mistake| in_file(path, mistake.to_string()))?,
+        None => Testbed::default(),
+    };
+    if !bed.passed_over.is_empty() {
+        output::eprint(&format!("passed over: {}\n", bed.passed_over.join(", ")));
+    }
+    let (first, last, step) = CLIENTS;
+    let first = bed.min_clients.unwrap_or(first);
+    let counted =
+        range(first, bed.max_clients.unwrap_or(last.max(first)), bed.client_increment.unwrap_or(step));
+    let crowds = args.clients.clone().unwrap_or(counted);
+    if crowds.0.is_empty() {
+        return Err(Failure::usage(anyhow!("MAXCLIENTS is less than MINCLIENTS: nobody asks")));
+    }
+    let minutes = bed.minutes_per_run.map(|minutes| minutes * 60.0);
+    let host = match (&args.to, &bed.server) {
+        (Some(to), _) => to.clone(),
+        (None, Some(server)) => format!("{server}:{}", bed.port.unwrap_or(HTTP)),
+        (None, None) => {
+            let failure = anyhow!("nobody says where the server is");
+            return Err(Failure::usage(failure).hint("say --to 127.0.0.1:8080, or a --testbed with SERVER"));
+        }
+    };
+    let to = resolve(&host)?;
+    if !is_private(to.ip()) && !args.i_own_this_target {
+        let failure = anyhow!("{to} is a public address");
+        return Err(Failure::usage(failure).hint("if it is yours, say so with --i-own-this-target"));
+    }
+    let time_s = args.time.map(|time| time.as_secs_f64()).or(minutes).unwrap_or(TIME.as_secs_f64());
+    let iterations = args.iterations.or(bed.iterations).unwrap_or(ITERATIONS);
+    Ok(Plan { list, to, host, crowds, iterations, time_s })
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let attempt = || format!("cannot read {}", path.display());
+    std::fs::read_to_string(path).with_context(attempt).map_err(Failure::usage)
+}
+
+fn resolve(name: &str) -> Result<SocketAddr, Failure> {
+    let with_port = if name.contains(':') { name.to_owned() } else { format!("{name}:{HTTP}") };
+    let found = with_port
+        .to_socket_addrs()
+        .with_context(|| format!("{name} has no address"))
+        .map_err(Failure::usage)?
+        .next();
+    found.ok_or_else(|| Failure::usage(anyhow!("{name} has no address")))
+}
+
+/// One run of so many clients.
+fn once(args: &WebstoneArgs, plan: &Plan, clients: u32, iteration: u32) -> Result<Outcome, Failure> {
+    ask(ClientsSpec {
+        services: plan.list.services.clone(),
+        weights: plan.list.weights.clone(),
+        seed: args.seed.wrapping_add(u64::from(iteration)),
+        load: Load::Clients(clients),
+        target: Target::One(plan.to),
+        host: Some(plan.host.clone()),
+        keep_alive: args.keep_alive,
+        warm_up_s: args.warm_up.map_or(0.0, |time| time.as_secs_f64()),
+        measure_s: plan.time_s,
+        surroundings: None,
+        check_sizes: true,
+        patience: PATIENCE,
+        pace: Pace::now_at(1.0),
+    })
+    .map_err(Failure::failed)
+}
+
+/// A line for those who wait.
+fn told(plan: &Plan, (clients, iteration): (u32, u32), outcome: &Outcome) {
+    let per_s = |count: u64| count as f64 / plan.time_s;
+    let megabits = per_s(outcome.tally.body_bytes()) * 8.0 / 1e6;
+    output::eprint(&format!(
+        "{}/{}: {clients} clients: {:.1} answers/s over {:.1} connections/s, {megabits:.2} Mbit/s, {} failed\n",
+        iteration + 1,
+        plan.iterations,
+        per_s(outcome.tally.count()),
+        per_s(outcome.connections),
+        outcome.tally.failures()
+    ));
+    for (kind, count) in &outcome.failures {
+        output::eprint(&format!("  {count} × {kind}\n"));
+    }
+}
+
+fn result(args: &WebstoneArgs, plan: &Plan, sums: &[PointSum]) -> ClusterResult {
+    let name = args.list.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let services: Vec<String> = plan.list.services.iter().map(|file| file.name.clone()).collect();
+    let point = |(clients, sum): (&u32, &PointSum)| {
+        let labels = Labels {
+            mix: name.clone(),
+            cluster: plan.host.clone(),
+            policy: args.label.clone(),
+            clients: Some(*clients),
+            rate_per_s: None,
+            reference_per_s: None,
+        };
+        sum.point(labels, &services)
+    };
+    ClusterResult {
+        schema: SCHEMA.into(),
+        origin: Origin::Measured,
+        name: args.label.clone(),
+        title: format!("WebStone: {name}"),
+        seed: args.seed,
+        repetitions: plan.iterations,
+        warm_up_s: args.warm_up.map_or(0.0, |time| time.as_secs_f64()),
+        measure_s: plan.time_s,
+        points: plan.crowds.0.iter().zip(sums).map(point).collect(),
+    }
+}

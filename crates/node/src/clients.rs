@@ -1,0 +1,410 @@
+//! What do clients do that ask again as soon as they are answered? A closed loop without a pause, as WebStone's.
+//!
+//! Request *n* of client *c* is the simulation's ([`Stream`]). What a cluster file says of switch and network (the time of
+//! each request at the switch, the way there and back) can be waited for at the client: then a live switch, which takes
+//! next to no time, stands in the same surroundings as the simulated one.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_dispatch::{Choice, Moment, Request};
+use assay_http::framing::BodyFraming;
+use assay_http::head::ResponseHead;
+use assay_plane::body::BodyReader;
+use assay_plane::upstream::{Patience, Pool, Upstream};
+use assay_plane::wire::Scratch;
+use assay_record::cluster::Tally;
+use assay_simulate::{Asked, Law, Load, NOBODY, Service, Stream, Switch, SwitchSpec, path_of};
+use assay_workload::rng::{Purpose, Rng};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::spawn_local;
+
+use crate::error::NodeError;
+use crate::front::{Front, Own};
+use crate::pace::{Alarm, Pace};
+use crate::serve::WORK_FIELD;
+
+/// A client whose request failed asks again after this.
+const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
+/// Most kinds of failure that are told apart.
+const MOST_KINDS: usize = 16;
+
+/// Who is asked.
+pub enum Target {
+    /// A switch, or a single server.
+    One(SocketAddr),
+    /// Nodes with their weights: clients follow the policy themselves.
+    Nodes {
+        /// Where they are.
+        servers: Vec<(SocketAddr, f64)>,
+        /// Which one is asked.
+        policy: Choice,
+        /// Others that are tried after the first.
+        retries: u32,
+        /// All nodes say how they are so often; none: only when the policy asks.
+        reports_every_s: Option<f64>,
+    },
+}
+
+/// What clients do.
+pub struct ClientsSpec {
+    /// What can be asked for.
+    pub services: Vec<Service>,
+    /// How often each is asked for.
+    pub weights: Vec<f64>,
+    /// Seed of what is asked.
+    pub seed: u64,
+    /// How many ask again and again, or how often somebody asks.
+    pub load: Load,
+    /// Who is asked.
+    pub target: Target,
+    /// `Host` of requests; none: the address.
+    pub host: Option<String>,
+    /// Connections are used again.
+    pub keep_alive: bool,
+    /// Time before anything is counted.
+    pub warm_up_s: f64,
+    /// Time in which all is.
+    pub measure_s: f64,
+    /// The switch and network that each request waits for; none: there are real ones.
+    pub surroundings: Option<SwitchSpec>,
+    /// Answers must have the size that their service says, where that is not 0.
+    pub check_sizes: bool,
+    /// A client gives a request up after this.
+    pub patience: Duration,
+    /// The clock; counting begins `warm_up_s` after its beginning.
+    pub pace: Pace,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Counts and times.
+    pub tally: Tally,
+    /// Connections that were opened while all was counted.
+    pub connections: u64,
+    /// Failures by kind.
+    pub failures: BTreeMap<String, u64>,
+}
+
+/// One request and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    status: u16,
+    bytes: u64,
+}
+
+impl Exchange {
+    pub(crate) fn is_fine(&self) -> bool {
+        self.status == 200
+    }
+}
+
+/// Sends requests and takes answers apart.
+#[derive(Clone)]
+pub(crate) struct Asker(Rc<AskerInner>);
+
+struct AskerInner {
+    pool: Pool,
+    scratch: Scratch,
+    keep_alive: bool,
+    patience: Patience,
+    connections: Cell<u64>,
+    failures: RefCell<BTreeMap<String, u64>>,
+}
+
+/// Runs clients for the whole of warm-up and measurement, on a runtime of the calling thread.
+pub fn run(spec: ClientsSpec) -> Result<Outcome, NodeError> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .map_err(NodeError::start("the clients' runtime"))?;
+    runtime.block_on(ask(spec))
+}
+
+/// What all clients share.
+struct Crowd {
+    asker: Asker,
+    front: Front,
+    stream: Stream,
+    services: Vec<Service>,
+    host: String,
+    surroundings: Option<(SwitchSpec, RefCell<Switch>)>,
+    check_sizes: bool,
+    pace: Pace,
+    alarm: Alarm,
+    from: Moment,
+    until: Moment,
+    tally: RefCell<Tally>,
+}
+
+async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
+    let patience = Patience { connect: spec.patience, reply: spec.patience };
+    let asker = Asker(Rc::new(AskerInner {
+        pool: Pool::default(),
+        scratch: Scratch::new(),
+        keep_alive: spec.keep_alive,
+        patience,
+        connections: Cell::new(0),
+        failures: RefCell::default(),
+    }));
+    let mut reports = None;
+    let (front, named) = match spec.target {
+        Target::One(address) => (Front::One(address), address.to_string()),
+        Target::Nodes { servers, policy, retries, reports_every_s } => {
+            reports = reports_every_s;
+            let own = Own::new(policy.build(spec.seed), &servers, (spec.pace, retries));
+            (Front::Own(Rc::new(own)), "cluster".to_owned())
+        }
+    };
+    let from = Moment::from_secs(spec.warm_up_s);
+    let surroundings = spec
+        .surroundings
+        .map(|switch| (switch, RefCell::new(Switch::new(switch.processors, switch.per_request_s))));
+    let crowd = Rc::new(Crowd {
+        asker,
+        front,
+        stream: Stream::new(&spec.services, &spec.weights, spec.seed),
+        services: spec.services,
+        host: spec.host.unwrap_or(named),
+        surroundings,
+        check_sizes: spec.check_sizes,
+        pace: spec.pace,
+        alarm: Alarm::new(spec.pace).map_err(NodeError::start("a timer"))?,
+        from,
+        until: from.plus_secs(spec.measure_s),
+        tally: RefCell::default(),
+    });
+    match spec.load {
+        Load::Clients(clients) => {
+            for client in 0..clients {
+                spawn_local(Rc::clone(&crowd).client(client));
+            }
+        }
+        Load::Rate(per_s) => drop(spawn_local(Rc::clone(&crowd).offer(per_s, spec.seed))),
+    }
+    if let (Some(every_s), Front::Own(_)) = (reports, &crowd.front) {
+        spawn_local(Rc::clone(&crowd).report(every_s));
+    }
+    let ending = async {
+        crowd.alarm.until(crowd.from).await;
+        crowd.asker.0.connections.set(0);
+        crowd.asker.0.failures.borrow_mut().clear();
+        crowd.alarm.until(crowd.until).await;
+    };
+    tokio::select! {
+        // It ends only when the timer does not work.
+        ended = crowd.alarm.run() => ended.map_err(NodeError::start("a timer"))?,
+        () = ending => {}
+    }
+    let inner = &crowd.asker.0;
+    Ok(Outcome {
+        tally: crowd.tally.take(),
+        connections: inner.connections.get(),
+        failures: inner.failures.take(),
+    })
+}
+
+impl Crowd {
+    /// A client, for ever.
+    async fn client(self: Rc<Self>, client: u32) {
+        for number in 0.. {
+            let asked = self.stream.ask(u64::from(client), number);
+            if !self.request(&asked, self.pace.now()).await {
+                self.alarm.until(self.pace.now().plus_secs(PAUSE_AFTER_FAILURE_S)).await;
+            }
+            if self.pace.now() >= self.until {
+                return;
+            }
+        }
+    }
+
+    /// Requests at random moments, whatever becomes of them: those of the simulation.
+    async fn offer(self: Rc<Self>, per_s: f64, seed: u64) {
+        let mut arrivals = Rng::of(Purpose::Arrival, &[seed]);
+        let mut due = Moment::START;
+        for number in 0.. {
+            due = due.plus_secs(arrivals.exponential() / per_s);
+            self.alarm.until(due).await;
+            let (crowd, asked) = (Rc::clone(&self), self.stream.ask(NOBODY, number));
+            spawn_local(async move { crowd.request(&asked, due).await });
+        }
+    }
+
+    /// A request from when it is due to its end. False: it failed.
+    async fn request(&self, asked: &Asked, due: Moment) -> bool {
+        if let Some((switch, processors)) = &self.surroundings {
+            let read = processors.borrow_mut().read(due.plus_secs(switch.network_s / 2.0));
+            self.alarm.until(read).await;
+        }
+        let exchange = self.exchange(asked).await;
+        let answer = exchange.filter(|exchange| self.is_right(asked, exchange));
+        if let (Some((switch, _)), true) = (&self.surroundings, answer.is_some()) {
+            self.alarm.until(self.pace.now().plus_secs(switch.network_s / 2.0)).await;
+        }
+        let now = self.pace.now();
+        if (self.from..self.until).contains(&now) {
+            let mut tally = self.tally.borrow_mut();
+            match answer {
+                Some(answer) => {
+                    tally.answered(asked.service as usize, now.nanos_since(due) / 1_000, answer.bytes)
+                }
+                None => tally.failed(),
+            }
+        }
+        answer.is_some()
+    }
+
+    async fn exchange(&self, asked: &Asked) -> Option<Exchange> {
+        let head = self.head(asked);
+        match &self.front {
+            Front::One(address) => self.asker.exchange(*address, head.as_bytes()).await,
+            Front::Own(own) => {
+                let request = Request { class: asked.class, document: asked.document };
+                own.exchange(&self.asker, &request, head.as_bytes()).await
+            }
+        }
+    }
+
+    fn head(&self, asked: &Asked) -> String {
+        let service = &self.services[asked.service as usize];
+        let (path, host) = (path_of(service, asked.number), &self.host);
+        let connection = if self.asker.0.keep_alive { "" } else { "Connection: close\r\n" };
+        let cost = match service.law {
+            Law::Constant => String::new(),
+            Law::Exponential => {
+                let micros = |seconds: f64| (seconds * 1e6).round() as u64;
+                format!("{WORK_FIELD}: {}-{}\r\n", micros(asked.work.processor_s), micros(asked.work.disk_s))
+            }
+        };
+        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: assay\r\n{connection}{cost}\r\n")
+    }
+
+    /// Is the answer what was asked for?
+    fn is_right(&self, asked: &Asked, answer: &Exchange) -> bool {
+        if !answer.is_fine() {
+            self.asker.complain(format!("status {}", answer.status));
+            return false;
+        }
+        let wrong = self.check_sizes && asked.bytes > 0 && answer.bytes != asked.bytes;
+        if wrong {
+            let name = &self.services[asked.service as usize].path;
+            self.asker.complain(format!("{name}: {} bytes instead of {}", answer.bytes, asked.bytes));
+        }
+        !wrong
+    }
+
+    /// All nodes say how they are, again and again.
+    async fn report(self: Rc<Self>, every_s: f64) {
+        let Front::Own(own) = &self.front else { return };
+        let mut next = self.pace.now();
+        loop {
+            next = next.plus_secs(every_s);
+            self.alarm.until(next).await;
+            own.probe_all(&self.asker);
+        }
+    }
+}
+
+impl Asker {
+    /// Counts a failure under its kind.
+    fn complain(&self, kind: String) {
+        let mut failures = self.0.failures.borrow_mut();
+        let full = failures.len() >= MOST_KINDS && !failures.contains_key(&kind);
+        *failures.entry(if full { "others".into() } else { kind }).or_default() += 1;
+    }
+
+    /// Sends a request and reads the whole answer; none if there was none.
+    pub(crate) async fn exchange(&self, address: SocketAddr, head: &[u8]) -> Option<Exchange> {
+        let (upstream, length) = match self.sent(address, head, self.0.patience).await {
+            Ok(sent) => sent,
+            Err(kind) => {
+                self.complain(kind);
+                return None;
+            }
+        };
+        let mut bytes = 0;
+        match self.body(upstream, length, self.0.patience, |chunk| bytes += chunk.len() as u64).await {
+            Ok(status) => Some(Exchange { status, bytes }),
+            Err(kind) => {
+                self.complain(kind);
+                None
+            }
+        }
+    }
+
+    /// A small body; none if it could not be had or is too large.
+    pub(crate) async fn fetch(
+        &self,
+        address: SocketAddr,
+        head: &[u8],
+        patience: Patience,
+        most: u64,
+    ) -> Option<Vec<u8>> {
+        let (upstream, length) = self.sent(address, head, patience).await.ok()?;
+        let mut all = Vec::new();
+        let take = |chunk: &[u8]| {
+            if (all.len() + chunk.len()) as u64 <= most {
+                all.extend_from_slice(chunk);
+            }
+        };
+        (self.body(upstream, length, patience, take).await.ok()? == 200).then_some(all)
+    }
+
+    /// Sends a request and waits for the head of its answer: the connection, and the head's length in its input.
+    async fn sent(
+        &self,
+        address: SocketAddr,
+        head: &[u8],
+        patience: Patience,
+    ) -> Result<(Upstream, usize), String> {
+        let inner = &self.0;
+        if let Some(mut upstream) = inner.pool.take(address)
+            && upstream.send(&mut [IoSlice::new(head)], patience).await.is_ok()
+            && let Ok(length) = upstream.final_head(&inner.scratch, patience).await
+        {
+            return Ok((upstream, length));
+        }
+        // There was no idle connection, or its server has just closed it.
+        inner.connections.set(inner.connections.get() + 1);
+        let asking = async {
+            let mut upstream = Upstream::connect(address, patience).await?;
+            upstream.send(&mut [IoSlice::new(head)], patience).await?;
+            let length = upstream.final_head(&inner.scratch, patience).await?;
+            Ok((upstream, length))
+        };
+        asking.await.map_err(|error: assay_plane::upstream::UpstreamError| error.to_string())
+    }
+
+    /// Reads the rest of an answer and keeps the connection, if it may be kept. Gives the status.
+    async fn body(
+        &self,
+        mut upstream: Upstream,
+        length: usize,
+        patience: Patience,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<u16, String> {
+        let (status, framing, persists) = match ResponseHead::parse(upstream.input.unread()) {
+            Ok(Some((head, _))) => (head.status, head.body("GET"), head.persists("GET")),
+            _ => return Err("the head of the answer cannot be read again".into()),
+        };
+        upstream.input.consume(length);
+        let mut body = BodyReader::new(framing);
+        loop {
+            match body.next(&mut upstream.stream, &mut upstream.input, &self.0.scratch, patience.reply).await
+            {
+                Ok(Some(chunk)) => take(&chunk),
+                Ok(None) => break,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        if persists && self.0.keep_alive && framing != BodyFraming::UntilClose {
+            self.0.pool.put_back(upstream);
+        }
+        Ok(status)
+    }
+}

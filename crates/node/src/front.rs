@@ -1,0 +1,109 @@
+//! Who is asked? A switch; or, without one, the node that a policy names, as if clients were the switch.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_dispatch::{Finish, Policy, Request, ServerId, ServerState};
+use assay_plane::upstream::Patience;
+use assay_record::cluster::NodeState;
+use tokio::task::spawn_local;
+
+use crate::clients::{Asker, Exchange};
+use crate::pace::Pace;
+use crate::serve::STATE_PATH;
+
+/// A probe may take so long.
+const PROBE: Patience = Patience { connect: Duration::from_secs(1), reply: Duration::from_secs(1) };
+/// Largest answer to a probe that is read.
+const STATE_BYTES: u64 = 4096;
+
+/// Who requests go to.
+pub(crate) enum Front {
+    /// To one address.
+    One(SocketAddr),
+    /// Where a policy says.
+    Own(Rc<Own>),
+}
+
+/// A policy, and where its servers are.
+pub(crate) struct Own {
+    policy: RefCell<Box<dyn Policy>>,
+    servers: Vec<SocketAddr>,
+    pace: Pace,
+    retries: u32,
+}
+
+impl Own {
+    pub(crate) fn new(
+        mut policy: Box<dyn Policy>,
+        servers: &[(SocketAddr, f64)],
+        (pace, retries): (Pace, u32),
+    ) -> Self {
+        for (number, (_, weight)) in servers.iter().enumerate() {
+            policy.server_up(ServerId(number as u32), *weight, pace.now());
+        }
+        let servers = servers.iter().map(|(address, _)| *address).collect();
+        Self { policy: RefCell::new(policy), servers, pace, retries }
+    }
+
+    /// Asks the node that the policy names, and others if that fails.
+    pub(crate) async fn exchange(
+        self: &Rc<Self>,
+        asker: &Asker,
+        request: &Request,
+        head: &[u8],
+    ) -> Option<Exchange> {
+        self.probe(asker);
+        let mut tried = Vec::new();
+        loop {
+            let started = self.pace.now();
+            let named = match tried.is_empty() {
+                true => self.policy.borrow_mut().choose(request, started),
+                false => self.policy.borrow_mut().choose_again(request, &tried, started),
+            }?;
+            self.policy.borrow_mut().started(named, request, started);
+            let exchange = asker.exchange(self.servers[named.0 as usize], head).await;
+            let (now, answered) = (self.pace.now(), exchange.as_ref().is_some_and(Exchange::is_fine));
+            let how = Finish { took_nanos: now.nanos_since(started), answered };
+            self.policy.borrow_mut().first_byte(named, request, how.took_nanos, now);
+            self.policy.borrow_mut().finished(named, request, &how, now);
+            if answered || tried.len() >= self.retries as usize {
+                return exchange;
+            }
+            tried.push(named);
+        }
+    }
+
+    /// Asks those nodes how they are that the policy wants to know of.
+    fn probe(self: &Rc<Self>, asker: &Asker) {
+        let mut wanted = Vec::new();
+        self.policy.borrow_mut().probes(self.pace.now(), &mut wanted);
+        for server in wanted {
+            self.ask_state(asker, server);
+        }
+    }
+
+    /// Asks all nodes how they are.
+    pub(crate) fn probe_all(self: &Rc<Self>, asker: &Asker) {
+        (0..self.servers.len() as u32).for_each(|server| self.ask_state(asker, ServerId(server)));
+    }
+
+    fn ask_state(self: &Rc<Self>, asker: &Asker, server: ServerId) {
+        let (own, asker, address) = (Rc::clone(self), asker.clone(), self.servers[server.0 as usize]);
+        spawn_local(async move {
+            let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            let Some(body) = asker.fetch(address, head.as_bytes(), PROBE, STATE_BYTES).await else { return };
+            let Ok(state) = serde_json::from_slice::<NodeState>(&body) else { return };
+            let state = ServerState {
+                processor: state.processor,
+                disk: state.disk,
+                network: state.network,
+                in_flight: state.in_flight,
+                latency_nanos: state.latency_us.map(|us| us.saturating_mul(1_000)),
+            };
+            own.policy.borrow_mut().reported(server, &state, own.pace.now());
+        });
+    }
+}

@@ -1,0 +1,5 @@
+//! Nodes and clients over loopback sockets.
+
+mod nodes;
+mod stream;
+mod support;

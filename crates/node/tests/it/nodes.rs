@@ -1,0 +1,146 @@
+//! What nodes answer, and when.
+
+use std::time::Instant;
+
+use assay_node::Pace;
+use assay_node::calibrate::{CalibrationSpec, calibrate};
+use assay_node::nodes::Kind;
+use assay_record::cluster::NodeState;
+
+use crate::support::{SMALL, ask, cluster, get, start};
+
+fn body_of(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+#[test]
+fn files_programs_and_files_that_only_a_name_describes_are_served() {
+    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    for (number, address) in nodes.addresses().iter().enumerate() {
+        for (path, bytes) in [
+            ("/file5k.html", 5125),
+            ("/file5k-19.html", 5125),
+            ("/file100k-1.html", 102_500),
+            ("/cgi-bin/cpu_light.cgi?x=1", 10),
+            ("/file2m.html", 2_099_200),
+            ("/file0k.html", 0),
+        ] {
+            let answer = get(*address, path);
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer:.200}");
+            assert!(answer.contains(&format!("X-Node: {number}\r\n")), "{answer:.200}");
+            assert_eq!(body_of(&answer).len(), bytes, "{path}");
+        }
+        assert!(get(*address, "/nothing").starts_with("HTTP/1.1 404 "));
+        assert!(get(*address, "/file5k-20.html").starts_with("HTTP/1.1 200 "), "its name says its size");
+        assert!(ask(*address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "), "no host");
+    }
+}
+
+#[test]
+fn a_connection_is_used_again_and_a_head_is_all_that_is_asked_for() {
+    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let two = "HEAD /file5k.html HTTP/1.1\r\nHost: a\r\n\r\n\
+               POST /cgi-bin/cpu_light.cgi HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc";
+    let answer = ask(nodes.addresses()[0], two);
+    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
+    assert!(
+        answer.contains("Content-Length: 5125\r\n")
+            && answer.ends_with("\r\n\r\n") | (body_of(&answer).len() < 5000)
+    );
+}
+
+#[test]
+fn no_answer_comes_before_its_time() {
+    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(2.0));
+    let before = Instant::now();
+    get(nodes.addresses()[0], "/cgi-bin/cpu_light.cgi");
+    assert!(before.elapsed().as_millis() >= 40, "20 ms at half the pace: {:?}", before.elapsed());
+}
+
+#[test]
+fn a_node_says_how_it_is_and_a_full_one_takes_no_more() {
+    let text =
+        SMALL.replace("nodes = 2\n", "nodes = 1\nworkers = 1\nqueue = 0\n").replace("\"20ms\"", "\"2s\"");
+    let nodes = start(&cluster(&text), Kind::Virtual, Pace::now_at(1.0));
+    let address = nodes.addresses()[0];
+    let state = || -> NodeState {
+        let answer = get(address, "/assay/state");
+        serde_json::from_str(body_of(&answer)).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    };
+    assert_eq!((state().in_flight, state().latency_us), (0, None));
+    assert!(get(address, "/assay/health").ends_with("ok"));
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| get(address, "/cgi-bin/cpu_light.cgi"));
+        while state().in_flight == 0 {}
+        assert!(get(address, "/file5k.html").starts_with("HTTP/1.1 503 "), "its only worker is busy");
+        assert!(busy.join().expect("an answer").starts_with("HTTP/1.1 200 "));
+    });
+    let after = state();
+    assert!(after.latency_us.is_some_and(|us| us >= 2_000_000), "{after:?}");
+    assert_eq!(after.in_flight, 0);
+}
+
+#[test]
+fn a_node_that_fails_drops_what_it_has_and_comes_back() {
+    let failure = "[[failure]]\nnode = 0\nat = \"300ms\"\nlasts = \"500ms\"\n";
+    let text = SMALL.replace("\"20ms\"", "\"60s\"") + failure;
+    let nodes = start(&cluster(&text), Kind::Virtual, Pace::now_at(1.0));
+    assert_eq!(get(nodes.addresses()[0], "/cgi-bin/cpu_light.cgi"), "", "lost");
+    let answered =
+        (0..10_000).any(|_| get(nodes.addresses()[0], "/file5k.html").starts_with("HTTP/1.1 200 "));
+    assert!(answered, "it is back");
+    assert!(
+        get(nodes.addresses()[1], "/file5k.html").starts_with("HTTP/1.1 200 "),
+        "the other never was away"
+    );
+}
+
+#[test]
+fn a_real_node_works_and_leaves_nothing_but_its_documents() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = SMALL.replace("processor = \"20ms\"", "processor = \"2ms\"\ndisk = \"1ms\"");
+    let nodes = start(&cluster(&text), Kind::Real(directory.path().to_owned()), Pace::now_at(1.0));
+    for path in ["/file5k.html", "/file5k.html", "/cgi-bin/cpu_light.cgi"] {
+        assert!(get(nodes.addresses()[0], path).starts_with("HTTP/1.1 200 "), "{path}");
+    }
+    let state = get(nodes.addresses()[0], "/assay/state");
+    assert!(state.contains("\"in_flight\":0"), "{state}");
+    drop(nodes);
+    let files = std::fs::read_dir(directory.path().join("node-0")).expect("its own").count();
+    assert_eq!(files, 1);
+}
+
+#[test]
+fn two_nodes_cannot_listen_at_one_place() {
+    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let experiment = cluster(SMALL);
+    let taken = nodes.addresses()[0];
+    let pace = Pace::now_at(1.0);
+    let spec = assay_node::nodes::NodesSpec::of(
+        &experiment,
+        &experiment.clusters[0],
+        &experiment.mixes[0],
+        (taken, Kind::Virtual, pace),
+    );
+    let error = assay_node::nodes::Nodes::start(spec).expect_err("it is taken").to_string();
+    assert!(error.contains(&taken.to_string()) && error.contains("--listen"), "{error}");
+}
+
+#[test]
+fn calibration_finds_what_a_node_needs_and_never_less() {
+    let text = SMALL.replace("nodes = 2\n", "nodes = 1\nprocessors = 2\n");
+    let experiment = cluster(&text);
+    let nodes = start(&experiment, Kind::Virtual, Pace::now_at(1.0));
+    let spec = CalibrationSpec {
+        address: nodes.addresses()[0],
+        warm_up_s: 0.0,
+        measure_s: 0.3,
+        seed: 1,
+        scale: 1.0,
+    };
+    let needs = calibrate(&spec, &experiment.services[2]).expect("clients");
+    assert!(needs.alone_us() >= 20_000.0, "{needs:?}");
+    // Two processors answer 100 a second at most; what was under way at the beginning and the end is one each.
+    assert!(needs.most_per_s() <= 100.0 + 2.0 * 64.0 / 0.3 && needs.steps.len() >= 2, "{needs:?}");
+    assert!(needs.steps.iter().all(|step| step.failed == 0), "{needs:?}");
+}

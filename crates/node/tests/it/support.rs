@@ -1,0 +1,66 @@
+//! What the tests share: clusters from text, nodes, and a client of a few lines.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use assay_node::Pace;
+use assay_node::clients::{ClientsSpec, Target};
+use assay_node::nodes::{Kind, Nodes, NodesSpec};
+use assay_simulate::{Experiment, read};
+
+/// Two nodes, two files and a program.
+pub const SMALL: &str = "policies = [\"rr\"]\nclients = [4]\nwarm-up = \"50ms\"\nmeasure = \"500ms\"\nwarm-memory = true\n\
+    classes = [\"static\", \"dynamic\"]\n[[cluster]]\nnodes = 2\n\
+    [[service]]\nname = \"file5k\"\nprocessor = \"1ms\"\nbytes = 5125\ndocuments = 20\n\
+    [[service]]\nname = \"file100k\"\nprocessor = \"1ms\"\nbytes = 102500\ndocuments = 2\n\
+    [[service]]\nname = \"cpu-light\"\nclass = \"dynamic\"\nprocessor = \"20ms\"\nbytes = 10\n\
+    [[mix]]\nlabel = \"all\"\nweights = { file5k = 8, file100k = 1, cpu-light = 2 }\n";
+
+/// A cluster file.
+pub fn cluster(text: &str) -> Experiment {
+    read("test.toml", text, &|name| Err(format!("no {name} here")))
+        .unwrap_or_else(|mistake| panic!("{mistake}"))
+}
+
+/// Its nodes.
+pub fn start(experiment: &Experiment, kind: Kind, pace: Pace) -> Nodes {
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let (cluster, mix) = (&experiment.clusters[0], &experiment.mixes[0]);
+    Nodes::start(NodesSpec::of(experiment, cluster, mix, (listen, kind, pace))).expect("nodes")
+}
+
+/// Clients as the file says, asking this target.
+pub fn clients(experiment: &Experiment, target: Target, pace: Pace) -> ClientsSpec {
+    ClientsSpec {
+        services: experiment.services.clone(),
+        weights: experiment.mixes[0].weights.clone(),
+        seed: experiment.seed,
+        load: experiment.loads[0],
+        target,
+        host: None,
+        keep_alive: false,
+        warm_up_s: experiment.warm_up_s,
+        measure_s: experiment.measure_s,
+        surroundings: None,
+        check_sizes: true,
+        patience: Duration::from_secs(20),
+        pace,
+    }
+}
+
+/// What a server answers to this, until it closes the connection.
+pub fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a server");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut answer = Vec::new();
+    // A connection that is reset has said nothing more.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The answer to a GET.
+pub fn get(address: SocketAddr, path: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
+}

@@ -1,0 +1,414 @@
+//! What is known of a cluster behind a switch: how many answers a second under which policy and load, how long they took,
+//! and how evenly its nodes were used? The same whether it was simulated or measured.
+//!
+//! [`Tally`] adds up one repetition, [`PointSum`] the repetitions of a combination, and [`ClusterResult`] is what is
+//! written, compared and reported.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// Version of the document.
+pub const SCHEMA: &str = "assay-cluster/1";
+
+/// How a node says that it is, to whoever asks it over HTTP. Shares are of the time since it was asked before, 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeState {
+    /// Share of its processors that was busy.
+    pub processor: f64,
+    /// Share of its disks that was busy.
+    pub disk: f64,
+    /// Share of its network that was busy.
+    pub network: f64,
+    /// Requests that it has now.
+    pub in_flight: u32,
+    /// How long it thinks that a request takes which comes now.
+    pub latency_us: Option<u64>,
+}
+
+/// Where results come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A simulation.
+    Simulated,
+    /// Requests over a network.
+    Measured,
+}
+
+/// Everything that was found out about the combinations of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClusterResult {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Simulated or measured.
+    pub origin: Origin,
+    /// What its file is called.
+    pub name: String,
+    /// What it is about.
+    pub title: String,
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// Runs of each combination.
+    pub repetitions: u32,
+    /// Time before anything was counted.
+    pub warm_up_s: f64,
+    /// Time in which all was.
+    pub measure_s: f64,
+    /// One for each combination.
+    pub points: Vec<ClusterPoint>,
+}
+
+/// A combination, with all of its repetitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClusterPoint {
+    /// Label of what was asked for.
+    pub mix: String,
+    /// Label of the nodes.
+    pub cluster: String,
+    /// Label of the policy.
+    pub policy: String,
+    /// Clients in a closed loop, if it was one.
+    pub clients: Option<u32>,
+    /// Requests offered in a second, if it was an open loop.
+    pub rate_per_s: Option<f64>,
+    /// Answers a second, by repetition.
+    pub answered_per_s_by_repetition: Vec<f64>,
+    /// Requests that failed for good, in all repetitions.
+    pub failed: u64,
+    /// Bytes answered, in all repetitions.
+    pub bytes: u64,
+    /// Response times of all.
+    pub response_us: Times,
+    /// Response times of each service that was asked for.
+    pub services: Vec<ServiceTimes>,
+    /// How unequal nodes were, on average.
+    pub balance: Balance,
+    /// How unequal they were second by second, averaged over repetitions.
+    #[serde(default)]
+    pub balance_by_second: Vec<Balance>,
+    /// How each was used, on average.
+    #[serde(default)]
+    pub nodes: Vec<NodeUse>,
+    /// What somebody else measured there.
+    pub reference_per_s: Option<f64>,
+}
+
+/// Response times of a service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceTimes {
+    /// Which one.
+    pub name: String,
+    /// How long its answers took.
+    pub response_us: Times,
+}
+
+/// Times in microseconds, from a merged histogram.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// How many there are.
+    pub count: u64,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Half of them took no longer.
+    pub p50: Option<u64>,
+    /// Nine in ten.
+    pub p90: Option<u64>,
+    /// Nineteen in twenty.
+    pub p95: Option<u64>,
+    /// All but one in a hundred.
+    pub p99: Option<u64>,
+    /// The longest.
+    pub max: Option<u64>,
+}
+
+impl Times {
+    /// Of a histogram.
+    pub fn of(histogram: &Histogram) -> Self {
+        let at = |quantile| histogram.quantile_us(quantile);
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean_us(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: histogram.max_us(),
+        }
+    }
+}
+
+/// How unequal nodes are in the use of a resource: standard deviation over mean; 0 is perfect balance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Balance {
+    /// Processors.
+    pub processor: f64,
+    /// Disks.
+    pub disk: f64,
+    /// Requests that they have.
+    pub in_flight: f64,
+}
+
+/// A node as it is seen by somebody who looks at all of them, or its average over time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeUse {
+    /// Share of its processors that was busy.
+    pub processor: f64,
+    /// Share of its disks that was busy.
+    pub disk: f64,
+    /// Requests that it had.
+    pub in_flight: f64,
+}
+
+impl Balance {
+    /// Between these nodes.
+    pub fn of(nodes: &[NodeUse]) -> Self {
+        let of = |value: fn(&NodeUse) -> f64| spread(nodes.iter().map(value));
+        Self {
+            processor: of(|node| node.processor),
+            disk: of(|node| node.disk),
+            in_flight: of(|node| node.in_flight),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            processor: self.processor + other.processor,
+            disk: self.disk + other.disk,
+            in_flight: self.in_flight + other.in_flight,
+        }
+    }
+
+    fn over(self, count: f64) -> Self {
+        let by = 1.0 / count.max(1.0);
+        Self { processor: self.processor * by, disk: self.disk * by, in_flight: self.in_flight * by }
+    }
+}
+
+fn spread(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = values.clone().count().max(1) as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let variance = values.map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
+    if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
+}
+
+/// What one repetition brought.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    answered: u64,
+    failed: u64,
+    bytes: u64,
+    all: Histogram,
+    by_service: BTreeMap<usize, Histogram>,
+    /// All nodes, second by second.
+    seconds: Vec<Vec<NodeUse>>,
+}
+
+impl Tally {
+    /// A request for the service at this place was answered.
+    pub fn answered(&mut self, service: usize, response_us: u64, bytes: u64) {
+        self.answered += 1;
+        self.bytes += bytes;
+        self.all.record(response_us);
+        self.by_service.entry(service).or_default().record(response_us);
+    }
+
+    /// A request failed for good.
+    pub fn failed(&mut self) {
+        self.failed += 1;
+    }
+
+    /// How all nodes are, once a second.
+    pub fn sampled(&mut self, nodes: Vec<NodeUse>) {
+        self.seconds.push(nodes);
+    }
+
+    /// Requests that were answered.
+    pub fn count(&self) -> u64 {
+        self.answered
+    }
+
+    /// Requests that failed for good.
+    pub fn failures(&self) -> u64 {
+        self.failed
+    }
+
+    /// Bytes of bodies that were answered.
+    pub fn body_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Response times of all.
+    pub fn times(&self) -> Times {
+        Times::of(&self.all)
+    }
+}
+
+/// What a combination is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Labels {
+    /// Label of what is asked for.
+    pub mix: String,
+    /// Label of the nodes.
+    pub cluster: String,
+    /// Label of the policy.
+    pub policy: String,
+    /// Clients in a closed loop, if it is one.
+    pub clients: Option<u32>,
+    /// Requests offered in a second, if it is an open loop.
+    pub rate_per_s: Option<f64>,
+    /// What somebody else measured there.
+    pub reference_per_s: Option<f64>,
+}
+
+/// The repetitions of a combination, added up.
+#[derive(Debug, Clone, Default)]
+pub struct PointSum {
+    per_s: Vec<f64>,
+    sum: Tally,
+    balance: Balance,
+    looks: f64,
+    /// By second: the sum over repetitions, and how many there are.
+    by_second: Vec<(Balance, f64)>,
+    nodes: Vec<NodeUse>,
+}
+
+impl PointSum {
+    /// One more repetition, in which so much time was counted.
+    pub fn add(&mut self, tally: &Tally, measure_s: f64) {
+        self.per_s.push(tally.answered as f64 / measure_s);
+        self.sum.failed += tally.failed;
+        self.sum.bytes += tally.bytes;
+        self.sum.all.merge(&tally.all);
+        for (service, times) in &tally.by_service {
+            self.sum.by_service.entry(*service).or_default().merge(times);
+        }
+        self.by_second.resize(self.by_second.len().max(tally.seconds.len()), (Balance::default(), 0.0));
+        for (second, nodes) in tally.seconds.iter().enumerate() {
+            let balance = Balance::of(nodes);
+            self.balance = self.balance.plus(balance);
+            self.looks += 1.0;
+            let (sum, count) = self.by_second[second];
+            self.by_second[second] = (sum.plus(balance), count + 1.0);
+            self.nodes.resize(self.nodes.len().max(nodes.len()), NodeUse::default());
+            for (sum, node) in self.nodes.iter_mut().zip(nodes) {
+                sum.processor += node.processor;
+                sum.disk += node.disk;
+                sum.in_flight += node.in_flight;
+            }
+        }
+    }
+
+    /// As it is written; `services` are the names of all.
+    pub fn point(&self, labels: Labels, services: &[String]) -> ClusterPoint {
+        let service = |(place, times): (&usize, &Histogram)| {
+            let name = services.get(*place)?.clone();
+            Some(ServiceTimes { name, response_us: Times::of(times) })
+        };
+        let looks = self.looks.max(1.0);
+        let average = |node: &NodeUse| NodeUse {
+            processor: node.processor / looks,
+            disk: node.disk / looks,
+            in_flight: node.in_flight / looks,
+        };
+        ClusterPoint {
+            mix: labels.mix,
+            cluster: labels.cluster,
+            policy: labels.policy,
+            clients: labels.clients,
+            rate_per_s: labels.rate_per_s,
+            answered_per_s_by_repetition: self.per_s.clone(),
+            failed: self.sum.failed,
+            bytes: self.sum.bytes,
+            response_us: Times::of(&self.sum.all),
+            services: self.sum.by_service.iter().filter_map(service).collect(),
+            balance: self.balance.over(self.looks),
+            balance_by_second: self.by_second.iter().map(|(sum, count)| sum.over(*count)).collect(),
+            nodes: self.nodes.iter().map(average).collect(),
+            reference_per_s: labels.reference_per_s,
+        }
+    }
+}
+
+impl ClusterPoint {
+    /// Answers a second, over all repetitions.
+    pub fn mean_per_s(&self) -> f64 {
+        let all = &self.answered_per_s_by_repetition;
+        all.iter().sum::<f64>() / all.len().max(1) as f64
+    }
+
+    /// The load, as a number: clients, or requests a second.
+    pub fn load(&self) -> f64 {
+        self.clients.map_or(self.rate_per_s.unwrap_or(0.0), f64::from)
+    }
+
+    /// True when another is the same mix, cluster and load.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.mix == other.mix
+            && self.cluster == other.cluster
+            && self.clients == other.clients
+            && self.rate_per_s == other.rate_per_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels() -> Labels {
+        let text = |text: &str| text.to_owned();
+        Labels {
+            mix: text("m"),
+            cluster: text("c"),
+            policy: text("p"),
+            clients: Some(2),
+            rate_per_s: None,
+            reference_per_s: None,
+        }
+    }
+
+    #[test]
+    fn repetitions_are_added_up_and_balance_is_between_nodes() {
+        let mut sum = PointSum::default();
+        for (count, busy) in [(10, 1.0), (30, 0.5)] {
+            let mut tally = Tally::default();
+            (0..count).for_each(|_| tally.answered(1, 1000, 7));
+            tally.failed();
+            let node = |processor| NodeUse { processor, disk: 0.0, in_flight: 2.0 };
+            tally.sampled(vec![node(busy), node(0.5)]);
+            sum.add(&tally, 10.0);
+        }
+        let point = sum.point(labels(), &["a".into(), "b".into()]);
+        assert_eq!(point.answered_per_s_by_repetition, [1.0, 3.0]);
+        assert_eq!((point.mean_per_s(), point.failed, point.bytes), (2.0, 2, 280));
+        assert_eq!((point.services.len(), point.services[0].name.as_str()), (1, "b"));
+        assert_eq!(point.services[0].response_us.count, 40);
+        // 1 and 0.5: mean 0.75, deviation 0.25. The other repetition was in balance.
+        assert!((point.balance.processor - 1.0 / 6.0).abs() < 1e-12, "{:?}", point.balance);
+        assert_eq!((point.balance.in_flight, point.balance_by_second.len()), (0.0, 1));
+        assert_eq!(point.nodes[0].processor, 0.75);
+    }
+
+    #[test]
+    fn a_result_is_read_back_as_it_was_written() {
+        let mut sum = PointSum::default();
+        let mut tally = Tally::default();
+        tally.answered(0, 1234, 1);
+        sum.add(&tally, 3.0);
+        let result = ClusterResult {
+            schema: SCHEMA.into(),
+            origin: Origin::Measured,
+            name: "n".into(),
+            title: "t".into(),
+            seed: 1,
+            repetitions: 1,
+            warm_up_s: 0.0,
+            measure_s: 3.0,
+            points: vec![sum.point(labels(), &["a".into()])],
+        };
+        let text = serde_json::to_string(&result).expect("is JSON");
+        assert_eq!(serde_json::from_str::<ClusterResult>(&text).expect("is a result"), result);
+    }
+}

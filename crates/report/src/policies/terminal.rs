@@ -1,0 +1,159 @@
+//! The policy report as text: a table for each mix and cluster.
+
+use std::fmt::Write;
+
+use assay_record::cluster::{ClusterPoint, ClusterResult, Origin};
+
+use super::{Against, Estimate, gain, scenes, within};
+use crate::format::NOTHING;
+
+/// All tables.
+pub fn words(result: &ClusterResult) -> String {
+    let mut text = String::new();
+    if !result.title.is_empty() {
+        line(&mut text, &result.title);
+    }
+    let how = match result.origin {
+        Origin::Simulated => "simulated minutes",
+        Origin::Measured => "minutes",
+    };
+    let minutes = result.measure_s / 60.0;
+    line(
+        &mut text,
+        &format!(
+            "{} × {minutes:.1} {how} each, seed {}; ± is the 95 % interval between repetitions",
+            result.repetitions, result.seed
+        ),
+    );
+    for scene in scenes(result) {
+        head(&mut text, result, scene);
+        for point in within(result, scene) {
+            row(&mut text, result, point);
+        }
+    }
+    off(&mut text, result);
+    text
+}
+
+fn line(text: &mut String, what: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{what}");
+}
+
+fn is_measured(result: &ClusterResult) -> bool {
+    result.points.iter().any(|point| point.reference_per_s.is_some())
+}
+
+fn head(text: &mut String, result: &ClusterResult, (mix, cluster): (&str, &str)) {
+    line(text, &format!("\n{mix}, {cluster}"));
+    let first = result.points.first().map_or("", |point| &point.policy);
+    let gain = format!("over {first}");
+    let mut titles = format!(
+        "{:>10}  {:<12} {:>17} {:>10} {:>8} {:>8} {:>8} {:>7}",
+        "load", "policy", "answers/s", gain, "p50 ms", "p95 ms", "p99 ms", "uneven"
+    );
+    if is_measured(result) {
+        let _ = write!(titles, " {:>9} {:>7}", "measured", "off");
+    }
+    line(text, &titles);
+}
+
+/// `8 clients`, `120/s`.
+pub(super) fn load(point: &ClusterPoint) -> String {
+    match (point.clients, point.rate_per_s) {
+        (Some(clients), _) => format!("{clients} clients"),
+        (None, Some(per_s)) => format!("{per_s}/s"),
+        (None, None) => NOTHING.to_owned(),
+    }
+}
+
+/// `123.4 ± 5.6`.
+pub(super) fn answers(point: &ClusterPoint) -> String {
+    match Estimate::of(&point.answered_per_s_by_repetition) {
+        Some(Estimate { mean, half_width: Some(half) }) => format!("{mean:.1} ± {half:.1}"),
+        Some(Estimate { mean, half_width: None }) => format!("{mean:.1}"),
+        None => NOTHING.to_owned(),
+    }
+}
+
+pub(super) fn ms(micros: Option<u64>) -> String {
+    micros.map_or(NOTHING.into(), |us| format!("{:.1}", us as f64 / 1e3))
+}
+
+fn row(text: &mut String, result: &ClusterResult, point: &ClusterPoint) {
+    let gain =
+        gain(result, point).map_or(String::new(), |gain| format!("{:+.1} %", (gain.mean - 1.0) * 100.0));
+    let times = &point.response_us;
+    let _ = write!(
+        text,
+        "{:>10}  {:<12} {:>17} {gain:>10} {:>8} {:>8} {:>8} {:>7.2}",
+        load(point),
+        point.policy,
+        answers(point),
+        ms(times.p50),
+        ms(times.p95),
+        ms(times.p99),
+        point.balance.processor
+    );
+    if let Some(reference) = point.reference_per_s {
+        let _ = write!(text, " {reference:>9.2} {:>+6.1}%", (point.mean_per_s() / reference - 1.0) * 100.0);
+    }
+    if point.failed > 0 {
+        let _ = write!(text, "  {} failed", point.failed);
+    }
+    text.push('\n');
+}
+
+/// How far from what was measured?
+fn off(text: &mut String, result: &ClusterResult) {
+    let offs = result.points.iter().filter_map(|point| {
+        let reference = point.reference_per_s?;
+        Some((point.mean_per_s() / reference - 1.0).abs())
+    });
+    let all: Vec<f64> = offs.collect();
+    if !all.is_empty() {
+        let (most, sum) = all.iter().fold((0.0_f64, 0.0), |(most, sum), off| (most.max(*off), sum + off));
+        let average = sum / all.len() as f64 * 100.0;
+        line(
+            text,
+            &format!(
+                "\n{} points were measured: off by {average:.1} % on average, {:.1} % at most",
+                all.len(),
+                most * 100.0
+            ),
+        );
+    }
+}
+
+/// One result against another, as text.
+pub fn against_words(against: &Against) -> String {
+    let mut text = format!("\nagainst {}\n", against.name);
+    let (Some(average), Some(most)) = (against.average, against.most) else {
+        line(
+            &mut text,
+            "they have no point in common: mix, cluster, policy and load must be called the same",
+        );
+        return text;
+    };
+    line(&mut text, &format!("{:>10}  {:<12} {:>10} {:>10} {:>8}", "load", "policy", "here", "there", "off"));
+    for point in &against.points {
+        let load = match (point.clients, point.rate_per_s) {
+            (Some(clients), _) => format!("{clients} clients"),
+            (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
+        };
+        let _ = writeln!(
+            text,
+            "{load:>10}  {:<12} {:>10.1} {:>10.1} {:>+7.1}%",
+            point.policy,
+            point.answered_per_s,
+            point.other_per_s,
+            point.off * 100.0
+        );
+    }
+    let count = against.points.len();
+    line(
+        &mut text,
+        &format!("{count} points: off by {:.1} % on average, {:.1} % at most", average * 100.0, most * 100.0),
+    );
+    text
+}

@@ -1,0 +1,110 @@
+use assay_record::cluster::{ClusterResult, Labels, NodeUse, Origin, PointSum, SCHEMA, Tally};
+
+use super::*;
+
+/// Two policies at two loads; the second answers more by these parts.
+fn result(name: &str, ahead: [f64; 2]) -> ClusterResult {
+    let mut points = Vec::new();
+    for (clients, more) in [(2, ahead[0]), (8, ahead[1])] {
+        for policy in ["rand", "cap"] {
+            let mut sum = PointSum::default();
+            for repetition in 0..3 {
+                let count = f64::from(clients) * 100.0 + f64::from(repetition);
+                let count = if policy == "cap" { count * more } else { count };
+                let mut tally = Tally::default();
+                (0..count as u64).for_each(|_| tally.answered(0, 5_000, 10));
+                for busy in [0.4, 0.8] {
+                    let node = |processor| NodeUse { processor, disk: 0.0, in_flight: 1.0 };
+                    tally.sampled(vec![node(busy), node(0.6)]);
+                }
+                sum.add(&tally, 10.0);
+            }
+            let text = |text: &str| text.to_owned();
+            let labels = Labels {
+                mix: text("60/40"),
+                cluster: text("4 <nodes>"),
+                policy: text(policy),
+                clients: Some(clients),
+                rate_per_s: None,
+                reference_per_s: (clients == 8).then_some(80.0),
+            };
+            points.push(sum.point(labels, &[text("page")]));
+        }
+    }
+    ClusterResult {
+        schema: SCHEMA.into(),
+        origin: Origin::Simulated,
+        name: name.into(),
+        title: "Two policies".into(),
+        seed: 1,
+        repetitions: 3,
+        warm_up_s: 0.0,
+        measure_s: 10.0,
+        points,
+    }
+}
+
+#[test]
+fn a_gain_is_over_the_first_policy_under_the_same_load() {
+    let result = result("r", [1.1, 1.3]);
+    let gains: Vec<_> = result.points.iter().map(|point| gain(&result, point)).collect();
+    assert_eq!((gains[0], gains[2]), (None, None));
+    let (small, large) = (gains[1].unwrap(), gains[3].unwrap());
+    assert!((small.mean - 1.1).abs() < 0.01 && (large.mean - 1.3).abs() < 0.01, "{small:?} {large:?}");
+    assert!(large.half_width.unwrap() < 0.02, "repetitions are paired: {large:?}");
+}
+
+#[test]
+fn the_interval_of_three_is_students() {
+    let estimate = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
+    assert_eq!(estimate.mean, 2.0);
+    // t(0.975, 2) = 4.3027, deviation 1.
+    assert!((estimate.half_width.unwrap() - 4.302_652_7 / 3f64.sqrt()).abs() < 1e-5);
+    assert_eq!(Estimate::of(&[5.0]), Some(Estimate { mean: 5.0, half_width: None }));
+    assert_eq!(Estimate::of(&[]), None);
+    assert_eq!(Estimate::of(&[f64::NAN, 1.0]), None);
+}
+
+#[test]
+fn two_results_are_held_against_each_other_where_both_have_a_point() {
+    let (here, mut there) = (result("here", [1.1, 1.3]), result("there", [1.0, 1.3]));
+    there.points.remove(2);
+    let off = against(&here, &there);
+    assert_eq!(off.points.len(), 3);
+    assert!((off.most.unwrap() - 0.1).abs() < 0.01, "{off:?}");
+    let text = against_words(&off);
+    assert!(text.contains("3 points: off by") && text.contains("+10."), "{text}");
+    there.points.clear();
+    assert!(against_words(&against(&here, &there)).contains("no point in common"));
+}
+
+#[test]
+fn the_table_has_a_line_for_each_point_and_says_how_far_it_is_from_what_was_measured() {
+    let text = words(&result("r", [1.1, 1.3]));
+    for part in ["60/40, 4 <nodes>", "over rand", " 8 clients  cap", "+30.", "2 points were measured"] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+}
+
+#[test]
+fn the_page_has_all_charts_and_nothing_that_breaks_out_of_it() {
+    let (result, other) = (result("r", [1.1, 1.3]), result("other", [1.0, 1.2]));
+    let html = page(&result, Some(&other)).unwrap();
+    for chart in ["throughput-0", "gain-0", "p50-0", "p99-0", "uneven-0", "balance-processor-0"] {
+        assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
+    }
+    assert!(html.contains("cap is furthest ahead of rand with 8 clients, by 30."), "the answer");
+    assert!(html.contains("4 &lt;nodes&gt;") && !html.contains("4 <nodes>"));
+    assert!(html.contains("Against other: 4 points in common"));
+}
+
+#[test]
+fn the_document_can_be_read_as_the_result_it_came_from() {
+    let result = result("r", [1.1, 1.3]);
+    let text = serde_json::to_string(&document(&result, Some(&result))).unwrap();
+    let read: ClusterResult = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, result);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["against"]["most"], 0.0);
+    assert!(value["points"][3]["gain"].as_f64().unwrap() > 1.29);
+}
