@@ -28,6 +28,12 @@ impl Scratch {
     }
 }
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Reads once and hands the bytes to `take`; no bytes: the other side has closed. Nothing is lost when the
 /// future is dropped before it is ready.
 pub async fn read<T>(

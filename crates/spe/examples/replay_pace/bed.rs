@@ -88,7 +88,9 @@ impl Bed {
                 }
                 None => Ipv4Addr::LOCALHOST,
             };
-            origin::serve(SocketAddr::from((address, 0)), |address| sender.send(address).expect("is waited for"));
+            origin::serve(SocketAddr::from((address, 0)), |address| {
+                sender.send(address).expect("is waited for")
+            });
         });
         let origin = told.recv().expect("the origin listens");
         let start = |replay| Process::start(&spec(origin, replay));
@@ -173,7 +175,8 @@ impl Process {
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 if let Ok(Event::Collector(interval)) = serde_json::from_str(&line) {
-                    let late = interval.doors.iter().filter(|door| door.requests > 0).map(|door| door.late_max_us);
+                    let late =
+                        interval.doors.iter().filter(|door| door.requests > 0).map(|door| door.late_max_us);
                     heard.lock().expect("nobody panics with it").extend(late.max());
                 }
             }

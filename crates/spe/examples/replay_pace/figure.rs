@@ -48,7 +48,9 @@ fn drawing(missed: &Fetched, hit: &Fetched) -> String {
         below = HEIGHT - MARGIN + 20.0,
         above = MARGIN - 12.0,
     );
-    for (fetched, color, name, line) in [(missed, "#1f6fb4", "fetched", 1.0), (hit, "#d9541e", "replayed", 2.0)] {
+    for (fetched, color, name, line) in
+        [(missed, "#1f6fb4", "fetched", 1.0), (hit, "#d9541e", "replayed", 2.0)]
+    {
         let mut path = format!("M{:.1} {:.1}", x(0.0), y(0.0));
         for &bytes in &ends {
             if let Some(ms) = fetched.arrival_ms(bytes) {

@@ -83,7 +83,10 @@ fn main() -> ExitCode {
     };
     let bed = Bed::start(&options);
     println!("{}", bed.about());
-    println!("{} URLs, {} runs; milliseconds, mean ± standard error of the runs\n", options.urls, options.runs);
+    println!(
+        "{} URLs, {} runs; milliseconds, mean ± standard error of the runs\n",
+        options.urls, options.runs
+    );
     println!(
         "{:<46} {:>10} {:>16} {:>16} {:>10}",
         "mean absolute difference", "document", "mean", "median", "target"

@@ -26,7 +26,7 @@ impl Page {
         // Roughly the document's pages: half a second on average, most of them faster.
         let first_ms = draw(10, 60) + if draw(0, 3) == 0 { draw(100, 400) } else { draw(0, 60) };
         let parts = (0..draw(1, 20)).map(|_| (draw(200, 6000) as usize, draw(0, 25))).collect();
-        Self { first_ms, parts, is_cacheable: kind == "c" || number % 3 == 0 }
+        Self { first_ms, parts, is_cacheable: kind == "c" || number.is_multiple_of(3) }
     }
 
     /// Offsets in the body at which parts end.

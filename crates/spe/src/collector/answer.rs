@@ -89,7 +89,7 @@ impl Answer {
             if_none_match: question.head.header("if-none-match"),
             if_modified_since_s: question.head.header("if-modified-since").and_then(date_s),
         };
-        let asked = (head.status == 304).then_some(conditions).unwrap_or_default();
+        let asked = if head.status == 304 { conditions } else { Conditions::default() };
         Self {
             status: head.status,
             framing: head.body(question.head.method),

@@ -163,6 +163,7 @@ async fn receive(client: &mut Client, input: &mut Input, ask: &Ask<'_>) -> Resul
         body.parts.push(part);
     }
     body.digest = Some(digest.finish());
+    shared.count_door(client.door, |c| c.bytes_in += body.room.bytes);
     Ok(body)
 }
 

@@ -64,7 +64,7 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
         let mut request = order.request.clone();
         request.extend_from_slice(&order.conditions);
         if let Some(answer) = confirming.and_then(|old| old.answer()) {
-            shared.count_door(recording.door, |c| c.validations += 1);
+            shared.count(|c| c.confirmations += 1);
             answer.write_conditions(&mut request);
         }
         request.extend_from_slice(b"\r\n");
@@ -182,7 +182,7 @@ async fn receive(
             Ok(Some(part)) => {
                 let at_ns = monotonic_ns().saturating_sub(recording.asked_ns);
                 let bytes = part.len() as u64;
-                shared.count_door(recording.door, |c| c.bytes_in += bytes);
+                shared.count(|c| c.origin_bytes += bytes);
                 let mut shelf = shared.shelf.borrow_mut();
                 if is_kept && shelf.reserve(reserved, bytes) {
                     reserved += bytes;

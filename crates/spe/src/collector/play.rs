@@ -89,7 +89,11 @@ impl Client {
         }
         let age_s = answer.age_s(self.shared.now_ms());
         self.text.clear();
-        if answer.status != 304 && answer.is_not_modified_for(&ask.conditions) {
+        let is_not_modified = answer.is_not_modified_for(&ask.conditions);
+        if is_not_modified || answer.status == 304 {
+            self.shared.count_door(self.door, |c| c.validations += 1);
+        }
+        if is_not_modified && answer.status != 304 {
             answer.write_not_modified(&mut self.text);
             self.write_tail(age_s, Framing::None);
             return self.write_text().await;

@@ -1,18 +1,26 @@
 //! How does the Collector run as a process of its own, told by standard input and reporting on standard output?
 
 use std::rc::Rc;
+use std::time::Duration;
 
+use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
 use assay_record::role::{Command, Event};
+use assay_record::spe::{CollectorCounters, CollectorInterval, DoorRow};
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::collector::error::CollectorError;
 use crate::collector::server::Collector;
+use crate::collector::shared::DoorCounters;
 use crate::spec::CollectorSpec;
 
+/// How often counters are reported.
+const REPORT: Duration = Duration::from_secs(1);
+
 /// Runs the Collector as the whole process: says `Ready` when all doors are open (in the order in which they were
-/// given), `Done` when it is told to stop, and ends at once when its standard input does.
+/// given), reports once a second, says `Done` when it is told to stop, and ends at once when its standard input does.
 pub fn run(spec: &CollectorSpec) -> Result<(), CollectorError> {
     raise_descriptor_limit();
     pin(&spec.cpus)?;
@@ -30,16 +38,83 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
     let mut commands = Commands::from_stdin().map_err(CollectorError::Runtime)?;
     let collector = Rc::new(Collector::bind(spec)?);
     emit(&Event::Ready { listening: collector.addresses().to_vec() })?;
+    let mut reporter = Reporter::new(spec.doors.len());
+    let mut tick = interval(REPORT);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let serving = Rc::clone(&collector).serve();
     tokio::pin!(serving);
     loop {
         tokio::select! {
             ended = &mut serving => return ended,
+            _ = tick.tick() => emit(&reporter.report(&collector))?,
             command = commands.next() => match command? {
-                Some(Command::Stop) => return Ok(emit(&Event::Done)?),
-                Some(_) => {}
+                Some(Command::Stop) => {
+                    emit(&reporter.report(&collector))?;
+                    return Ok(emit(&Event::Done)?);
+                }
+                Some(start @ Command::Start { .. }) => {
+                    reporter.clock = RunClock::from_command(&start).unwrap_or(reporter.clock);
+                }
                 None => return Ok(()),
             },
         }
     }
+}
+
+/// What was reported last.
+struct Reporter {
+    clock: RunClock,
+    last: Vec<DoorCounters>,
+}
+
+impl Reporter {
+    fn new(doors: usize) -> Self {
+        Self { clock: RunClock::provisional(), last: vec![DoorCounters::default(); doors] }
+    }
+
+    /// What has happened since.
+    fn report(&mut self, collector: &Collector) -> Event {
+        let at_us = self.clock.since_start_us(monotonic_ns());
+        let doors = collector.take_doors();
+        let requests = doors.iter().map(|door| door.requests).sum();
+        let at_s = u32::try_from(at_us / 1_000_000).unwrap_or(u32::MAX);
+        let rows = (0..).zip(doors.iter().zip(&self.last)).map(|(door, (now, before))| DoorRow {
+            at_s,
+            door,
+            requests: now.requests - before.requests,
+            fetches: now.fetches - before.fetches,
+            replays: now.replays - before.replays,
+            joined: now.joined - before.joined,
+            validations: now.validations - before.validations,
+            bytes_in: now.bytes_in - before.bytes_in,
+            bytes_out: now.bytes_out - before.bytes_out,
+            late_max_us: now.late_max_us,
+        });
+        let is_idle = |row: &DoorRow| {
+            row.requests + row.bytes_out + row.bytes_in + row.replays + row.joined + row.late_max_us == 0
+        };
+        let rows = rows.filter(|row| !is_idle(row)).collect();
+        self.last = doors;
+        let totals = collector.totals();
+        let counters = CollectorCounters {
+            requests,
+            origin_requests: totals.origin_requests,
+            origin_errors: totals.origin_errors,
+            evictions: totals.evictions,
+            recordings: totals.recordings,
+            origin_bytes: totals.origin_bytes,
+            memory_bytes: totals.stored_bytes,
+            disk_bytes: 0,
+            peak_memory_bytes: peak_resident_bytes(),
+        };
+        Event::Collector(Box::new(CollectorInterval { at_ms: at_us / 1_000, counters, doors: rows }))
+    }
+}
+
+/// Most resident memory of this process so far; 0 where the system does not say.
+fn peak_resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.map_or(0, |kilobytes| kilobytes * 1024)
 }

@@ -39,9 +39,9 @@ pub struct DoorCounters {
     pub replays: u64,
     /// Those answered from a recording that was under way.
     pub joined: u64,
-    /// Fetches that asked an origin whether a recording still holds.
+    /// Those answered with 304.
     pub validations: u64,
-    /// Body bytes that came from origins because of it.
+    /// Bytes of request bodies.
     pub bytes_in: u64,
     /// Body bytes that were sent to it.
     pub bytes_out: u64,
@@ -60,8 +60,12 @@ pub struct Totals {
     pub client_gone: u64,
     /// Requests sent to origins.
     pub origin_requests: u64,
+    /// Those by which an origin was asked whether a recording still holds.
+    pub confirmations: u64,
     /// Those that failed, or whose answer broke off.
     pub origin_errors: u64,
+    /// Bytes of bodies that came from origins.
+    pub origin_bytes: u64,
     /// Keys that had to go for want of room.
     pub evictions: u64,
     /// Recordings that are kept.

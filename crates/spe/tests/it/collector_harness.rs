@@ -115,6 +115,7 @@ impl Origin {
     }
 }
 
+/// One answer: the Collector asks for one thing on each connection.
 async fn serve(
     mut stream: TcpStream,
     connection: usize,
@@ -123,37 +124,30 @@ async fn serve(
 ) {
     stream.set_nodelay(true).unwrap();
     let mut buf = Vec::new();
-    loop {
-        let (head, length, framing) = loop {
-            if let Some((head, length)) = RequestHead::parse(&buf).expect("the Collector sends HTTP") {
-                break (String::from_utf8(buf[..length].to_vec()).unwrap(), length, head.body());
-            }
-            if !matches!(stream.read_buf(&mut buf).await, Ok(1..)) {
-                return;
-            }
-        };
-        buf.drain(..length);
-        let Some(body) = read_body(&mut stream, &mut buf, framing, &mut |_| ()).await else { return };
-        let request = Seen { head, body, connection };
-        let before = seen.borrow().len();
-        seen.borrow_mut().push(request.clone());
-        for part in answer(&request, before) {
-            match part {
-                Part::Send(bytes) => {
-                    if stream.write_all(&bytes).await.is_err() {
-                        return;
-                    }
-                }
-                Part::Wait(gate) => gate.acquire().await.unwrap().forget(),
-                Part::Pause(time) => tokio::time::sleep(time).await,
-                Part::Reset => {
-                    stream.set_zero_linger().unwrap();
+    let (head, length, framing) = loop {
+        if let Some((head, length)) = RequestHead::parse(&buf).expect("the Collector sends HTTP") {
+            break (String::from_utf8(buf[..length].to_vec()).unwrap(), length, head.body());
+        }
+        if !matches!(stream.read_buf(&mut buf).await, Ok(1..)) {
+            return;
+        }
+    };
+    buf.drain(..length);
+    let Some(body) = read_body(&mut stream, &mut buf, framing, &mut |_| ()).await else { return };
+    let request = Seen { head, body, connection };
+    let before = seen.borrow().len();
+    seen.borrow_mut().push(request.clone());
+    for part in answer(&request, before) {
+        match part {
+            Part::Send(bytes) => {
+                if stream.write_all(&bytes).await.is_err() {
                     return;
                 }
             }
+            Part::Wait(gate) => gate.acquire().await.unwrap().forget(),
+            Part::Pause(time) => tokio::time::sleep(time).await,
+            Part::Reset => return stream.set_zero_linger().unwrap(),
         }
-        // The Collector asks for one thing on each connection.
-        return;
     }
 }
 
