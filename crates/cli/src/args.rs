@@ -15,6 +15,7 @@ use crate::commands::{
     role::RoleArgs,
     run::RunArgs,
     simulate::SimulateArgs,
+    switch::SwitchArgs,
     webstone::WebstoneArgs,
     workloads::WorkloadsArgs,
 };
@@ -87,6 +88,8 @@ pub enum Command {
     Webstone(Box<WebstoneArgs>),
     /// Show the results of simulated and measured clusters again, and one against another
     Policies(PoliciesArgs),
+    /// Run a content-aware layer-7 switch in front of servers, with any of the policies
+    Switch(SwitchArgs),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one

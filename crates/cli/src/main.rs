@@ -41,6 +41,7 @@ fn main() -> std::process::ExitCode {
         Command::Cluster(args) => commands::cluster::cluster(&args),
         Command::Webstone(args) => commands::webstone::webstone(&args),
         Command::Policies(args) => commands::policies::policies(&args),
+        Command::Switch(args) => commands::switch::switch(&args),
         Command::Proxies(args) => commands::proxies::proxies(&args),
         Command::Workloads(args) => commands::workloads::workloads(&args),
         Command::Role(args) => commands::role::role(&args),

@@ -3,17 +3,18 @@
 use assay_http::field::{Field, Fields, list_has, write_decimal};
 use assay_http::head::Version;
 
-/// Fields that are for one connection only, in lower case.
-const HOP_BY_HOP: [&str; 8] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// Whether a field is for one connection only, whatever `Connection` says.
+fn is_hop_by_hop(field: &Field<'_>) -> bool {
+    match field.name.len() {
+        2 => field.is("te"),
+        7 => field.is("trailer") || field.is("upgrade"),
+        10 => field.is("connection") || field.is("keep-alive"),
+        16 => field.is("proxy-connection"),
+        17 => field.is("transfer-encoding"),
+        19 => field.is("proxy-authorization"),
+        _ => false,
+    }
+}
 
 /// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
 /// in `Connection`, nor those that `leave_out` picks. Then our own `Via`: the version that it came with, and our name.
@@ -23,9 +24,10 @@ pub fn append_end_to_end(
     (version, name): (Version, &str),
     leave_out: impl Fn(&Field<'_>) -> bool,
 ) {
+    // Hardly any message names fields of its own: one look tells, instead of one for every field.
+    let nominates = fields.clone().any(|field| field.is("connection") && has_other_options(field.value));
     for field in fields.clone() {
-        let for_this_hop =
-            HOP_BY_HOP.iter().any(|name| field.is(name)) || is_nominated(fields.clone(), &field);
+        let for_this_hop = is_hop_by_hop(&field) || (nominates && is_nominated(fields.clone(), &field));
         if !for_this_hop && !leave_out(&field) {
             append(out, field.name, field.value);
         }
@@ -68,6 +70,11 @@ pub fn has_passed(fields: Fields<'_>, name: &str) -> Option<bool> {
         words.nth(1).is_some_and(|by| by.eq_ignore_ascii_case(name.as_bytes()))
     };
     Some(via.any(|field| field.value.split(|&byte| byte == b',').any(is_named)))
+}
+
+/// Whether a `Connection` field says more than whether the connection lives on.
+fn has_other_options(value: &[u8]) -> bool {
+    !value.eq_ignore_ascii_case(b"keep-alive") && !value.eq_ignore_ascii_case(b"close")
 }
 
 /// Whether a `Connection` field names this field.

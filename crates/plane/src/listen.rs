@@ -11,10 +11,27 @@ const BACKLOG: i32 = 4096;
 
 /// A listening socket: bound, with a long queue, not yet accepting. Needs a tokio runtime.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::from_std(open(address, false)?.into())
+}
+
+/// The same without a runtime: whoever accepts makes it tokio's own, on its own runtime.
+pub fn listen_alone(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    Ok(open(address, false)?.into())
+}
+
+/// One of several listening sockets at one address: the system spreads connections over them.
+pub fn listen_beside_others(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    Ok(open(address, true)?.into())
+}
+
+fn open(address: SocketAddr, beside_others: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
+    if beside_others {
+        socket.set_reuse_port(true)?;
+    }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
+    Ok(socket)
 }

@@ -19,6 +19,7 @@ pub mod run;
 pub mod run_args;
 mod schedule;
 pub mod simulate;
+pub mod switch;
 mod take_along;
 pub mod webstone;
 pub mod workloads;

@@ -94,6 +94,7 @@ fn the_reference_names_every_command_and_every_flag() {
         "compare",
         "logs",
         "simulate",
+        "switch",
         "proxies",
         "workloads",
     ] {

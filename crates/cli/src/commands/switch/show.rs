@@ -1,0 +1,162 @@
+//! What does a switch that runs show? A line a second on standard error, or a JSON document on standard output.
+
+use std::fmt::Write;
+
+use assay_switch::Switch;
+use assay_switch::tally::{Snapshot, Tally};
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+use crate::output;
+
+/// A line names so many servers; more would not fit.
+const SERVERS_IN_LINE: usize = 6;
+
+/// Shows a switch.
+pub struct Show {
+    as_json: bool,
+    is_quiet: bool,
+    /// What was counted by the last second.
+    before: Option<Tally>,
+}
+
+impl Show {
+    /// As JSON, or in words.
+    pub fn new(as_json: bool, is_quiet: bool) -> Self {
+        Self { as_json, is_quiet, before: None }
+    }
+
+    /// It accepts connections.
+    pub fn ready(&mut self, switch: &Switch) -> Result<(), Failure> {
+        self.listening("ready", "listening on", switch)
+    }
+
+    /// It goes by another configuration.
+    pub fn reloaded(&mut self, switch: &Switch) -> Result<(), Failure> {
+        self.listening("reloaded", "reloaded, listening on", switch)
+    }
+
+    fn listening(&mut self, event: &str, words: &str, switch: &Switch) -> Result<(), Failure> {
+        let listen: Vec<String> = switch.addresses().iter().map(ToString::to_string).collect();
+        let metrics = switch.metrics().map(|address| format!("http://{address}/metrics"));
+        if self.as_json {
+            return self.event(&json!({ "event": event, "listen": listen, "metrics": metrics }));
+        }
+        let counters = metrics.map(|url| format!(", counters at {url}")).unwrap_or_default();
+        output::eprint(&format!("{words} {}{counters}\n", listen.join(" ")));
+        Ok(())
+    }
+
+    /// A configuration was not taken on.
+    pub fn kept(&mut self, why: &str) -> Result<(), Failure> {
+        if self.as_json { self.event(&json!({ "event": "kept", "why": why })) } else { Ok(()) }
+    }
+
+    /// It stops.
+    pub fn stopping(&mut self) -> Result<(), Failure> {
+        if self.as_json {
+            return self.event(&json!({ "event": "stopping" }));
+        }
+        output::eprint("stopping when running requests are answered; again: now\n");
+        Ok(())
+    }
+
+    /// A second has passed.
+    pub fn second(&mut self, now: &Snapshot) -> Result<(), Failure> {
+        let total = now.total();
+        let before = self.before.replace(total.clone()).unwrap_or_default();
+        if self.as_json {
+            return self.event(&second_as_json(now, &total, &before));
+        }
+        if !self.is_quiet {
+            output::eprint(&second_in_words(now, &total, &before));
+        }
+        Ok(())
+    }
+
+    fn event(&self, event: &Value) -> Result<(), Failure> {
+        output::stdout(&format!("{event}\n"))
+    }
+}
+
+fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
+    let times = total.times.since(&before.times);
+    json!({
+        "event": "second",
+        "requests": total.requests() - before.requests(),
+        "bytes": total.bytes - before.bytes,
+        "server_errors": total.answers[4] - before.answers[4],
+        "failed": total.failed - before.failed,
+        "retried": total.retried - before.retried,
+        "p50_us": times.quantile_us(0.5),
+        "p99_us": times.quantile_us(0.99),
+        "clients": now.clients,
+        "in_flight": now.in_flight,
+        "waiting": now.waiting,
+        "refused_total": now.refused,
+        "servers": now.servers,
+    })
+}
+
+fn second_in_words(now: &Snapshot, total: &Tally, before: &Tally) -> String {
+    let times = total.times.since(&before.times);
+    let ms =
+        |quantile| times.quantile_us(quantile).map_or("-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
+    let mut line = format!(
+        "{:>7} req/s  {:>5} in flight  {:>4} waiting  {:>5} clients  p50 {} ms  p99 {} ms",
+        total.requests() - before.requests(),
+        now.in_flight,
+        now.waiting,
+        now.clients,
+        ms(0.5),
+        ms(0.99),
+    );
+    let errors = total.answers[4] - before.answers[4];
+    let retried = total.retried - before.retried;
+    // Writing to a string does not fail.
+    if errors + retried > 0 {
+        let _ = write!(line, "  {errors} × 5xx  {retried} retried");
+    }
+    line.push_str("  |");
+    for server in now.servers.iter().take(SERVERS_IN_LINE) {
+        let state = if server.up { server.in_flight.to_string() } else { "out".to_owned() };
+        let _ = write!(line, " {} {state}", server.name);
+    }
+    if now.servers.len() > SERVERS_IN_LINE {
+        let out = now.servers.iter().filter(|server| !server.up).count();
+        let _ = write!(line, " … {} servers, {out} out", now.servers.len());
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_switch::tally::ServerNow;
+
+    use super::*;
+
+    #[test]
+    fn a_second_is_told_as_the_difference_to_the_one_before() {
+        let server = |up| ServerNow { name: "a".into(), up, weight: 1.0, in_flight: 3, idle: 0 };
+        let tally = |ok, failed| {
+            let mut tally = Tally { answers: [0, ok, 0, 0, failed], retried: failed, ..Tally::default() };
+            (0..ok).for_each(|_| tally.times.record(1500));
+            tally
+        };
+        let now = Snapshot { in_flight: 3, clients: 9, servers: vec![server(true)], ..Snapshot::default() };
+        let said = second_in_words(&now, &tally(30, 1), &tally(10, 0));
+        assert!(
+            said.contains(" 21 req/s") && said.contains("1 × 5xx  1 retried") && said.ends_with("| a 3\n"),
+            "{said}"
+        );
+        let document = second_as_json(&now, &tally(30, 0), &tally(10, 0));
+        assert_eq!(
+            (document["requests"].as_u64(), document["servers"][0]["name"].as_str()),
+            (Some(20), Some("a"))
+        );
+        let out = Snapshot { servers: vec![server(false)], ..Snapshot::default() };
+        assert!(second_in_words(&out, &tally(0, 0), &tally(0, 0)).contains("p50 - ms"));
+        assert!(second_in_words(&out, &tally(0, 0), &tally(0, 0)).ends_with("| a out\n"));
+    }
+}

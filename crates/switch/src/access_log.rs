@@ -1,0 +1,150 @@
+//! What does the access log say? A line for each request.
+//!
+//! `combined` and `common` are httpd's. `switch` is `combined` with what only a switch knows behind it: class, server, and how
+//! many microseconds the request waited for a server, until its answer began, and in all.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+
+use crate::config::{AccessLog, LogFormat};
+
+/// Lines are written out when there are so many bytes of them, or once a second.
+const FLUSH_BYTES: usize = 64 * 1024;
+
+/// A request, for the log.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// Who asked.
+    pub client: &'a str,
+    /// When the answer ended, in Unix seconds.
+    pub at_unix_s: u64,
+    /// Method, target and version, as sent.
+    pub request: &'a [u8],
+    /// The status of the answer.
+    pub status: u16,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// `Referer`.
+    pub referer: &'a [u8],
+    /// `User-Agent`.
+    pub agent: &'a [u8],
+    /// Its class.
+    pub class: &'a str,
+    /// The server that answered; none: the switch did.
+    pub server: Option<&'a str>,
+    /// Microseconds until it had a server, until the answer began, and in all.
+    pub times_us: [u64; 3],
+}
+
+/// Writes a log.
+#[derive(Debug)]
+pub struct LogWriter {
+    file: File,
+    format: LogFormat,
+    lines: Vec<u8>,
+    /// Lines that could not be written.
+    pub lost: u64,
+}
+
+impl LogWriter {
+    /// Appends to a log, which is made if it is not there.
+    pub fn open(log: &AccessLog) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(&log.file)?;
+        Ok(Self { file, format: log.format, lines: Vec::new(), lost: 0 })
+    }
+
+    /// Adds a line.
+    pub fn add(&mut self, line: &Line<'_>) {
+        append(&mut self.lines, self.format, line);
+        if self.lines.len() >= FLUSH_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Writes out what there is. A disk that is full costs lines, not requests.
+    pub fn flush(&mut self) {
+        if !self.lines.is_empty() && self.file.write_all(&self.lines).is_err() {
+            self.lost += memchr::memchr_iter(b'\n', &self.lines).count() as u64;
+        }
+        self.lines.clear();
+    }
+}
+
+fn append(out: &mut Vec<u8>, format: LogFormat, line: &Line<'_>) {
+    out.extend_from_slice(line.client.as_bytes());
+    out.extend_from_slice(b" - - [");
+    append_time(out, line.at_unix_s);
+    out.extend_from_slice(b"] \"");
+    append_quoted(out, line.request);
+    // Writing to a vector does not fail.
+    let _ = write!(out, "\" {} {}", line.status, line.bytes);
+    if format != LogFormat::Common {
+        for text in [line.referer, line.agent] {
+            out.extend_from_slice(b" \"");
+            append_quoted(out, if text.is_empty() { b"-" } else { text });
+            out.push(b'"');
+        }
+    }
+    if format == LogFormat::Switch {
+        let [queue, first, all] = line.times_us;
+        let server = line.server.unwrap_or("-");
+        let _ = write!(out, " {} {server} {queue} {first} {all}", line.class);
+    }
+    out.push(b'\n');
+}
+
+/// `10/Oct/2000:13:55:36 +0000`, from the date that HTTP writes.
+fn append_time(out: &mut Vec<u8>, unix_s: u64) {
+    let mut date = [0; assay_http::date::DATE_BYTES];
+    assay_http::date::write_date(unix_s, &mut date);
+    // "Sun, 06 Nov 1994 08:49:37 GMT"
+    for (part, after) in [(5..7, b'/'), (8..11, b'/'), (12..16, b':'), (17..25, b' ')] {
+        out.extend_from_slice(&date[part]);
+        out.push(after);
+    }
+    out.extend_from_slice(b"+0000");
+}
+
+/// What could end a field or a line is written as httpd does.
+fn append_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b' '..=b'~' => out.push(byte),
+            _ => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(format: LogFormat) -> String {
+        let mut out = Vec::new();
+        let line = Line {
+            client: "192.0.2.1",
+            at_unix_s: 784_111_777,
+            request: b"GET /a\"b HTTP/1.1",
+            status: 200,
+            bytes: 12,
+            referer: b"",
+            agent: b"x\xff",
+            class: "disk",
+            server: Some("a"),
+            times_us: [1, 20, 300],
+        };
+        append(&mut out, format, &line);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn lines_are_httpds_with_what_the_switch_knows_behind() {
+        let common = r#"192.0.2.1 - - [06/Nov/1994:08:49:37 +0000] "GET /a\"b HTTP/1.1" 200 12"#;
+        assert_eq!(line(LogFormat::Common), format!("{common}\n"));
+        assert_eq!(line(LogFormat::Combined), format!("{common} \"-\" \"x\\xff\"\n"));
+        assert_eq!(line(LogFormat::Switch), format!("{common} \"-\" \"x\\xff\" disk a 1 20 300\n"));
+    }
+}

@@ -1,0 +1,41 @@
+//! Is a server well? One question, and whether the answer is what it should be.
+
+use std::net::SocketAddr;
+
+use assay_http::head::ResponseHead;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::config::Check;
+
+/// Asks once.
+pub async fn is_well(address: SocketAddr, check: &Check) -> bool {
+    let status = timeout(check.timeout, ask(address, check)).await;
+    let Ok(Some(status)) = status else { return false };
+    check.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status))
+}
+
+/// The status of the answer; none when there is no answer, or it is not HTTP.
+async fn ask(address: SocketAddr, check: &Check) -> Option<u16> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let host = check.host.clone().unwrap_or_else(|| address.to_string());
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: assay-switch\r\nConnection: close\r\n\r\n",
+        check.path
+    );
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = Vec::new();
+    loop {
+        match ResponseHead::parse(&answer) {
+            Err(_) => return None,
+            Ok(Some((head, length))) if head.is_interim() => drop(answer.drain(..length)),
+            Ok(Some((head, _))) => return Some(head.status),
+            Ok(None) => {
+                if stream.read_buf(&mut answer).await.ok()? == 0 {
+                    return None;
+                }
+            }
+        }
+    }
+}

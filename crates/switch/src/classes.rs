@@ -1,0 +1,168 @@
+//! Which class does a request belong to?
+//!
+//! Classes are tried in their order; the first whose conditions all hold takes the request. A condition holds when any of
+//! its alternatives does. What is compared is compared as the client sent it: nothing is decoded, so `%2e` is no dot.
+
+use assay_dispatch::ClassId;
+use assay_http::field::list_has;
+use assay_http::head::RequestHead;
+
+/// Something that a request may be like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Its path is one of these.
+    Path(Vec<String>),
+    /// Its path begins like one of these.
+    Prefix(Vec<String>),
+    /// Its path ends like one of these.
+    Suffix(Vec<String>),
+    /// Its method is one of these.
+    Method(Vec<String>),
+    /// It has one of these fields.
+    Header(Vec<HeaderIs>),
+    /// One of these is a part of its query.
+    Query(Vec<QueryIs>),
+}
+
+/// A field, and its value if that matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderIs {
+    /// Its name, in any case.
+    pub name: String,
+    /// The whole value, or one member of a list; in any case.
+    pub value: Option<String>,
+}
+
+/// A part of a query (`a=1&b`), and its value if that matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryIs {
+    /// What stands before the equals sign.
+    pub name: String,
+    /// What stands after it.
+    pub value: Option<String>,
+}
+
+/// Classes in their order.
+#[derive(Debug, Clone, Default)]
+pub struct Classes {
+    all: Vec<Vec<Condition>>,
+}
+
+impl Classes {
+    /// Of the conditions of each class; the last class takes what no other does.
+    pub fn new(all: Vec<Vec<Condition>>) -> Self {
+        Self { all }
+    }
+
+    /// The class of a request whose target, in origin form, is `target`.
+    pub fn of(&self, head: &RequestHead<'_>, target: &[u8]) -> ClassId {
+        let last = self.all.len().saturating_sub(1);
+        let (path, query) = split(target);
+        let place = self.all[..last]
+            .iter()
+            .position(|conditions| conditions.iter().all(|c| c.holds(head, path, query)))
+            .unwrap_or(last);
+        ClassId(place as u16)
+    }
+}
+
+/// Path and query of a target in origin form.
+fn split(target: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], &target[at + 1..]),
+        None => (target, b""),
+    }
+}
+
+impl Condition {
+    fn holds(&self, head: &RequestHead<'_>, path: &[u8], query: &[u8]) -> bool {
+        match self {
+            Condition::Path(all) => all.iter().any(|one| one.as_bytes() == path),
+            Condition::Prefix(all) => all.iter().any(|one| path.starts_with(one.as_bytes())),
+            Condition::Suffix(all) => all.iter().any(|one| path.ends_with(one.as_bytes())),
+            Condition::Method(all) => all.iter().any(|one| one == head.method),
+            Condition::Header(all) => all.iter().any(|one| one.holds(head)),
+            Condition::Query(all) => all.iter().any(|one| one.holds(query)),
+        }
+    }
+}
+
+impl HeaderIs {
+    fn holds(&self, head: &RequestHead<'_>) -> bool {
+        head.headers().filter(|field| field.is(&self.name)).any(|field| match &self.value {
+            None => true,
+            Some(value) => field.value.eq_ignore_ascii_case(value.as_bytes()) || list_has(field.value, value),
+        })
+    }
+}
+
+impl QueryIs {
+    fn holds(&self, query: &[u8]) -> bool {
+        query.split(|byte| *byte == b'&').any(|part| {
+            let (name, value) = match memchr::memchr(b'=', part) {
+                Some(at) => (&part[..at], &part[at + 1..]),
+                None => (part, &b""[..]),
+            };
+            !part.is_empty()
+                && name == self.name.as_bytes()
+                && self.value.as_ref().is_none_or(|wanted| wanted.as_bytes() == value)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[&str]) -> Vec<String> {
+        all.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn class_of(classes: &Classes, method: &str, target: &str, fields: &str) -> u16 {
+        let text = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        classes.of(&head, target.as_bytes()).0
+    }
+
+    #[test]
+    fn the_documents_three_classes_are_told_apart() {
+        let classes = Classes::new(vec![
+            vec![Condition::Suffix(texts(&["/load.cgi"]))],
+            vec![Condition::Suffix(texts(&[".cgi", "/file500k.html", "/file5m.html"]))],
+            vec![],
+        ]);
+        let class = |target: &str| class_of(&classes, "GET", target, "");
+        assert_eq!([class("/cgi/load.cgi?n=3"), class("/cgi/cpu.cgi"), class("/file5m.html")], [0, 1, 1]);
+        assert_eq!([class("/file500.html"), class("/a?x=.cgi"), class("*")], [2, 2, 2]);
+    }
+
+    #[test]
+    fn all_conditions_of_a_class_must_hold_and_any_alternative_of_a_condition() {
+        let header = |name: &str, value: Option<&str>| HeaderIs {
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+        };
+        let query = |name: &str, value: Option<&str>| QueryIs {
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+        };
+        let classes = Classes::new(vec![
+            vec![Condition::Method(texts(&["POST", "PUT"])), Condition::Prefix(texts(&["/api/"]))],
+            vec![Condition::Header(vec![header("X-Kind", None), header("accept", Some("image/png"))])],
+            vec![Condition::Query(vec![query("debug", None), query("v", Some("2"))])],
+            vec![Condition::Path(texts(&["/exact"]))],
+            vec![],
+        ]);
+        let class = |method: &str, target: &str, fields: &str| class_of(&classes, method, target, fields);
+        assert_eq!(class("POST", "/api/x", ""), 0);
+        assert_eq!(class("GET", "/api/x", ""), 4);
+        assert_eq!(class("GET", "/", "x-kind: a\r\n"), 1);
+        assert_eq!(class("GET", "/", "Accept: text/html, Image/PNG\r\n"), 1);
+        assert_eq!(class("GET", "/?a=1&debug", ""), 2);
+        assert_eq!(class("GET", "/?debug=0&v=3", ""), 2);
+        assert_eq!(class("GET", "/?v=2", ""), 2);
+        assert_eq!(class("GET", "/?v=22&", ""), 4);
+        assert_eq!(class("GET", "/exact?x", ""), 3);
+        assert_eq!(class("GET", "/exact/", ""), 4);
+    }
+}

@@ -1,0 +1,204 @@
+//! What will a switch do? Its settings in words, and what is odd about them.
+
+use std::fmt::Write;
+
+use assay_dispatch::Choice;
+
+use super::{Config, GroupSpec};
+use crate::classes::Condition;
+
+/// A switch in words; what is odd comes last.
+pub fn explain(config: &Config) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write(&mut out, config);
+    for note in notes(config) {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+fn write(out: &mut String, config: &Config) -> std::fmt::Result {
+    let listen: Vec<String> = config.listen.iter().map(ToString::to_string).collect();
+    let threads =
+        if config.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", config.workers) };
+    writeln!(out, "listens on {} with {threads}", listen.join(" and "))?;
+    for (number, class) in config.classes.iter().enumerate() {
+        let group = &config.groups[class.group];
+        let what = if class.conditions.is_empty() {
+            "all other requests".to_owned()
+        } else {
+            class.conditions.iter().map(condition).collect::<Vec<_>>().join(" and ")
+        };
+        writeln!(
+            out,
+            "class {:<12} {what}\n{:18} {} over {}",
+            class.name,
+            "",
+            group.choice.name(),
+            servers_of(config, group, number)
+        )?;
+    }
+    for server in &config.servers {
+        write!(out, "server {:<11} {}, weight {}", server.name, server.address, server.weight)?;
+        write!(out, ", at most {} requests at once", server.connections)?;
+        if let Some(slow) = server.slow_start {
+            write!(out, ", slow start {slow:?}")?;
+        }
+        if let Some(check) = &server.check {
+            write!(out, ", asked for {} every {:?}", check.path, check.interval)?;
+        }
+        if server.is_backup {
+            write!(out, ", backup")?;
+        }
+        if server.drains {
+            write!(out, ", draining")?;
+        }
+        writeln!(out)?;
+    }
+    if let Some(rules) = &config.passive {
+        writeln!(
+            out,
+            "a server that fails {} requests within {:?} is out for {:?}",
+            rules.failures, rules.within, rules.out
+        )?;
+    }
+    writeln!(
+        out,
+        "a request that is lost and safe to repeat goes to up to {} other servers",
+        config.retries
+    )?;
+    if let Some(log) = &config.access_log {
+        writeln!(out, "writes {}", log.file.display())?;
+    }
+    if let Some(metrics) = &config.metrics {
+        writeln!(out, "shows its counters at http://{metrics}/metrics")?;
+    }
+    Ok(())
+}
+
+fn servers_of(config: &Config, group: &GroupSpec, class: usize) -> String {
+    if let Choice::Cap(settings) = &group.choice
+        && let Some(Some(list)) = settings.lists.get(class)
+    {
+        let names: Vec<&str> = list.iter().map(|id| config.servers[id.0 as usize].name.as_str()).collect();
+        return names.join(", ");
+    }
+    if group.servers.len() == config.servers.len() {
+        return "all servers".to_owned();
+    }
+    let names: Vec<&str> = group.servers.iter().map(|place| config.servers[*place].name.as_str()).collect();
+    names.join(", ")
+}
+
+fn condition(condition: &Condition) -> String {
+    let any = |all: &[String]| all.join(" or ");
+    match condition {
+        Condition::Path(all) => format!("path {}", any(all)),
+        Condition::Prefix(all) => format!("path begins with {}", any(all)),
+        Condition::Suffix(all) => format!("path ends with {}", any(all)),
+        Condition::Method(all) => format!("method {}", any(all)),
+        Condition::Header(all) => {
+            let texts: Vec<String> = all
+                .iter()
+                .map(|one| {
+                    one.value.as_ref().map_or(one.name.clone(), |value| format!("{}: {value}", one.name))
+                })
+                .collect();
+            format!("field {}", any(&texts))
+        }
+        Condition::Query(all) => {
+            let texts: Vec<String> = all
+                .iter()
+                .map(|one| {
+                    one.value.as_ref().map_or(one.name.clone(), |value| format!("{}={value}", one.name))
+                })
+                .collect();
+            format!("query has {}", any(&texts))
+        }
+    }
+}
+
+/// Whether a policy heeds weights.
+fn heeds_weights(choice: &Choice) -> bool {
+    matches!(
+        choice,
+        Choice::WeightedRoundRobin
+            | Choice::WeightedLeastConnections
+            | Choice::PowerOfTwo
+            | Choice::PeakEwma(_)
+            | Choice::BoundedHash(_)
+            | Choice::Ward(_)
+            | Choice::CapWithState(_)
+    )
+}
+
+/// What is allowed, and perhaps not meant.
+fn notes(config: &Config) -> Vec<String> {
+    let mut notes = Vec::new();
+    if config.workers > 1 {
+        notes.push(format!(
+            "each of the {} workers has policies of its own, and an even part of all limits: policies that count \
+             requests see only their worker's",
+            config.workers
+        ));
+    }
+    for group in &config.groups {
+        let weighted = group
+            .servers
+            .iter()
+            .map(|place| &config.servers[*place])
+            .find(|s| s.weight != 1.0 || s.slow_start.is_some());
+        if let (Some(server), false) = (weighted, heeds_weights(&group.choice)) {
+            notes.push(format!(
+                "{} pays no heed to weights: the weight or slow start of {} changes nothing there",
+                group.choice.name(),
+                server.name
+            ));
+        }
+        if matches!(group.choice, Choice::CapWithState(_)) && config.state.interval.is_none() {
+            notes.push(
+                "cap-state knows only what servers say in their replies (endpoint-load-metrics); `state-interval` \
+                 has them asked"
+                    .to_owned(),
+            );
+        }
+        if group.servers.iter().all(|place| config.servers[*place].drains) {
+            notes.push(format!("all servers of a {} group drain: its requests get 503", group.choice.name()));
+        }
+    }
+    if config.servers.iter().all(|server| server.check.is_none()) && config.passive.is_none() {
+        notes.push(
+            "no server is watched: without [health] or [passive], one that is down is asked again and again"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read;
+    use super::*;
+
+    #[test]
+    fn classes_servers_and_what_is_odd_are_told() {
+        let text = "listen = \"127.0.0.1:8080\"\nworkers = 2\npolicy = \"rr\"\n[[server]]\nname = \"a\"\n\
+                    address = \"127.0.0.1:9001\"\nweight = 3\ndrain = true\n[[class]]\nname = \"cgi\"\n\
+                    suffix = [\".cgi\", \".php\"]\nquery = \"x=1\"\n";
+        let said = explain(&read("s.toml", text).expect("is right"));
+        for part in [
+            "listens on 127.0.0.1:8080 with 2 workers",
+            "path ends with .cgi or .php and query has x=1",
+            "rr over all servers",
+            "class other",
+            "draining",
+            "policies of its own",
+            "rr pays no heed to weights",
+            "get 503",
+            "no server is watched",
+        ] {
+            assert!(said.contains(part), "{part} is not in:\n{said}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What does a switch file say? Its settings as values, with all that it leaves out filled in.
+
+mod explain;
+mod policy;
+mod read;
+mod table;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_dispatch::Choice;
+
+use crate::classes::Condition;
+use crate::health::{ActiveRules, PassiveRules};
+
+pub use explain::explain;
+pub use read::read;
+
+/// A switch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: Vec<SocketAddr>,
+    /// Threads; each has policies of its own and an even part of every limit.
+    pub workers: usize,
+    /// How it calls itself in `Via`, and in `Forwarded` as `by`.
+    pub name: String,
+    /// Where it shows its counters to Prometheus.
+    pub metrics: Option<SocketAddr>,
+    /// Its access log.
+    pub access_log: Option<AccessLog>,
+    /// Peers whose word on the client is believed.
+    pub trusted: Vec<Network>,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How much there may be.
+    pub limits: Limits,
+    /// How often a request that is lost may be sent to another server.
+    pub retries: u32,
+    /// Failures that take a server out without being asked.
+    pub passive: Option<PassiveRules>,
+    /// Where servers tell how they are, and how often they are asked without need.
+    pub state: StateQuery,
+    /// Seed of whatever policies draw.
+    pub seed: u64,
+    /// The servers; a server's number is its place here.
+    pub servers: Vec<ServerSpec>,
+    /// The classes, in the order in which they are tried. The last takes what is left.
+    pub classes: Vec<ClassSpec>,
+    /// Groups of classes that share a policy.
+    pub groups: Vec<GroupSpec>,
+}
+
+/// A server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerSpec {
+    /// What it is called; it stays the same server over a reload by name and address.
+    pub name: String,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Its weight; 1 is usual.
+    pub weight: f64,
+    /// Its weight grows from a tenth to the whole of it in this time after it comes up.
+    pub slow_start: Option<Duration>,
+    /// Most requests that it has at once.
+    pub connections: u32,
+    /// Only asked when no other server of a class is there.
+    pub is_backup: bool,
+    /// Gets no new requests; those it has may finish.
+    pub drains: bool,
+    /// How it is asked whether it is well.
+    pub check: Option<Check>,
+}
+
+/// How a server is asked whether it is well.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// What is asked for.
+    pub path: String,
+    /// The host that is named.
+    pub host: Option<String>,
+    /// How often.
+    pub interval: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// The first and last status that count as well.
+    pub statuses: Vec<(u16, u16)>,
+    /// How many answers change the verdict.
+    pub rules: ActiveRules,
+}
+
+/// A class of requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassSpec {
+    /// What it is called.
+    pub name: String,
+    /// What a request must be like; empty: any is.
+    pub conditions: Vec<Condition>,
+    /// Place of the group whose policy serves it.
+    pub group: usize,
+}
+
+/// Classes that share a policy, and the servers that it chooses from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupSpec {
+    /// The policy.
+    pub choice: Choice,
+    /// Places of its servers, ascending.
+    pub servers: Vec<usize>,
+}
+
+/// An access log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessLog {
+    /// Where it is; opened anew on every reload.
+    pub file: PathBuf,
+    /// What its lines are like.
+    pub format: LogFormat,
+}
+
+/// What lines of an access log are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Combined, followed by class, server and times.
+    Switch,
+    /// Combined alone.
+    Combined,
+    /// Common.
+    Common,
+}
+
+/// How a server is asked for its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateQuery {
+    /// What is asked for.
+    pub path: String,
+    /// How often every server is asked, whether or not a policy wants to know.
+    pub interval: Option<Duration>,
+}
+
+/// A range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    /// Any address in it.
+    pub address: IpAddr,
+    /// How many bits of it count.
+    pub bits: u8,
+}
+
+impl Network {
+    /// Whether an address lies in it. An IPv4 address that is written as IPv6 is that IPv4 address.
+    pub fn has(&self, address: IpAddr) -> bool {
+        match (self.address.to_canonical(), address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let bits = u32::from(self.bits.min(32));
+                let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+                (u32::from(own) ^ u32::from(other)) & mask == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let bits = u32::from(self.bits.min(128));
+                let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+                (u128::from(own) ^ u128::from(other)) & mask == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A client between two requests.
+    pub client_idle: Duration,
+    /// A client from the first byte of a request's head to its last, and between parts of its body or of the answer that
+    /// it takes.
+    pub client_request: Duration,
+    /// A server to accept a connection.
+    pub connect: Duration,
+    /// A server until its answer begins, and between parts of it.
+    pub response: Duration,
+    /// A request that waits for a server with room.
+    pub queue: Duration,
+    /// A connection to a server that is not used.
+    pub server_idle: Duration,
+    /// Running requests, once the switch is to end.
+    pub stop: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            client_idle: seconds(60),
+            client_request: seconds(15),
+            connect: seconds(2),
+            response: seconds(60),
+            queue: seconds(5),
+            server_idle: seconds(15),
+            stop: seconds(30),
+        }
+    }
+}
+
+/// How much there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections of clients; more wait to be accepted.
+    pub connections: u32,
+    /// Requests that wait for a server with room; more are refused with 503.
+    pub queue: u32,
+    /// Bytes of a request's head; more are refused with 431.
+    pub head_bytes: u64,
+    /// Fields of a request's head; more are refused with 431.
+    pub head_fields: u32,
+    /// Bytes of a request's target; more are refused with 414.
+    pub target_bytes: u64,
+    /// Bytes of a request's body; more are refused with 413.
+    pub body_bytes: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 9000,
+            queue: 1000,
+            head_bytes: 32 << 10,
+            head_fields: 100,
+            target_bytes: 8 << 10,
+            body_bytes: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_has_the_addresses_that_begin_like_it() {
+        let network = |address: &str, bits| Network { address: address.parse().expect("an address"), bits };
+        let has = |network: Network, address: &str| network.has(address.parse().expect("an address"));
+        assert!(has(network("10.1.0.0", 16), "10.1.255.3") && !has(network("10.1.0.0", 16), "10.2.0.0"));
+        assert!(has(network("10.1.0.0", 16), "::ffff:10.1.2.3"));
+        assert!(has(network("0.0.0.0", 0), "192.0.2.1") && !has(network("0.0.0.0", 0), "2001:db8::1"));
+        assert!(has(network("2001:db8::", 32), "2001:db8:1::5") && !has(network("::1", 128), "::2"));
+        assert!(has(network("127.0.0.1", 32), "127.0.0.1") && !has(network("127.0.0.1", 32), "127.0.0.2"));
+    }
+}

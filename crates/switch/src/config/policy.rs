@@ -1,0 +1,121 @@
+//! Which policy is meant, with which settings?
+
+use assay_dispatch::Choice;
+use assay_dispatch::policies::bounded_hash::BoundedHashSettings;
+use assay_dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};
+use assay_dispatch::policies::lard::LardSettings;
+use assay_dispatch::policies::lard_replicated::LardReplicatedSettings;
+use assay_dispatch::policies::peak_ewma::PeakEwmaSettings;
+use assay_dispatch::policies::prequal::PrequalSettings;
+use assay_settings::{Fields, Mistake, Value, nearest};
+
+use super::table::{target, texts, time_or, whole_or};
+use crate::document::document;
+
+/// Reads `policy = "lc"` or `policy = { name = "lard", t-low = 25 }`.
+pub(super) fn policy(value: &Value<'_>) -> Result<Choice, Mistake> {
+    let Ok(name) = value.text() else {
+        let fields = value.fields("a policy")?;
+        let name = fields.need("name", "which policy")?;
+        return with_settings(named(&name)?, &fields);
+    };
+    let choice = Choice::named(name).ok_or_else(|| unknown(value, name))?;
+    without_settings(choice, value)
+}
+
+fn named(value: &Value<'_>) -> Result<Choice, Mistake> {
+    let name = value.text()?;
+    Choice::named(name).ok_or_else(|| unknown(value, name))
+}
+
+fn unknown(value: &Value<'_>, name: &str) -> Mistake {
+    let all: Vec<&str> = Choice::all().iter().map(Choice::name).collect();
+    let meant = nearest(name, all.iter().copied())
+        .map_or_else(|| format!("there are {}", all.join(", ")), |near| format!("did you mean `{near}`?"));
+    value.wrong(&format!("there is no policy `{name}`; {meant}"))
+}
+
+fn without_settings(choice: Choice, value: &Value<'_>) -> Result<Choice, Mistake> {
+    match choice {
+        Choice::Ward(_) => {
+            let how = "ward needs the documents that every server keeps: \
+                       policy = { name = \"ward\", core = [\"/index.html\"] }; `assay simulate` finds them";
+            Err(value.wrong(how))
+        }
+        choice => Ok(choice),
+    }
+}
+
+fn with_settings(choice: Choice, fields: &Fields<'_>) -> Result<Choice, Mistake> {
+    let secs = |key: &str, usual: f64| {
+        time_or(fields, key, std::time::Duration::from_secs_f64(usual)).map(|time| time.as_secs_f64())
+    };
+    let number = |key: &str, above: f64, usual: f64| {
+        fields.get(key).map_or(Ok(usual), |value| value.number(above, 1e6))
+    };
+    let lard = |usual: LardSettings| -> Result<LardSettings, Mistake> {
+        let t_low = whole_or(fields, "t-low", u64::from(usual.t_low), (1, 1 << 30))? as u32;
+        let t_high = whole_or(fields, "t-high", u64::from(usual.t_high), (1, 1 << 30))? as u32;
+        if t_high <= t_low {
+            return Err(fields.wrong(&format!("t-high ({t_high}) must be above t-low ({t_low})")));
+        }
+        Ok(LardSettings { t_low, t_high, ..usual })
+    };
+    let (allowed, choice): (&[&str], Choice) = match choice {
+        Choice::PeakEwma(usual) => {
+            (&["decay"], Choice::PeakEwma(PeakEwmaSettings { decay_s: secs("decay", usual.decay_s)? }))
+        }
+        Choice::BoundedHash(usual) => {
+            let bound = number("bound", 1.0, usual.bound)?;
+            (&["bound"], Choice::BoundedHash(BoundedHashSettings { bound }))
+        }
+        Choice::Lard(usual) => (&["t-low", "t-high"], Choice::Lard(lard(usual)?)),
+        Choice::LardReplicated(usual) => {
+            let shrink_after_s = secs("shrink-after", usual.shrink_after_s)?;
+            let settings = LardReplicatedSettings { lard: lard(usual.lard)?, shrink_after_s };
+            (&["t-low", "t-high", "shrink-after"], Choice::LardReplicated(settings))
+        }
+        Choice::Prequal(usual) => {
+            let settings = PrequalSettings {
+                probes: number("probes", 0.0, usual.probes)?,
+                pool: whole_or(fields, "pool", usual.pool as u64, (1, 100_000))? as usize,
+                age_s: secs("age", usual.age_s)?,
+                ..usual
+            };
+            (&["probes", "pool", "age"], Choice::Prequal(settings))
+        }
+        Choice::Ward(_) => {
+            fields.need("core", "the documents that every server keeps")?;
+            let core: Result<Vec<u64>, Mistake> = texts(fields, "core")?
+                .iter()
+                .map(|value| target(value).map(|path| document(path.as_bytes())))
+                .collect();
+            (&["core"], Choice::Ward(core?))
+        }
+        Choice::CapWithState(usual) => {
+            let settings = CapWithStateSettings {
+                trust: fields.get("trust").map_or(Ok(usual.trust), |value| value.number(0.0, 1.0))?,
+                stale_after_s: secs("stale-after", usual.stale_after_s)?,
+                ..usual
+            };
+            (&["trust", "stale-after"], Choice::CapWithState(settings))
+        }
+        other => (&[], other),
+    };
+    let known: Vec<&str> = ["name"].iter().chain(allowed).copied().collect();
+    fields.only(&known)?;
+    Ok(choice)
+}
+
+/// Reads `needs = { processor = 0.9, disk = 0.1 }`.
+pub(super) fn needs(value: &Value<'_>) -> Result<Profile, Mistake> {
+    let fields = value.fields("needs")?;
+    fields.only(&["processor", "disk", "network"])?;
+    let part = |key: &str| {
+        fields.get(key).map_or(Ok(0.0), |value| match value.plain()?.parse::<f64>() {
+            Ok(part) if (0.0..=1e6).contains(&part) => Ok(part),
+            _ => Err(value.wrong("it is a number from 0 on")),
+        })
+    };
+    Ok(Profile { processor: part("processor")?, disk: part("disk")?, network: part("network")? })
+}

@@ -1,0 +1,539 @@
+//! From the text of a switch file to a [`Config`]: what its fields mean.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_dispatch::policies::cap_with_state::Profile;
+use assay_dispatch::{Choice, ServerId};
+use assay_settings::{Fields, Mistake, Source, Value, nearest};
+
+use super::policy::{needs, policy};
+use super::table::{address, name, network, size, statuses, target, texts, time, time_or, whole_or};
+use super::{
+    AccessLog, Check, ClassSpec, Config, GroupSpec, Limits, LogFormat, ServerSpec, StateQuery, Timeouts,
+};
+use crate::classes::{Condition, HeaderIs, QueryIs};
+use crate::health::{ActiveRules, PassiveRules};
+
+const TOP: [&str; 18] = [
+    "listen",
+    "workers",
+    "name",
+    "policy",
+    "seed",
+    "metrics",
+    "access-log",
+    "trusted-proxies",
+    "retries",
+    "state-path",
+    "state-interval",
+    "timeouts",
+    "limits",
+    "health",
+    "passive",
+    "server",
+    "class",
+    "title",
+];
+const TIMEOUTS: [&str; 7] =
+    ["client-idle", "client-request", "connect", "response", "queue", "server-idle", "stop"];
+const LIMITS: [&str; 7] =
+    ["connections", "server-connections", "queue", "head-size", "head-fields", "target-size", "body-size"];
+const CHECK: [&str; 7] = ["path", "host", "interval", "timeout", "rise", "fall", "status"];
+const PASSIVE: [&str; 3] = ["failures", "within", "out"];
+const SERVER: [&str; 8] =
+    ["name", "address", "weight", "slow-start", "connections", "backup", "drain", "health"];
+const CLASS: [&str; 10] =
+    ["name", "path", "prefix", "suffix", "method", "header", "query", "servers", "policy", "needs"];
+const ACCESS_LOG: [&str; 2] = ["file", "format"];
+
+/// The most servers, and the most classes.
+const MOST_SERVERS: usize = 10_000;
+const MOST_CLASSES: usize = 1_000;
+/// Threads; more than any machine has processors.
+const MOST_WORKERS: u64 = 256;
+/// What the class is called that takes what no other does.
+const REST: &str = "other";
+
+/// Reads a switch file; `file` names it in messages.
+pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
+    let source = Source { file, text };
+    let table = source.parse()?;
+    let top = Fields::whole(source, "a switch file", &table);
+    top.only(&TOP)?;
+    let listen: Result<Vec<_>, Mistake> = top
+        .need("listen", "where clients connect, like \"127.0.0.1:8080\"")?
+        .list()?
+        .iter()
+        .map(address)
+        .collect();
+    let listen = listen?;
+    let workers = whole_or(&top, "workers", 1, (1, MOST_WORKERS))? as usize;
+    let section = |key: &'static str, what: &'static str, known: &[&str]| {
+        top.get(key)
+            .map(|value| {
+                let fields = value.fields(what)?;
+                fields.only(known).map(|()| fields)
+            })
+            .transpose()
+    };
+    let limit_fields = section("limits", "[limits]", &LIMITS)?;
+    let (limits, server_connections) = limits(limit_fields.as_ref(), workers)?;
+    let timeouts = section("timeouts", "[timeouts]", &TIMEOUTS)?
+        .map_or(Ok(Timeouts::default()), |fields| timeouts(&fields))?;
+    let common_check =
+        section("health", "[health]", &CHECK)?.map(|fields| check(&fields, None)).transpose()?;
+    let passive = section("passive", "[passive]", &PASSIVE)?.map(|fields| passive(&fields)).transpose()?;
+    let defaults = Defaults { check: common_check, connections: server_connections, workers };
+    let servers = servers(&top, &defaults)?;
+    let (classes, groups) = classes(&top, &servers)?;
+    Ok(Config {
+        listen,
+        workers,
+        name: top.get("name").map_or(Ok("assay"), |value| name(&value))?.to_owned(),
+        metrics: top.get("metrics").map(|value| address(&value)).transpose()?,
+        access_log: top.get("access-log").map(|value| access_log(&value)).transpose()?,
+        trusted: texts(&top, "trusted-proxies")?.iter().map(network).collect::<Result<_, _>>()?,
+        timeouts,
+        limits,
+        retries: whole_or(&top, "retries", 2, (0, 100))? as u32,
+        passive,
+        state: StateQuery {
+            path: top.get("state-path").map_or(Ok("/assay/state".to_owned()), |value| target(&value))?,
+            interval: time(&top, "state-interval")?,
+        },
+        seed: whole_or(&top, "seed", 1, (0, u64::MAX >> 1))?,
+        servers,
+        classes,
+        groups,
+    })
+}
+
+fn limits(fields: Option<&Fields<'_>>, workers: usize) -> Result<(Limits, u32), Mistake> {
+    let usual = Limits::default();
+    let usual_server: u32 = 1000;
+    let Some(fields) = fields else { return Ok((usual, usual_server)) };
+    let each = (workers as u64, 1 << 30);
+    let limits = Limits {
+        connections: whole_or(fields, "connections", u64::from(usual.connections), each)? as u32,
+        queue: whole_or(fields, "queue", u64::from(usual.queue), (0, 1 << 30))? as u32,
+        head_bytes: size(fields, "head-size", (256, 64 << 10))?.unwrap_or(usual.head_bytes),
+        head_fields: whole_or(fields, "head-fields", u64::from(usual.head_fields), (1, 100))? as u32,
+        target_bytes: size(fields, "target-size", (16, 64 << 10))?.unwrap_or(usual.target_bytes),
+        body_bytes: size(fields, "body-size", (0, u64::MAX >> 1))?,
+    };
+    let server = whole_or(fields, "server-connections", u64::from(usual_server), each)? as u32;
+    Ok((limits, server))
+}
+
+fn timeouts(fields: &Fields<'_>) -> Result<Timeouts, Mistake> {
+    let usual = Timeouts::default();
+    Ok(Timeouts {
+        client_idle: time_or(fields, "client-idle", usual.client_idle)?,
+        client_request: time_or(fields, "client-request", usual.client_request)?,
+        connect: time_or(fields, "connect", usual.connect)?,
+        response: time_or(fields, "response", usual.response)?,
+        queue: time_or(fields, "queue", usual.queue)?,
+        server_idle: time_or(fields, "server-idle", usual.server_idle)?,
+        stop: time_or(fields, "stop", usual.stop)?,
+    })
+}
+
+/// A check; what it does not say is as in `common`.
+fn check(fields: &Fields<'_>, common: Option<&Check>) -> Result<Check, Mistake> {
+    let usual = Check {
+        path: "/".to_owned(),
+        host: None,
+        interval: Duration::from_secs(2),
+        timeout: Duration::from_secs(1),
+        statuses: vec![(200, 399)],
+        rules: ActiveRules { rise: 2, fall: 3 },
+    };
+    let usual = common.unwrap_or(&usual);
+    let all = fields.get("status").map(|value| value.list()).transpose()?;
+    let all = all.map(|all| all.iter().map(statuses).collect::<Result<Vec<_>, _>>()).transpose()?;
+    Ok(Check {
+        path: fields.get("path").map_or(Ok(usual.path.clone()), |value| target(&value))?,
+        host: match fields.get("host") {
+            Some(value) => Some(name(&value)?.to_owned()),
+            None => usual.host.clone(),
+        },
+        interval: time_or(fields, "interval", usual.interval)?,
+        timeout: time_or(fields, "timeout", usual.timeout)?,
+        statuses: all.unwrap_or_else(|| usual.statuses.clone()),
+        rules: ActiveRules {
+            rise: whole_or(fields, "rise", u64::from(usual.rules.rise), (1, 1000))? as u32,
+            fall: whole_or(fields, "fall", u64::from(usual.rules.fall), (1, 1000))? as u32,
+        },
+    })
+}
+
+fn passive(fields: &Fields<'_>) -> Result<PassiveRules, Mistake> {
+    Ok(PassiveRules {
+        failures: whole_or(fields, "failures", 5, (1, 10_000))? as u32,
+        within: time_or(fields, "within", Duration::from_secs(10))?,
+        out: time_or(fields, "out", Duration::from_secs(10))?,
+    })
+}
+
+fn access_log(value: &Value<'_>) -> Result<AccessLog, Mistake> {
+    if let Ok(file) = value.text() {
+        return Ok(AccessLog { file: PathBuf::from(file), format: LogFormat::Switch });
+    }
+    let fields = value.fields("access-log")?;
+    fields.only(&ACCESS_LOG)?;
+    let file = PathBuf::from(fields.need("file", "where the log is")?.text()?);
+    let format = match fields.get("format") {
+        None => LogFormat::Switch,
+        Some(value) => match value.text()? {
+            "switch" => LogFormat::Switch,
+            "combined" => LogFormat::Combined,
+            "common" => LogFormat::Common,
+            other => {
+                return Err(
+                    value.wrong(&format!("there is no format `{other}`; there are switch, combined, common"))
+                );
+            }
+        },
+    };
+    Ok(AccessLog { file, format })
+}
+
+/// What servers have that they do not say themselves.
+struct Defaults {
+    check: Option<Check>,
+    connections: u32,
+    workers: usize,
+}
+
+fn servers(top: &Fields<'_>, defaults: &Defaults) -> Result<Vec<ServerSpec>, Mistake> {
+    let mut found: Vec<ServerSpec> = Vec::new();
+    for fields in top.tables("server", "[[server]]", &SERVER)? {
+        let server = server(&fields, defaults)?;
+        if found.iter().any(|other| other.name == server.name) {
+            return Err(fields.wrong(&format!("there are two servers `{}`", server.name)));
+        }
+        found.push(server);
+    }
+    match found.len() {
+        0 => Err(top.wrong("it has no [[server]]; each has an address, like address = \"127.0.0.1:9001\"")),
+        many if many > MOST_SERVERS => Err(top.wrong(&format!("there can be {MOST_SERVERS} servers"))),
+        _ => Ok(found),
+    }
+}
+
+fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistake> {
+    let at = fields.need("address", "where it is, like \"127.0.0.1:9001\"")?;
+    let address = address(&at)?;
+    if address.port() == 0 {
+        return Err(at.wrong("a server has a port other than 0"));
+    }
+    let flag = |key: &str| fields.get(key).map_or(Ok(false), |value| value.flag());
+    let check = match fields.get("health") {
+        None => defaults.check.clone(),
+        Some(value) if value.flag() == Ok(false) => None,
+        Some(value) => {
+            let own = value.fields("health")?;
+            own.only(&CHECK)?;
+            Some(check(&own, defaults.check.as_ref())?)
+        }
+    };
+    let each = (defaults.workers as u64, 1 << 30);
+    Ok(ServerSpec {
+        name: match fields.get("name") {
+            Some(value) => name(&value)?.to_owned(),
+            None => address.to_string().replace(['[', ']'], ""),
+        },
+        address,
+        weight: fields.get("weight").map_or(Ok(1.0), |value| value.number(0.0, 1e6))?,
+        slow_start: time(fields, "slow-start")?,
+        connections: whole_or(fields, "connections", u64::from(defaults.connections), each)? as u32,
+        is_backup: flag("backup")?,
+        drains: flag("drain")?,
+        check,
+    })
+}
+
+/// A class as it stands in the file.
+struct Read {
+    spec: ClassSpec,
+    servers: Option<Vec<usize>>,
+    policy: Option<Choice>,
+    needs: Option<Profile>,
+}
+
+fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, Vec<GroupSpec>), Mistake> {
+    let mut found: Vec<Read> = Vec::new();
+    for fields in top.tables("class", "[[class]]", &CLASS)? {
+        let class = class(&fields, servers)?;
+        if found.iter().any(|other| other.spec.name == class.spec.name) {
+            return Err(fields.wrong(&format!("there are two classes `{}`", class.spec.name)));
+        }
+        if let Some(all) = found.iter().find(|other| other.spec.conditions.is_empty()) {
+            let what = format!(
+                "no request ever gets here: class `{}` before it has no condition and takes all that is left",
+                all.spec.name
+            );
+            return Err(fields.wrong(&what));
+        }
+        found.push(class);
+    }
+    if found.len() > MOST_CLASSES {
+        return Err(top.wrong(&format!("there can be {MOST_CLASSES} classes")));
+    }
+    if found.last().is_none_or(|last| !last.spec.conditions.is_empty()) {
+        let spec = ClassSpec { name: REST.to_owned(), conditions: Vec::new(), group: 0 };
+        found.push(Read { spec, servers: None, policy: None, needs: None });
+    }
+    let common = top.get("policy").map_or(Ok(Choice::LeastConnections), |value| policy(&value))?;
+    Ok(group(found, common, servers.len()))
+}
+
+fn class(fields: &Fields<'_>, servers: &[ServerSpec]) -> Result<Read, Mistake> {
+    let mut conditions = Vec::new();
+    let mut add = |key: &str, make: fn(Vec<String>) -> Condition| -> Result<(), Mistake> {
+        let all = texts(fields, key)?;
+        if !all.is_empty() {
+            let all: Result<Vec<String>, Mistake> =
+                all.iter().map(|value| value.text().map(str::to_owned)).collect();
+            conditions.push(make(all?));
+        }
+        Ok(())
+    };
+    add("method", Condition::Method)?;
+    add("path", Condition::Path)?;
+    add("prefix", Condition::Prefix)?;
+    add("suffix", Condition::Suffix)?;
+    let headers: Result<Vec<HeaderIs>, Mistake> = texts(fields, "header")?.iter().map(header).collect();
+    let headers = headers?;
+    if !headers.is_empty() {
+        conditions.push(Condition::Header(headers));
+    }
+    let queries: Result<Vec<QueryIs>, Mistake> = texts(fields, "query")?.iter().map(query).collect();
+    let queries = queries?;
+    if !queries.is_empty() {
+        conditions.push(Condition::Query(queries));
+    }
+    let own = texts(fields, "servers")?;
+    let own: Result<Vec<usize>, Mistake> = own.iter().map(|value| place(value, servers)).collect();
+    let own = own?;
+    let spec = ClassSpec {
+        name: name(&fields.need("name", "what the class is called")?)?.to_owned(),
+        conditions,
+        group: 0,
+    };
+    Ok(Read {
+        spec,
+        servers: (!own.is_empty()).then_some(own),
+        policy: fields.get("policy").map(|value| policy(&value)).transpose()?,
+        needs: fields.get("needs").map(|value| needs(&value)).transpose()?,
+    })
+}
+
+/// `"X-Kind"` or `"X-Kind: value"`.
+fn header(value: &Value<'_>) -> Result<HeaderIs, Mistake> {
+    let text = value.text()?;
+    let (name, wanted) = match text.split_once(':') {
+        Some((name, wanted)) => (name.trim(), Some(wanted.trim().to_owned())),
+        None => (text.trim(), None),
+    };
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(value.wrong("a field is written like \"X-Kind\" or \"X-Kind: value\""));
+    }
+    Ok(HeaderIs { name: name.to_owned(), value: wanted })
+}
+
+/// `"debug"` or `"debug=1"`.
+fn query(value: &Value<'_>) -> Result<QueryIs, Mistake> {
+    let text = value.text()?;
+    let (name, wanted) = match text.split_once('=') {
+        Some((name, wanted)) => (name, Some(wanted.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err(value.wrong("a part of a query is written like \"debug\" or \"debug=1\""));
+    }
+    Ok(QueryIs { name: name.to_owned(), value: wanted })
+}
+
+/// The place of a server that is named.
+fn place(value: &Value<'_>, servers: &[ServerSpec]) -> Result<usize, Mistake> {
+    let named = value.text()?;
+    servers.iter().position(|server| server.name == named).ok_or_else(|| {
+        let all: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let meant = nearest(named, all.iter().copied()).map_or_else(
+            || format!("there are {}", all.join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        value.wrong(&format!("there is no server `{named}`; {meant}"))
+    })
+}
+
+/// Puts classes into groups. The first group has all servers and the policy of the file: classes without servers or policy of
+/// their own share it, and so does, when it is CAP, a class that has a list of servers only: lists are CAP's own matter.
+fn group(found: Vec<Read>, common: Choice, servers: usize) -> (Vec<ClassSpec>, Vec<GroupSpec>) {
+    let all: Vec<usize> = (0..servers).collect();
+    let mut groups = vec![GroupSpec { choice: common.clone(), servers: all.clone() }];
+    let mut classes: Vec<ClassSpec> = Vec::new();
+    let needs: Vec<Profile> = found.iter().map(|class| class.needs.unwrap_or_default()).collect();
+    for (number, mut class) in found.into_iter().enumerate() {
+        match (class.policy, class.servers) {
+            (None, None) => {}
+            (None, Some(list)) if matches!(common, Choice::Cap(_)) => {
+                set_list(&mut groups[0].choice, number, &list);
+            }
+            (policy, list) => {
+                let mut choice = policy.unwrap_or_else(|| common.clone());
+                let mut own = list.unwrap_or_else(|| all.clone());
+                set_list(&mut choice, number, &own);
+                own.sort_unstable();
+                own.dedup();
+                groups.push(GroupSpec { choice, servers: own });
+                class.spec.group = groups.len() - 1;
+            }
+        }
+        classes.push(class.spec);
+    }
+    for group in &mut groups {
+        if let Choice::CapWithState(settings) = &mut group.choice {
+            settings.profiles.clone_from(&needs);
+        }
+    }
+    (classes, groups)
+}
+
+/// Gives a class its own list of servers, if the policy is CAP.
+fn set_list(choice: &mut Choice, class: usize, servers: &[usize]) {
+    if let Choice::Cap(settings) = choice {
+        settings.lists.resize(settings.lists.len().max(class + 1), None);
+        settings.lists[class] = Some(servers.iter().map(|place| ServerId(*place as u32)).collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "listen = \"127.0.0.1:0\"\n[[server]]\naddress = \"127.0.0.1:9001\"\n";
+
+    fn message(text: &str) -> String {
+        read("s.toml", text).expect_err("is wrong").message
+    }
+
+    #[test]
+    fn what_is_left_out_is_filled_in() {
+        let config = read("s.toml", SMALL).expect("is right");
+        assert_eq!((config.workers, config.retries, config.name.as_str()), (1, 2, "assay"));
+        assert_eq!((config.timeouts, config.limits), (Timeouts::default(), Limits::default()));
+        assert_eq!(config.servers[0].name, "127.0.0.1:9001");
+        assert_eq!(config.classes.len(), 1);
+        assert_eq!(config.groups, [GroupSpec { choice: Choice::LeastConnections, servers: vec![0] }]);
+        assert_eq!(config.servers[0].check, None);
+    }
+
+    #[test]
+    fn everything_that_can_be_said_is_taken() {
+        let text = r#"
+listen = ["127.0.0.1:0", "[::1]:0"]
+workers = 2
+name = "front"
+policy = "cap"
+metrics = "127.0.0.1:0"
+access-log = { file = "a.log", format = "combined" }
+trusted-proxies = ["10.0.0.0/8", "::1"]
+retries = 1
+state-interval = "1s"
+[timeouts]
+queue = "250ms"
+[limits]
+server-connections = 40
+body-size = "1MB"
+[health]
+path = "/up"
+status = [200, "300-304"]
+[passive]
+failures = 2
+[[server]]
+name = "a"
+address = "127.0.0.1:9001"
+weight = 2
+slow-start = "10s"
+health = { path = "/a" }
+[[server]]
+name = "b"
+address = "127.0.0.1:9002"
+connections = 7
+backup = true
+drain = true
+health = false
+[[class]]
+name = "disk"
+suffix = ".cgi"
+servers = ["b", "a"]
+[[class]]
+name = "api"
+prefix = "/api/"
+header = ["X-Kind: a", "Accept"]
+query = "v=2"
+method = ["GET", "POST"]
+policy = { name = "bounded-hash", bound = 1.5 }
+[[class]]
+name = "rest"
+"#;
+        let config = read("s.toml", text).expect("is right");
+        assert_eq!(config.listen.len(), 2);
+        assert_eq!(config.trusted[0].bits, 8);
+        assert_eq!(config.limits.body_bytes, Some(1 << 20));
+        let [a, b] = &config.servers[..] else { panic!("two servers") };
+        assert_eq!((a.weight, a.connections, b.connections), (2.0, 40, 7));
+        assert_eq!(
+            a.check.as_ref().map(|check| (check.path.as_str(), check.statuses.len())),
+            Some(("/a", 2))
+        );
+        assert!(b.is_backup && b.drains && b.check.is_none());
+        assert_eq!(config.classes.iter().map(|class| class.group).collect::<Vec<_>>(), [0, 1, 0]);
+        let Choice::Cap(cap) = &config.groups[0].choice else { panic!("CAP") };
+        assert_eq!(cap.lists, [Some(vec![ServerId(1), ServerId(0)])], "in the order of the file");
+        assert_eq!(config.groups[1].choice.name(), "bounded-hash");
+        assert_eq!(config.classes[1].conditions.len(), 4);
+    }
+
+    #[test]
+    fn mistakes_name_their_line_and_what_was_meant() {
+        for (text, parts) in [
+            ("lisen = \"a\"\n", vec!["s.toml:1", "did you mean `listen`"]),
+            ("workers = 1\n", vec!["needs `listen`"]),
+            ("listen = \"127.0.0.1\"\n", vec!["s.toml:1", "no address and port"]),
+            ("listen = \"127.0.0.1:0\"\n", vec!["no [[server]]"]),
+        ] {
+            let message = message(text);
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+        for (more, part) in [
+            ("[[server]]\naddress = \"127.0.0.1:9001\"\n", "two servers"),
+            ("weight = 0\n", "s.toml:4"),
+            ("[[class]]\nname = \"a\"\n[[class]]\nname = \"b\"\npath = \"/\"\n", "no request ever gets here"),
+            ("[[class]]\nname = \"a\"\nservers = [\"127.0.0.1:9002\"]\n", "did you mean `127.0.0.1:9001`"),
+            ("[[class]]\nname = \"a\"\npolicy = \"lrad\"\n", "did you mean `lard`"),
+            ("[[class]]\nname = \"a\"\npolicy = \"ward\"\n", "core"),
+            ("[[class]]\nname = \"a\"\npolicy = { name = \"rr\", bound = 2 }\n", "unknown field `bound`"),
+            ("[health]\nstatus = \"fine\"\n", "no status"),
+            ("[limits]\nhead-size = \"1MB\"\n", "65536"),
+            ("[timeouts]\nqueue = \"5\"\n", "no unit"),
+        ] {
+            let message = message(&format!("{SMALL}{more}"));
+            assert!(message.contains(part), "{more}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_policy_of_state_learns_what_classes_need() {
+        let text = format!(
+            "policy = \"cap-state\"\n{SMALL}[[class]]\nname = \"a\"\npath = \"/\"\nneeds = {{ disk = 1 }}\n"
+        );
+        let config = read("s.toml", &text).expect("is right");
+        let Choice::CapWithState(settings) = &config.groups[0].choice else { panic!("CAP with state") };
+        assert_eq!(settings.profiles.len(), 2);
+        assert_eq!((settings.profiles[0].disk, settings.profiles[1].processor), (1.0, 1.0));
+    }
+}

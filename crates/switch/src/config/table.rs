@@ -1,0 +1,103 @@
+//! How are the plain values of a switch file read: times, sizes, addresses, lists?
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use assay_settings::{Fields, Mistake, Value, units};
+
+use super::Network;
+
+/// A time, if it is there.
+pub(super) fn time(fields: &Fields<'_>, key: &str) -> Result<Option<Duration>, Mistake> {
+    fields.get(key).map(|value| value.read(units::duration)).transpose()
+}
+
+/// A time, or what is usual.
+pub(super) fn time_or(fields: &Fields<'_>, key: &str, usual: Duration) -> Result<Duration, Mistake> {
+    Ok(time(fields, key)?.unwrap_or(usual))
+}
+
+/// A whole number, or what is usual.
+pub(super) fn whole_or(
+    fields: &Fields<'_>,
+    key: &str,
+    usual: u64,
+    (least, most): (u64, u64),
+) -> Result<u64, Mistake> {
+    fields.get(key).map_or(Ok(usual), |value| value.whole(least, most))
+}
+
+/// A size from `least` to `most`, if it is there.
+pub(super) fn size(
+    fields: &Fields<'_>,
+    key: &str,
+    (least, most): (u64, u64),
+) -> Result<Option<u64>, Mistake> {
+    let Some(value) = fields.get(key) else { return Ok(None) };
+    let bytes = value.read(units::size)?;
+    if !(least..=most).contains(&bytes) {
+        return Err(value.wrong(&format!("it can be {least} to {most} bytes")));
+    }
+    Ok(Some(bytes))
+}
+
+/// Texts of a list.
+pub(super) fn texts<'a>(fields: &Fields<'a>, key: &str) -> Result<Vec<Value<'a>>, Mistake> {
+    fields.get(key).map_or(Ok(Vec::new()), |value| value.list())
+}
+
+/// Address and port.
+pub(super) fn address(value: &Value<'_>) -> Result<SocketAddr, Mistake> {
+    let read = |text: &str| {
+        text.parse()
+            .map_err(|_| format!("`{text}` is no address and port, such as 127.0.0.1:8080 or [::1]:80"))
+    };
+    value.read(read)
+}
+
+/// `10.0.0.0/8`, or one address.
+pub(super) fn network(value: &Value<'_>) -> Result<Network, Mistake> {
+    let read = |text: &str| {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let wrong = || format!("`{text}` is no range of addresses, such as 10.0.0.0/8");
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let all = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(all), |bits| bits.parse().map_err(|_| wrong()))?;
+        if bits > all { Err(wrong()) } else { Ok(Network { address, bits }) }
+    };
+    value.read(read)
+}
+
+/// `200`, `"200-299"`: first and last status.
+pub(super) fn statuses(value: &Value<'_>) -> Result<(u16, u16), Mistake> {
+    let text = value.plain()?;
+    let mut ends = text.splitn(2, '-').map(|end| end.trim().parse::<u16>().ok());
+    let first = ends.next().flatten();
+    let last = ends.next().unwrap_or(first);
+    match (first, last) {
+        (Some(first), Some(last)) if 100 <= first && first <= last && last <= 999 => Ok((first, last)),
+        _ => Err(value.wrong(&format!("`{text}` is no status, such as 200 or \"200-399\""))),
+    }
+}
+
+/// A name: what can stand in logs, labels and fields without quotes.
+pub(super) fn name<'a>(value: &Value<'a>) -> Result<&'a str, Mistake> {
+    let text = value.text()?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    if text.is_empty() || text.len() > 64 || !text.chars().all(fits) {
+        return Err(value.wrong("a name has 1 to 64 letters, digits, hyphens, dots, colons or underscores"));
+    }
+    Ok(text)
+}
+
+/// What can be asked for: begins with a slash, and has nothing that cannot stand in a request line.
+pub(super) fn target(value: &Value<'_>) -> Result<String, Mistake> {
+    let text = value.text()?;
+    if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(value.wrong("it begins with a slash and has no blanks, like /health"));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,446 @@
+//! Who steers the workers? One thread, which knows how servers are, what is listened at, and which configuration is in force.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use assay_dispatch::ServerId;
+use assay_plane::clock::{SECOND_NS, monotonic_ns};
+use assay_plane::listen::{listen_alone, listen_beside_others};
+use assay_plane::worker::{Seat, Worker};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, LocalSet, spawn_local};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::check::is_well;
+use crate::config::{Config, ServerSpec};
+use crate::health::{Active, Passive};
+use crate::metrics;
+use crate::plan::{News, Plan, Word};
+use crate::slow_start::{next_change, weight_after};
+use crate::switch::SwitchError;
+use crate::tally::Snapshot;
+use crate::worker::{Start, work};
+
+/// What whoever runs a switch asks of it.
+pub enum Ask {
+    /// What have you done?
+    Snapshot(SyncSender<Snapshot>),
+    /// Take on another configuration; the answer is where it listens then.
+    Reload(Box<Config>, SyncSender<Result<Vec<SocketAddr>, SwitchError>>),
+    /// Stop when all is answered.
+    Stop,
+    /// Stop now.
+    End,
+}
+
+/// Sockets at one address, a worker each; and the address itself, with the port that the system gave.
+pub type Bound = (SocketAddr, Vec<TcpListener>);
+
+/// Binds sockets for so many workers.
+pub fn listeners(address: SocketAddr, workers: usize) -> Result<Bound, SwitchError> {
+    let failed = |cause| SwitchError::Listen { address, cause };
+    let open = if workers == 1 { listen_alone } else { listen_beside_others };
+    let first = open(address).map_err(failed)?;
+    let actual = first.local_addr().map_err(failed)?;
+    let mut all = vec![first];
+    for _ in 1..workers {
+        all.push(open(actual).map_err(failed)?);
+    }
+    Ok((actual, all))
+}
+
+/// A server, as whoever steers sees it.
+struct Kept {
+    id: ServerId,
+    spec: ServerSpec,
+    active: Option<Active>,
+    passive: Option<Passive>,
+    /// Since when it can be asked; none while it cannot.
+    up_since_ns: Option<u64>,
+    /// What workers were told.
+    told: Option<f64>,
+    asking: Option<AbortHandle>,
+}
+
+impl Kept {
+    fn can_be_asked(&self) -> bool {
+        !self.spec.drains
+            && self.active.as_ref().is_none_or(Active::is_up)
+            && self.passive.as_ref().is_none_or(Passive::is_in)
+    }
+
+    /// Its weight now; none: it must not be asked.
+    fn weigh(&mut self, now_ns: u64) -> Option<f64> {
+        if !self.can_be_asked() {
+            self.up_since_ns = None;
+            return None;
+        }
+        let since_ns = *self.up_since_ns.get_or_insert(now_ns);
+        let up = Duration::from_nanos(now_ns.saturating_sub(since_ns));
+        Some(weight_after(self.spec.weight, up, self.spec.slow_start))
+    }
+
+    /// When time alone changes something.
+    fn next_ns(&self, now_ns: u64) -> Option<u64> {
+        let back_ns = self.passive.as_ref().and_then(Passive::back_ns);
+        let grows_ns = self.up_since_ns.and_then(|since_ns| {
+            let up = Duration::from_nanos(now_ns.saturating_sub(since_ns));
+            next_change(up, self.spec.slow_start).map(|wait| now_ns + wait.as_nanos() as u64)
+        });
+        back_ns.into_iter().chain(grows_ns).min()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(asking) = &self.asking {
+            asking.abort();
+        }
+    }
+}
+
+/// Words to all workers.
+type Workers = Vec<UnboundedSender<Word>>;
+
+/// An answer to the question whether a server is well.
+type Verdict = (ServerId, bool);
+
+/// The thread that steers.
+pub struct Control {
+    config: Arc<Config>,
+    servers: Vec<Kept>,
+    next_id: u32,
+    workers: Workers,
+    /// What is listened at: as configured, and as it is.
+    listening: HashMap<SocketAddr, SocketAddr>,
+    verdicts: UnboundedSender<Verdict>,
+    metrics: Option<(SocketAddr, AbortHandle)>,
+    is_stopping: bool,
+}
+
+impl Control {
+    /// Steers until the switch has ended.
+    pub fn run(
+        config: Config,
+        bound: Vec<(SocketAddr, Bound)>,
+        metrics: Option<Bound>,
+        asked: UnboundedReceiver<Ask>,
+        ready: SyncSender<()>,
+    ) -> Result<(), SwitchError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| SwitchError::Start(cause.to_string()))?;
+        LocalSet::new().block_on(&runtime, Self::steer(config, bound, metrics, asked, ready))
+    }
+
+    async fn steer(
+        config: Config,
+        bound: Vec<(SocketAddr, Bound)>,
+        metrics: Option<Bound>,
+        mut asked: UnboundedReceiver<Ask>,
+        ready: SyncSender<()>,
+    ) -> Result<(), SwitchError> {
+        let (verdicts, mut judged) = unbounded_channel();
+        let (news_sender, mut news) = unbounded_channel();
+        let (ended_sender, mut ended) = unbounded_channel();
+        let listening = bound.iter().map(|(wanted, (actual, _))| (*wanted, *actual)).collect();
+        let mut control = Self {
+            config: Arc::new(config),
+            servers: Vec::new(),
+            next_id: 0,
+            workers: Vec::new(),
+            listening,
+            verdicts,
+            metrics: None,
+            is_stopping: false,
+        };
+        control.take_servers(0);
+        let plan = control.plan();
+        let mut threads = Vec::new();
+        let mut sockets: Vec<Vec<TcpListener>> =
+            by_worker(bound.into_iter().map(|(_, (_, all))| all), control.config.workers);
+        for worker in (0..control.config.workers).rev() {
+            let (words, told) = unbounded_channel();
+            let start = Start {
+                worker,
+                plan: plan.clone(),
+                listeners: sockets.pop().unwrap_or_default(),
+                words: told,
+                news: news_sender.clone(),
+            };
+            let ended = ended_sender.clone();
+            let work = move || async move {
+                let result = work(start).await;
+                // Nobody waits for it any more when the switch was told to end.
+                let _ = ended.send(());
+                result
+            };
+            let thread = Worker::start(format!("worker-{worker}"), Seat::default(), work);
+            threads.push(thread.map_err(|error| SwitchError::Start(error.to_string()))?);
+            control.workers.push(words);
+        }
+        drop((news_sender, ended_sender));
+        if let Some((address, mut sockets)) = metrics {
+            control.show_metrics(address, sockets.pop());
+        }
+        let _ = ready.send(());
+        let mut running = control.workers.len();
+        let mut give_up: Option<Instant> = None;
+        while running > 0 {
+            let wake = control.next_wake(give_up);
+            tokio::select! {
+                ask = asked.recv() => match ask {
+                    Some(Ask::Snapshot(answer)) => answer_snapshot(control.workers.clone(), answer),
+                    Some(Ask::Reload(config, answer)) => {
+                        let answered = control.reload(*config).await;
+                        let _ = answer.send(answered);
+                    }
+                    Some(Ask::Stop) if give_up.is_none() => {
+                        control.stop();
+                        give_up = Some(Instant::now() + control.config.timeouts.stop);
+                    }
+                    Some(Ask::Stop) => {}
+                    Some(Ask::End) | None => control.tell(|| Word::End),
+                },
+                Some((server, is_well)) = judged.recv() => control.judge(server, is_well),
+                Some(News::Failed(server)) = news.recv() => control.failed(server),
+                end = ended.recv() => running = if end.is_some() { running - 1 } else { 0 },
+                () = wake => {
+                    if give_up.is_some_and(|at| at <= Instant::now()) {
+                        control.tell(|| Word::End);
+                        give_up = Some(Instant::now() + Duration::from_secs(3600));
+                    }
+                    control.time_has_passed();
+                }
+            }
+        }
+        drop(control);
+        for thread in threads {
+            thread
+                .join()
+                .map_err(|error| SwitchError::Start(error.to_string()))?
+                .map_err(|error| SwitchError::Start(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, word: impl Fn() -> Word) {
+        for worker in &self.workers {
+            // One that has ended is heard of elsewhere.
+            let _ = worker.send(word());
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let listen = self.config.listen.iter().filter_map(|wanted| self.listening.get(wanted)).copied();
+        let standings = self.servers.iter().filter_map(|kept| kept.told.map(|weight| (kept.id, weight)));
+        Plan {
+            config: Arc::clone(&self.config),
+            numbers: Arc::new(self.servers.iter().map(|kept| kept.id).collect()),
+            listen: Arc::new(listen.collect()),
+            standings: Arc::new(standings.collect()),
+        }
+    }
+
+    /// Makes the servers those of the configuration. Ones that were there, by name and address, stay the same; new ones have
+    /// been up since `up_since_ns`.
+    fn take_servers(&mut self, up_since_ns: u64) {
+        let mut former = std::mem::take(&mut self.servers);
+        let config = Arc::clone(&self.config);
+        for spec in &config.servers {
+            let known = former
+                .iter()
+                .position(|kept| kept.spec.name == spec.name && kept.spec.address == spec.address);
+            let mut kept = match known {
+                Some(place) => former.swap_remove(place),
+                None => {
+                    self.next_id += 1;
+                    let id = ServerId(self.next_id - 1);
+                    let spec = spec.clone();
+                    Kept {
+                        id,
+                        spec,
+                        active: None,
+                        passive: None,
+                        up_since_ns: Some(up_since_ns),
+                        told: None,
+                        asking: None,
+                    }
+                }
+            };
+            if kept.active.is_none() || kept.spec.check != spec.check {
+                kept.active = spec.check.as_ref().map(|check| Active::new(check.rules));
+            }
+            kept.passive = match (kept.passive.take(), config.passive) {
+                (Some(passive), Some(_)) => Some(passive),
+                (_, rules) => rules.map(Passive::new),
+            };
+            kept.spec = spec.clone();
+            if let Some(asking) = kept.asking.take() {
+                asking.abort();
+            }
+            kept.told = kept.weigh(monotonic_ns());
+            kept.asking = spec.check.clone().map(|check| {
+                let (verdicts, id, address) = (self.verdicts.clone(), kept.id, spec.address);
+                let ask_again = async move {
+                    while verdicts.send((id, is_well(address, &check).await)).is_ok() {
+                        sleep(check.interval).await;
+                    }
+                };
+                spawn_local(ask_again).abort_handle()
+            });
+            self.servers.push(kept);
+        }
+    }
+
+    async fn reload(&mut self, config: Config) -> Result<Vec<SocketAddr>, SwitchError> {
+        if self.is_stopping {
+            return Err(SwitchError::Ended);
+        }
+        if config.workers != self.config.workers {
+            return Err(SwitchError::Workers(self.config.workers, config.workers));
+        }
+        let mut bound = Vec::new();
+        for wanted in config.listen.iter().filter(|wanted| !self.listening.contains_key(wanted)) {
+            bound.push((*wanted, listeners(*wanted, config.workers)?));
+        }
+        let is_shown = self.config.metrics == config.metrics;
+        let metrics = match config.metrics {
+            Some(address) if !is_shown => Some(listeners(address, 1)?),
+            _ => None,
+        };
+        // From here on nothing can fail.
+        self.config = Arc::new(config);
+        self.listening.retain(|wanted, _| self.config.listen.contains(wanted));
+        self.listening.extend(bound.iter().map(|(wanted, (actual, _))| (*wanted, *actual)));
+        if !is_shown {
+            self.metrics = self.metrics.take().and_then(|(_, showing)| {
+                showing.abort();
+                None
+            });
+            if let Some((address, mut sockets)) = metrics {
+                self.show_metrics(address, sockets.pop());
+            }
+        }
+        self.take_servers(monotonic_ns());
+        let plan = self.plan();
+        let sockets = by_worker(bound.into_iter().map(|(_, (_, all))| all), self.workers.len());
+        let mut done = Vec::new();
+        for (worker, own) in self.workers.iter().zip(sockets) {
+            let (answer, answered) = oneshot::channel();
+            if worker.send(Word::Plan(plan.clone(), own, answer)).is_ok() {
+                done.push(answered);
+            }
+        }
+        for answered in done {
+            let _ = answered.await;
+        }
+        Ok(plan.listen.to_vec())
+    }
+
+    fn stop(&mut self) {
+        self.is_stopping = true;
+        self.tell(|| Word::Stop);
+    }
+
+    fn judge(&mut self, server: ServerId, is_well: bool) {
+        if let Some(kept) = self.servers.iter_mut().find(|kept| kept.id == server)
+            && let Some(active) = &mut kept.active
+            && active.answered(is_well)
+        {
+            self.tell_standings();
+        }
+    }
+
+    fn failed(&mut self, server: ServerId) {
+        if let Some(kept) = self.servers.iter_mut().find(|kept| kept.id == server)
+            && let Some(passive) = &mut kept.passive
+            && passive.failed(monotonic_ns())
+        {
+            self.tell_standings();
+        }
+    }
+
+    fn time_has_passed(&mut self) {
+        let now_ns = monotonic_ns();
+        for passive in self.servers.iter_mut().filter_map(|kept| kept.passive.as_mut()) {
+            passive.passed(now_ns);
+        }
+        self.tell_standings();
+    }
+
+    /// Tells workers of each server whose weight is another than they know.
+    fn tell_standings(&mut self) {
+        let now_ns = monotonic_ns();
+        let mut changed = Vec::new();
+        for kept in &mut self.servers {
+            let weight = kept.weigh(now_ns);
+            if weight != kept.told {
+                kept.told = weight;
+                changed.push((kept.id, weight));
+            }
+        }
+        for (server, weight) in changed {
+            self.tell(|| Word::Standing(server, weight));
+        }
+    }
+
+    /// Waits until time changes something.
+    fn next_wake(&self, give_up: Option<Instant>) -> impl Future<Output = ()> + use<> {
+        let now_ns = monotonic_ns();
+        let next_ns = self.servers.iter().filter_map(|kept| kept.next_ns(now_ns)).min();
+        let wait_ns = next_ns.map_or(SECOND_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(SECOND_NS);
+        let wake = Instant::now() + Duration::from_nanos(wait_ns);
+        sleep_until(give_up.map_or(wake, |at| at.min(wake)))
+    }
+
+    fn show_metrics(&mut self, address: SocketAddr, socket: Option<TcpListener>) {
+        let Some(listener) = socket.and_then(|socket| tokio::net::TcpListener::from_std(socket).ok()) else {
+            return;
+        };
+        let workers = self.workers.clone();
+        let showing = spawn_local(metrics::serve(listener, move || gather(workers.clone())));
+        self.metrics = Some((address, showing.abort_handle()));
+    }
+}
+
+/// What all workers have done.
+async fn gather(workers: Workers) -> Snapshot {
+    let mut asked = Vec::new();
+    for worker in &workers {
+        let (answer, answered) = oneshot::channel();
+        if worker.send(Word::Snapshot(answer)).is_ok() {
+            asked.push(answered);
+        }
+    }
+    let mut all = Snapshot::default();
+    for answered in asked {
+        if let Ok(one) = answered.await {
+            all.merge(one);
+        }
+    }
+    all
+}
+
+/// Answers when all workers have.
+fn answer_snapshot(workers: Workers, answer: SyncSender<Snapshot>) {
+    spawn_local(async move {
+        let _ = answer.send(gather(workers).await);
+    });
+}
+
+/// From sockets by address to sockets by worker.
+fn by_worker(bound: impl Iterator<Item = Vec<TcpListener>>, workers: usize) -> Vec<Vec<TcpListener>> {
+    let mut all: Vec<Vec<TcpListener>> = std::iter::repeat_with(Vec::new).take(workers).collect();
+    for sockets in bound {
+        for (own, socket) in all.iter_mut().zip(sockets) {
+            own.push(socket);
+        }
+    }
+    all
+}

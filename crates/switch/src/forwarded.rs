@@ -1,0 +1,167 @@
+//! What is a server told of the client behind the switch? `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` (RFC 7239).
+//!
+//! What stands in these fields already is only believed, and passed on with our part at its end, when it comes from a peer
+//! that is trusted; from anyone else it is dropped, since a client could write anything there.
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use assay_http::field::{Field, Fields, list, trim};
+
+use crate::config::Network;
+
+/// A connection's peer, and what is said of it.
+#[derive(Debug, Clone, Default)]
+pub struct Peer {
+    /// Its address as text.
+    pub address: String,
+    is_trusted: bool,
+    /// `for=…;by=…;proto=http`, to which the host is added.
+    element: String,
+}
+
+impl Peer {
+    /// A peer that connected from `from`, to a switch of this name.
+    pub fn new(from: SocketAddr, name: &str, trusted: &[Network]) -> Self {
+        let ip = from.ip().to_canonical();
+        let address = ip.to_string();
+        let mut element = String::with_capacity(64);
+        // Writing to a string does not fail.
+        let _ = match ip {
+            IpAddr::V4(_) => write!(element, "for={address}"),
+            IpAddr::V6(_) => write!(element, "for=\"[{address}]\""),
+        };
+        // A name that is no address is hidden behind an underscore (RFC 7239, 6.3).
+        let _ = write!(element, ";by=\"_{name}\";proto=http");
+        Self { address, is_trusted: trusted.iter().any(|network| network.has(ip)), element }
+    }
+
+    /// Whether a field of its requests is about clients, and so written anew.
+    pub fn replaces(field: &Field<'_>) -> bool {
+        match field.name.len() {
+            9 => field.is("forwarded"),
+            15 => field.is("x-forwarded-for"),
+            16 => field.is("x-forwarded-host"),
+            17 => field.is("x-forwarded-proto"),
+            _ => false,
+        }
+    }
+
+    /// Appends the fields.
+    pub fn append(&self, out: &mut Vec<u8>, fields: Fields<'_>, host: Option<&[u8]>) {
+        out.extend_from_slice(b"X-Forwarded-For: ");
+        self.append_before(out, &fields, "x-forwarded-for");
+        out.extend_from_slice(self.address.as_bytes());
+        out.extend_from_slice(b"\r\nX-Forwarded-Proto: ");
+        let told =
+            self.is_trusted.then(|| fields.clone().find(|field| field.is("x-forwarded-proto"))).flatten();
+        out.extend_from_slice(told.map_or(b"http", |field| field.value));
+        out.extend_from_slice(b"\r\nForwarded: ");
+        self.append_before(out, &fields, "forwarded");
+        out.extend_from_slice(self.element.as_bytes());
+        if let Some(host) = host.filter(|host| !host.is_empty() && can_be_quoted(host)) {
+            out.extend_from_slice(b";host=\"");
+            out.extend_from_slice(host);
+            out.push(b'"');
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// What a trusted peer says already, with a comma behind it.
+    fn append_before(&self, out: &mut Vec<u8>, fields: &Fields<'_>, name: &str) {
+        if !self.is_trusted {
+            return;
+        }
+        for field in fields.clone().filter(|field| field.is(name) && !field.value.is_empty()) {
+            out.extend_from_slice(field.value);
+            out.extend_from_slice(b", ");
+        }
+    }
+
+    /// Who the client is: the last one named that is not trusted itself, if the peer may say so.
+    pub fn client<'p>(&'p self, fields: Fields<'p>, trusted: &[Network]) -> &'p str {
+        if !self.is_trusted {
+            return &self.address;
+        }
+        let mut client = None;
+        for field in fields.filter(|field| field.is("x-forwarded-for")) {
+            for member in list(field.value) {
+                let named = std::str::from_utf8(trim(member)).ok();
+                let Some((text, ip)) =
+                    named.and_then(|text| text.parse::<IpAddr>().ok().map(|ip| (text, ip)))
+                else {
+                    client = None;
+                    continue;
+                };
+                if !trusted.iter().any(|network| network.has(ip)) {
+                    client = Some(text);
+                }
+            }
+        }
+        client.unwrap_or(&self.address)
+    }
+}
+
+/// Whether a host can stand in quotes as it is.
+fn can_be_quoted(host: &[u8]) -> bool {
+    host.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'"' && *byte != b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::head::RequestHead;
+
+    use super::*;
+
+    fn trusted() -> Vec<Network> {
+        vec![Network { address: "10.0.0.0".parse().expect("an address"), bits: 8 }]
+    }
+
+    fn told(from: &str, fields: &str) -> (String, String) {
+        let peer = Peer::new(from.parse().expect("an address"), "sw", &trusted());
+        let text = format!("GET / HTTP/1.1\r\nHost: a.example:80\r\n{fields}\r\n");
+        let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        let mut out = Vec::new();
+        peer.append(&mut out, head.headers(), head.host);
+        let client = peer.client(head.headers(), &trusted()).to_owned();
+        (String::from_utf8(out).expect("text"), client)
+    }
+
+    #[test]
+    fn what_a_client_says_of_itself_is_dropped() {
+        let (out, client) = told(
+            "192.0.2.1:5",
+            "X-Forwarded-For: 1.1.1.1\r\nForwarded: for=1.1.1.1\r\nX-Forwarded-Proto: https\r\n",
+        );
+        let expected = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\n\
+                        Forwarded: for=192.0.2.1;by=\"_sw\";proto=http;host=\"a.example:80\"\r\n";
+        assert_eq!((out.as_str(), client.as_str()), (expected, "192.0.2.1"));
+    }
+
+    #[test]
+    fn what_a_trusted_peer_says_is_kept_and_ours_comes_last() {
+        let fields = "X-Forwarded-For: 198.51.100.7, 10.2.2.2\r\nForwarded: for=\"_x,y\"\r\n\
+                      X-Forwarded-Proto: https\r\n";
+        let (out, client) = told("10.1.1.1:5", fields);
+        assert!(out.starts_with(
+            "X-Forwarded-For: 198.51.100.7, 10.2.2.2, 10.1.1.1\r\nX-Forwarded-Proto: https\r\n"
+        ));
+        assert!(out.contains("Forwarded: for=\"_x,y\", for=10.1.1.1;by=\"_sw\";"), "{out}");
+        assert_eq!(client, "198.51.100.7");
+        assert_eq!(told("10.1.1.1:5", "X-Forwarded-For: unknown\r\n").1, "10.1.1.1");
+    }
+
+    #[test]
+    fn six_stands_in_brackets_and_quotes_and_a_host_that_cannot_be_quoted_is_left_out() {
+        let (out, client) = told("[2001:db8::1]:5", "");
+        assert!(out.contains("X-Forwarded-For: 2001:db8::1\r\n") && client == "2001:db8::1");
+        assert!(out.contains("for=\"[2001:db8::1]\";by=\"_sw\";proto=http;host=\"a.example:80\""), "{out}");
+        let peer = Peer::new("[::ffff:192.0.2.9]:1".parse().expect("an address"), "sw", &[]);
+        assert_eq!(peer.address, "192.0.2.9");
+        let text = "GET / HTTP/1.1\r\nHost: a\"b\r\n\r\n";
+        let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        let mut out = Vec::new();
+        peer.append(&mut out, head.headers(), head.host);
+        assert!(!out.windows(5).any(|window| window == b";host"));
+    }
+}

@@ -1,0 +1,33 @@
+//! The web switch: a reverse proxy that looks at what is asked for, and sends each request to a server by the policy of its
+//! class. All policies of `assay-dispatch` serve it, as they serve the simulation.
+//!
+//! A switch file ([`config`]) says where clients connect, which classes of requests there are ([`classes`]), which servers,
+//! and what they may have. [`Switch`] runs it: worker threads that share nothing ([`worker`]) accept connections and pass
+//! requests on; one thread steers them ([`control`]): it asks servers whether they are well ([`health`]), brings new ones up
+//! slowly ([`slow_start`]), shows counters ([`metrics`]) and takes on another file without losing a request. What is decided
+//! without sockets and clocks stands apart: [`request`] and [`reply`] rewrite heads, [`forwarded`] says who asked, [`load`] reads
+//! what servers say of themselves.
+//!
+//! *Does not:* store answers, speak TLS or HTTP/2, tunnel (CONNECT, Upgrade), look into bodies, or resolve names. Workers do not
+//! know of each other: with more than one, each has policies of its own and an even part of every limit.
+
+mod access_log;
+pub mod check;
+pub mod classes;
+pub mod config;
+pub mod control;
+pub mod document;
+pub mod forwarded;
+pub mod health;
+pub mod load;
+pub mod metrics;
+pub mod plan;
+pub mod reply;
+pub mod request;
+pub mod slow_start;
+mod switch;
+pub mod tally;
+pub mod worker;
+
+pub use config::{Config, explain, read};
+pub use switch::{Switch, SwitchError};

@@ -1,0 +1,68 @@
+//! What is a worker told? Words from the thread that steers, and news back to it.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use assay_dispatch::ServerId;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::Config;
+use crate::tally::Snapshot;
+
+/// A configuration, and the number of each of its servers.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The settings.
+    pub config: Arc<Config>,
+    /// Numbers of servers, by their places in the settings.
+    pub numbers: Arc<Vec<ServerId>>,
+    /// Where to listen, with the ports that the system gave.
+    pub listen: Arc<Vec<SocketAddr>>,
+    /// Weights of servers that can be asked now, by number.
+    pub standings: Arc<HashMap<ServerId, f64>>,
+}
+
+/// What a worker is told.
+pub enum Word {
+    /// Another configuration; listening sockets for addresses that are new. Answered when it is in force.
+    Plan(Plan, Vec<TcpListener>, oneshot::Sender<()>),
+    /// A server's weight; none: it must not be asked.
+    Standing(ServerId, Option<f64>),
+    /// Say what you have done.
+    Snapshot(oneshot::Sender<Snapshot>),
+    /// Accept nothing more, and end when the last request is answered.
+    Stop,
+    /// End now.
+    End,
+}
+
+/// What a worker tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// A server has failed a request.
+    Failed(ServerId),
+}
+
+/// Where news go.
+pub type NewsSender = mpsc::UnboundedSender<News>;
+
+/// The part of a limit that a worker has: parts of all workers add up to the whole.
+pub fn part_of(whole: u32, worker: usize, workers: usize) -> u32 {
+    let (worker, workers) = (worker as u32, (workers as u32).max(1));
+    whole / workers + u32::from(worker < whole % workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        for (whole, workers) in [(10, 3), (7, 7), (9000, 1), (5, 2)] {
+            let all: u32 = (0..workers).map(|worker| part_of(whole, worker, workers)).sum();
+            assert_eq!(all, whole);
+            assert!((0..workers).all(|worker| part_of(whole, worker, workers) >= 1));
+        }
+    }
+}

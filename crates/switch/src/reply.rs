@@ -1,0 +1,219 @@
+//! What does a client get of a server's answer? Its head, rewritten; and answers of the switch itself.
+
+use assay_http::field::{Field, write_decimal};
+use assay_http::framing::BodyFraming;
+use assay_http::head::ResponseHead;
+use assay_plane::fields;
+
+use crate::load;
+
+/// How the body of an answer goes to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Not at all.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// In chunks.
+    Chunked,
+    /// Until the connection ends.
+    UntilClose,
+}
+
+/// What is known of an answer once its head was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Its status.
+    pub status: u16,
+    /// How its body comes.
+    pub from_server: BodyFraming,
+    /// How its body goes on.
+    pub to_client: Framing,
+    /// The server goes on using its connection.
+    pub server_persists: bool,
+    /// The client's connection lives on.
+    pub client_persists: bool,
+}
+
+/// Whom an answer is for.
+#[derive(Debug, Clone, Copy)]
+pub struct For {
+    /// The request was HEAD.
+    pub is_head: bool,
+    /// The client speaks HTTP/1.1.
+    pub is_11: bool,
+    /// The client's connection may live on.
+    pub persists: bool,
+}
+
+/// Appends the head that a client gets.
+pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, asked: For, name: &str) -> Facts {
+    let method = if asked.is_head { "HEAD" } else { "GET" };
+    let from_server = head.body(method);
+    let to_client = match from_server {
+        BodyFraming::None => Framing::None,
+        BodyFraming::Length(bytes) => Framing::Length(bytes),
+        BodyFraming::Chunked | BodyFraming::UntilClose if asked.is_11 => Framing::Chunked,
+        BodyFraming::Chunked | BodyFraming::UntilClose => Framing::UntilClose,
+    };
+    let client_persists = asked.persists && to_client != Framing::UntilClose;
+    append_status(out, head.status, head.reason);
+    let replaced = |field: &Field<'_>| match field.name.len() {
+        14 => field.is("content-length"),
+        21 => field.is(load::FIELD),
+        _ => false,
+    };
+    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), replaced);
+    match to_client {
+        // What the answer to a GET would have had; 204 may not have it.
+        Framing::None => {
+            if let (Some(bytes), true) = (head.facts.content_length, asked.is_head || head.status == 304) {
+                append_length(out, bytes);
+            }
+        }
+        Framing::Length(bytes) => append_length(out, bytes),
+        Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Framing::UntilClose => {}
+    }
+    append_end(out, asked.is_11, client_persists);
+    Facts {
+        status: head.status,
+        from_server,
+        to_client,
+        server_persists: head.persists(method),
+        client_persists,
+    }
+}
+
+/// Appends a word on the way (103 and the like).
+pub fn append_interim(out: &mut Vec<u8>, head: &ResponseHead<'_>, name: &str) {
+    append_status(out, head.status, head.reason);
+    let replaced = |field: &Field<'_>| field.is("content-length");
+    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), replaced);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends an answer of the switch itself: a line that says why.
+pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], asked: For) {
+    append_status(out, status, reason(status));
+    fields::append(out, b"Date", date);
+    if status == 503 {
+        fields::append(out, b"Retry-After", b"1");
+    }
+    if status == 200 {
+        fields::append(out, b"Allow", b"GET, HEAD, POST, PUT, DELETE, OPTIONS");
+    } else {
+        fields::append(out, b"Content-Type", b"text/plain; charset=utf-8");
+    }
+    let length = if why.is_empty() { 0 } else { why.len() as u64 + 1 };
+    append_length(out, length);
+    append_end(out, asked.is_11, asked.persists);
+    if !asked.is_head && !why.is_empty() {
+        out.extend_from_slice(why.as_bytes());
+        out.push(b'\n');
+    }
+}
+
+fn append_status(out: &mut Vec<u8>, status: u16, reason: &str) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_decimal(out, u64::from(status));
+    out.push(b' ');
+    out.extend_from_slice(reason.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn append_length(out: &mut Vec<u8>, bytes: u64) {
+    out.extend_from_slice(b"Content-Length: ");
+    write_decimal(out, bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Says whether the connection lives on, where the version does not say it already; and ends the head.
+fn append_end(out: &mut Vec<u8>, is_11: bool, persists: bool) {
+    match (is_11, persists) {
+        (true, true) => {}
+        (false, true) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        (_, false) => out.extend_from_slice(b"Connection: close\r\n"),
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The usual words for a status that the switch gives itself.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "Error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: For = For { is_head: false, is_11: true, persists: true };
+
+    fn sent(text: &str, asked: For) -> (String, Facts) {
+        let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        let mut out = Vec::new();
+        let facts = append(&mut out, &head, asked, "sw");
+        (String::from_utf8(out).expect("text"), facts)
+    }
+
+    #[test]
+    fn an_answer_goes_on_without_what_was_for_this_connection() {
+        let text = "HTTP/1.1 200 Fine\r\nContent-Length: 3\r\nConnection: close\r\nX-One: 1\r\n\
+                    endpoint-load-metrics: TEXT cpu_utilization=1\r\n\r\n";
+        let (out, facts) = sent(text, ASKED);
+        assert_eq!(out, "HTTP/1.1 200 Fine\r\nX-One: 1\r\nVia: 1.1 sw\r\nContent-Length: 3\r\n\r\n");
+        assert!(!facts.server_persists && facts.client_persists);
+    }
+
+    #[test]
+    fn bodies_without_length_go_on_in_chunks_or_until_the_end() {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let (out, facts) = sent(chunked, ASKED);
+        assert!(out.contains("Transfer-Encoding: chunked\r\n") && facts.to_client == Framing::Chunked);
+        let old = For { is_11: false, ..ASKED };
+        let (out, facts) = sent(chunked, old);
+        assert!(out.ends_with("Connection: close\r\n\r\n") && !facts.client_persists);
+        let (_, facts) = sent("HTTP/1.0 200 OK\r\n\r\n", ASKED);
+        assert_eq!((facts.from_server, facts.to_client), (BodyFraming::UntilClose, Framing::Chunked));
+        let (out, _) = sent("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", old);
+        assert!(out.ends_with("Content-Length: 1\r\nConnection: keep-alive\r\n\r\n"));
+    }
+
+    #[test]
+    fn answers_without_body_say_their_length_only_where_they_may() {
+        let head = For { is_head: true, ..ASKED };
+        let length = |text: &str, asked| {
+            let (out, facts) = sent(text, asked);
+            assert_eq!(facts.to_client, Framing::None);
+            out.contains("Content-Length: 9")
+        };
+        assert!(length("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", head));
+        assert!(length("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", ASKED));
+        assert!(!length("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", ASKED));
+    }
+
+    #[test]
+    fn the_switch_says_why() {
+        let mut out = Vec::new();
+        append_own(&mut out, 503, "no room", b"now", ASKED);
+        let text = String::from_utf8(out).expect("text");
+        assert!(
+            text.starts_with("HTTP/1.1 503 Service Unavailable\r\nDate: now\r\nRetry-After: 1\r\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("Content-Length: 8\r\n\r\nno room\n"), "{text}");
+    }
+}

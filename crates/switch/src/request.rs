@@ -1,0 +1,279 @@
+//! What is sent to a server for a client's request? Its head, rewritten; and why some requests go nowhere.
+
+use assay_http::field::{Field, decimal, write_decimal};
+use assay_http::framing::BodyFraming;
+use assay_http::head::{HeadError, RequestHead, Version};
+use assay_plane::fields;
+use thiserror::Error;
+
+use crate::config::Limits;
+use crate::forwarded::Peer;
+
+/// Why a request goes nowhere. The texts go to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Its head is not HTTP.
+    #[error("{0}")]
+    Head(#[from] HeadError),
+    /// Its head is too long.
+    #[error("the head of the request is longer than the {0} bytes that are accepted here")]
+    HeadTooLong(u64),
+    /// Too many fields.
+    #[error("the request has more than the {0} fields that are accepted here")]
+    TooManyFields(u32),
+    /// Its target is too long.
+    #[error("the target of the request is longer than the {0} bytes that are accepted here")]
+    TargetTooLong(u64),
+    /// Its body is too long.
+    #[error("the body of the request is longer than the {0} bytes that are accepted here")]
+    BodyTooLong(u64),
+    /// A tunnel.
+    #[error("CONNECT asks for a tunnel; this is a switch in front of servers")]
+    Connect,
+    /// A trace.
+    #[error("TRACE would show what the switch adds to requests, and is not passed on")]
+    Trace,
+    /// A target that is none here.
+    #[error("the target of the request is neither a path nor an http:// URL")]
+    Target,
+    /// The head did not come in time.
+    #[error("the request did not come in time")]
+    TooSlow,
+    /// The chunked coding of its body is broken.
+    #[error("the chunked coding of the request's body is broken")]
+    BadChunk,
+}
+
+impl Refusal {
+    /// The status that says so.
+    pub fn status(self) -> u16 {
+        match self {
+            Refusal::Head(error) => error.status(),
+            Refusal::HeadTooLong(_) | Refusal::TooManyFields(_) => 431,
+            Refusal::TargetTooLong(_) => 414,
+            Refusal::BodyTooLong(_) => 413,
+            Refusal::Connect | Refusal::Trace => 501,
+            Refusal::Target | Refusal::BadChunk => 400,
+            Refusal::TooSlow => 408,
+        }
+    }
+}
+
+/// What is known of a request once its head was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// `HEAD`: its answer has no body.
+    pub is_head: bool,
+    /// Sending it twice is as good as once, and nothing of it would be missing.
+    pub can_repeat: bool,
+    /// How its body ends.
+    pub body: BodyFraming,
+    /// The client waits for a word before it sends the body.
+    pub expects_continue: bool,
+    /// The client speaks HTTP/1.1.
+    pub is_11: bool,
+    /// The client wants to go on using the connection.
+    pub persists: bool,
+    /// The switch itself is asked (`Max-Forwards: 0`).
+    pub is_for_switch: bool,
+}
+
+/// A request's target in origin form, and the host that it names itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target<'h> {
+    /// Path and query, or `*`.
+    pub path: &'h str,
+    /// From the URL, if it is one.
+    pub host: Option<&'h [u8]>,
+}
+
+/// What a request asks for (RFC 9112, 3.2).
+pub fn target<'h>(head: &RequestHead<'h>, limits: &Limits) -> Result<Target<'h>, Refusal> {
+    let text = head.target;
+    if text.len() as u64 > limits.target_bytes {
+        return Err(Refusal::TargetTooLong(limits.target_bytes));
+    }
+    if head.method == "CONNECT" {
+        return Err(Refusal::Connect);
+    }
+    if head.method == "TRACE" {
+        return Err(Refusal::Trace);
+    }
+    if text.starts_with('/') {
+        return Ok(Target { path: text, host: head.host });
+    }
+    if text == "*" && head.method == "OPTIONS" {
+        return Ok(Target { path: text, host: head.host });
+    }
+    let rest = match text.split_at_checked(7) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http://") => rest,
+        _ => return Err(Refusal::Target),
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, path) = rest.split_at(end);
+    if host.is_empty() || host.contains('@') {
+        return Err(Refusal::Target);
+    }
+    let path = match path {
+        "" if head.method == "OPTIONS" => "*",
+        "" => "/",
+        path if path.starts_with('/') => path,
+        _ => return Err(Refusal::Target),
+    };
+    Ok(Target { path, host: Some(host.as_bytes()) })
+}
+
+/// Facts of a request that is within its limits.
+pub fn facts(head: &RequestHead<'_>, length: usize, limits: &Limits) -> Result<Facts, Refusal> {
+    if length as u64 > limits.head_bytes {
+        return Err(Refusal::HeadTooLong(limits.head_bytes));
+    }
+    // More than a hundred are never parsed at all.
+    if limits.head_fields < 100 && head.headers().count() > limits.head_fields as usize {
+        return Err(Refusal::TooManyFields(limits.head_fields));
+    }
+    let body = head.body();
+    if let (BodyFraming::Length(bytes), Some(most)) = (body, limits.body_bytes)
+        && bytes > most
+    {
+        return Err(Refusal::BodyTooLong(most));
+    }
+    let has_body = !matches!(body, BodyFraming::None | BodyFraming::Length(0));
+    let is_idempotent = matches!(head.method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
+    let is_for_switch = head.method == "OPTIONS"
+        && head.header("max-forwards").and_then(decimal).is_some_and(|left| left == 0);
+    Ok(Facts {
+        is_head: head.method == "HEAD",
+        can_repeat: is_idempotent && !has_body,
+        body,
+        expects_continue: head.expect_continue && has_body,
+        is_11: head.facts.version == Version::Http11,
+        persists: head.persists(),
+        is_for_switch,
+    })
+}
+
+/// Appends the head that a server gets: what is for this connection only stays behind, the length of the body is written
+/// anew, and who asked is added.
+pub fn append(
+    out: &mut Vec<u8>,
+    head: &RequestHead<'_>,
+    target: Target<'_>,
+    facts: Facts,
+    peer: &Peer,
+    name: &str,
+    own_address: &str,
+) {
+    out.extend_from_slice(head.method.as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(target.path.as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    // Only HTTP/1.0 clients may leave it out; servers want one.
+    fields::append(out, b"Host", target.host.unwrap_or(own_address.as_bytes()));
+    let replaced = |field: &Field<'_>| match field.name.len() {
+        4 => field.is("host"),
+        6 => field.is("expect") && !facts.expects_continue,
+        12 => field.is("max-forwards") && head.method == "OPTIONS",
+        14 => field.is("content-length"),
+        _ => Peer::replaces(field),
+    };
+    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), replaced);
+    peer.append(out, head.headers(), target.host);
+    if head.method == "OPTIONS"
+        && let Some(left) = head.header("max-forwards").and_then(decimal)
+    {
+        fields::append_number(out, "Max-Forwards", left.saturating_sub(1));
+    }
+    match facts.body {
+        BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        BodyFraming::Length(bytes) => {
+            out.extend_from_slice(b"Content-Length: ");
+            write_decimal(out, bytes);
+            out.extend_from_slice(b"\r\n");
+        }
+        BodyFraming::None | BodyFraming::UntilClose => {}
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(text: &str) -> Result<(String, Facts), Refusal> {
+        let limits = Limits { body_bytes: Some(10), ..Limits::default() };
+        let (head, length) = RequestHead::parse(text.as_bytes())?.expect("is complete");
+        let target = target(&head, &limits)?;
+        let facts = facts(&head, length, &limits)?;
+        let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[]);
+        let mut out = Vec::new();
+        append(&mut out, &head, target, facts, &peer, "sw", "127.0.0.1:80");
+        Ok((String::from_utf8(out).expect("text"), facts))
+    }
+
+    #[test]
+    fn a_request_goes_on_without_what_was_for_this_connection() {
+        let text = "GET /a?b HTTP/1.1\r\nHost: a\r\nConnection: close, X-One\r\nX-One: 1\r\nAccept: */*\r\n\
+                    Expect: 100-continue\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n";
+        let (out, facts) = sent(text).expect("goes on");
+        assert_eq!(
+            out,
+            "GET /a?b HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nVia: 1.1 sw\r\nX-Forwarded-For: 192.0.2.1\r\n\
+             X-Forwarded-Proto: http\r\nForwarded: for=192.0.2.1;by=\"_sw\";proto=http;host=\"a\"\r\n\r\n"
+        );
+        assert!(facts.can_repeat && !facts.persists && !facts.expects_continue);
+    }
+
+    #[test]
+    fn the_length_of_a_body_is_written_once_and_only_what_can_be_repeated_is() {
+        let with = |method: &str, fields: &str| {
+            sent(&format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).expect("goes on")
+        };
+        let (out, facts) =
+            with("PUT", "Content-Length: 5, 5\r\nContent-Length: 5\r\nExpect: 100-continue\r\n");
+        assert_eq!(out.matches("Content-Length: 5\r\n").count(), 1);
+        assert!(out.contains("Expect: 100-continue") && facts.expects_continue && !facts.can_repeat);
+        assert!(with("POST", "Transfer-Encoding: chunked\r\n").0.contains("Transfer-Encoding: chunked\r\n"));
+        assert!(with("DELETE", "Content-Length: 0\r\n").1.can_repeat);
+        assert!(!with("POST", "Content-Length: 0\r\n").1.can_repeat);
+        assert!(!with("PURGE", "").1.can_repeat, "nobody knows what it does");
+    }
+
+    #[test]
+    fn a_url_becomes_a_path_and_its_host_counts() {
+        let get = |target: &str| sent(&format!("GET {target} HTTP/1.1\r\nHost: other\r\n\r\n"));
+        let (out, _) = get("HTTP://a.example:81/x?y").expect("goes on");
+        assert!(
+            out.starts_with("GET /x?y HTTP/1.1\r\nHost: a.example:81\r\n") && !out.contains("other"),
+            "{out}"
+        );
+        assert!(get("http://a").expect("goes on").0.starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
+        for bad in ["http://", "http://u@a/", "ftp://a/", "a:80", "http://a?x", "*"] {
+            assert_eq!(get(bad).map(|(out, _)| out), Err(Refusal::Target), "{bad}");
+        }
+        let (out, _) = sent("GET /x HTTP/1.0\r\n\r\n").expect("goes on");
+        assert!(out.contains("Host: 127.0.0.1:80\r\n") && out.contains("Via: 1.0 sw\r\n"));
+    }
+
+    #[test]
+    fn refusals_have_the_right_status() {
+        let status = |text: &str| sent(text).expect_err("is refused").status();
+        assert_eq!(status("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n"), 501);
+        assert_eq!(status("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n"), 501);
+        assert_eq!(status("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"), 413);
+        assert_eq!(status("GET / HTTP/3.0\r\nHost: a\r\n\r\n"), 505);
+        let long = "x".repeat(9000);
+        assert_eq!(status(&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n")), 414);
+        let fields = format!("X-A: {}\r\n", "x".repeat(4000)).repeat(9);
+        assert_eq!(status(&format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n")), 431);
+    }
+
+    #[test]
+    fn options_go_on_so_many_times_and_no_more() {
+        let options = |left: &str| {
+            sent(&format!("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: {left}\r\n\r\n")).expect("goes on")
+        };
+        assert!(options("3").0.contains("Max-Forwards: 2\r\n") && !options("3").1.is_for_switch);
+        assert!(options("0").1.is_for_switch);
+    }
+}

@@ -1,0 +1,284 @@
+//! What has the switch done? Counts of a worker, and their sum over workers.
+
+use std::cell::{Cell, RefCell};
+
+use serde::Serialize;
+
+/// Buckets of a histogram of times: four for each doubling, from 1 µs to more than an hour.
+const BUCKETS: usize = 132;
+
+/// Times in microseconds, in buckets that are a quarter of a doubling wide. Four bytes each would do for a while, eight do
+/// for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Times {
+    buckets: Vec<u64>,
+    sum_us: u64,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { buckets: vec![0; BUCKETS], sum_us: 0 }
+    }
+}
+
+/// The bucket of a time.
+fn bucket_of(us: u64) -> usize {
+    // Below four microseconds a bucket is a microsecond wide.
+    let place = if us < 4 {
+        us as usize
+    } else {
+        let doublings = us.ilog2() as usize;
+        let quarter = (us >> (doublings - 2)) as usize & 3;
+        4 * (doublings - 1) + quarter
+    };
+    place.min(BUCKETS - 1)
+}
+
+/// The first time that is in the bucket after this one.
+fn end_of(bucket: usize) -> u64 {
+    let next = bucket as u64 + 1;
+    if next < 4 { next } else { (4 + next % 4) << (next / 4 - 1) }
+}
+
+impl Times {
+    /// Counts one.
+    pub fn record(&mut self, us: u64) {
+        self.buckets[bucket_of(us)] += 1;
+        self.sum_us = self.sum_us.saturating_add(us);
+    }
+
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(own, more)| *own += more);
+        self.sum_us = self.sum_us.saturating_add(other.sum_us);
+    }
+
+    /// What came since an earlier state of the same.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let buckets = self.buckets.iter().zip(&earlier.buckets).map(|(now, then)| now.saturating_sub(*then));
+        Self { buckets: buckets.collect(), sum_us: self.sum_us.saturating_sub(earlier.sum_us) }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Their sum in microseconds.
+    pub fn sum_us(&self) -> u64 {
+        self.sum_us
+    }
+
+    /// How many are below a power of two of microseconds: exact, since buckets end there.
+    pub fn below(&self, us: u64) -> u64 {
+        self.buckets.iter().enumerate().take_while(|(place, _)| end_of(*place) <= us).map(|(_, n)| n).sum()
+    }
+
+    /// A time in microseconds that `quantile` of all do not exceed, up to a quarter too long; none without any.
+    pub fn quantile_us(&self, quantile: f64) -> Option<u64> {
+        let all = self.count();
+        let wanted = ((all as f64 * quantile).ceil() as u64).max(1);
+        let mut seen = 0;
+        (all > 0).then(|| {
+            let at = self.buckets.iter().position(|count| {
+                seen += count;
+                seen >= wanted
+            });
+            end_of(at.unwrap_or(BUCKETS - 1))
+        })
+    }
+}
+
+/// Counts of one class at one server (or at none).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Answers sent, by the first digit of their status: 1 to 5 at places 0 to 4.
+    pub answers: [u64; 5],
+    /// Bytes of bodies to clients.
+    pub bytes: u64,
+    /// Requests that were lost there and sent again.
+    pub retried: u64,
+    /// Requests that were lost there.
+    pub failed: u64,
+    /// From a request's head to the end of its answer.
+    pub times: Times,
+    /// From a request's head to the beginning of its answer.
+    pub first_byte: Times,
+}
+
+impl Tally {
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        self.answers.iter_mut().zip(other.answers).for_each(|(own, more)| *own += more);
+        self.bytes += other.bytes;
+        self.retried += other.retried;
+        self.failed += other.failed;
+        self.times.merge(&other.times);
+        self.first_byte.merge(&other.first_byte);
+    }
+
+    /// Answers in all.
+    pub fn requests(&self) -> u64 {
+        self.answers.iter().sum()
+    }
+}
+
+/// A tally that a worker writes to.
+#[derive(Debug, Default)]
+pub struct LiveTally(RefCell<Tally>);
+
+impl LiveTally {
+    /// Writes to it.
+    pub fn with(&self, write: impl FnOnce(&mut Tally)) {
+        write(&mut self.0.borrow_mut());
+    }
+
+    /// As it is now.
+    pub fn copy(&self) -> Tally {
+        self.0.borrow().clone()
+    }
+}
+
+/// Counts of a worker that belong to no class.
+#[derive(Debug, Default)]
+pub struct LiveCounts {
+    /// Connections of clients, now.
+    pub clients: Cell<u32>,
+    /// Connections that were accepted.
+    pub accepted: Cell<u64>,
+    /// Requests that have a server now.
+    pub in_flight: Cell<u32>,
+    /// Requests that were refused because they are not HTTP, or too large.
+    pub refused: Cell<u64>,
+    /// Connections that were opened to servers.
+    pub connects: Cell<u64>,
+}
+
+/// Adds one.
+pub fn add(count: &Cell<u64>) {
+    count.set(count.get() + 1);
+}
+
+/// What one worker has done, or all together.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// By class and server; no server: answered by the switch itself.
+    pub tallies: Vec<(String, Option<String>, Tally)>,
+    /// Servers now.
+    pub servers: Vec<ServerNow>,
+    /// Connections of clients, now.
+    pub clients: u64,
+    /// Requests that have a server, now.
+    pub in_flight: u64,
+    /// Requests that wait for a server, now.
+    pub waiting: u64,
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Requests that were refused because they are not HTTP, or too large.
+    pub refused: u64,
+    /// Connections that were opened to servers.
+    pub connects: u64,
+}
+
+/// A server, now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerNow {
+    /// What it is called.
+    pub name: String,
+    /// Whether it can be asked.
+    pub up: bool,
+    /// Its weight; 0 when it cannot be asked.
+    pub weight: f64,
+    /// Requests that it has.
+    pub in_flight: u64,
+    /// Connections to it that are idle.
+    pub idle: u64,
+}
+
+impl Snapshot {
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: Self) {
+        for (class, server, tally) in other.tallies {
+            match self.tallies.iter_mut().find(|(c, s, _)| *c == class && *s == server) {
+                Some((_, _, own)) => own.merge(&tally),
+                None => self.tallies.push((class, server, tally)),
+            }
+        }
+        for server in other.servers {
+            match self.servers.iter_mut().find(|own| own.name == server.name) {
+                Some(own) => {
+                    own.in_flight += server.in_flight;
+                    own.idle += server.idle;
+                }
+                None => self.servers.push(server),
+            }
+        }
+        self.clients += other.clients;
+        self.in_flight += other.in_flight;
+        self.waiting += other.waiting;
+        self.accepted += other.accepted;
+        self.refused += other.refused;
+        self.connects += other.connects;
+    }
+
+    /// All tallies together.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.tallies.iter().for_each(|(_, _, tally)| total.merge(tally));
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_time_lies_in_its_bucket(us in 0u64..8_000_000_000) {
+            let bucket = bucket_of(us);
+            prop_assert!(us < end_of(bucket) || bucket == BUCKETS - 1);
+            prop_assert!(bucket == 0 || end_of(bucket - 1) <= us);
+        }
+
+        #[test]
+        fn counts_below_a_power_of_two_are_exact(all in prop::collection::vec(0u64..100_000, 0..50), power in 0u32..20) {
+            let mut times = Times::default();
+            all.iter().for_each(|us| times.record(*us));
+            let expected = all.iter().filter(|us| **us < 1 << power).count() as u64;
+            prop_assert_eq!(times.below(1 << power), expected);
+            prop_assert_eq!((times.count(), times.sum_us()), (all.len() as u64, all.iter().sum()));
+        }
+    }
+
+    #[test]
+    fn quantiles_are_a_quarter_too_long_at_most() {
+        let mut times = Times::default();
+        assert_eq!(times.quantile_us(0.5), None);
+        (1..=1000).for_each(|us| times.record(us));
+        for (quantile, us) in [(0.5, 500), (0.99, 990)] {
+            let told = times.quantile_us(quantile).expect("has some");
+            assert!((us..us * 5 / 4 + 2).contains(&told), "{quantile}: {told}");
+        }
+        let mut later = times.clone();
+        later.record(7);
+        assert_eq!((later.since(&times).count(), later.since(&times).sum_us()), (1, 7));
+    }
+
+    #[test]
+    fn what_workers_counted_adds_up() {
+        let tally = |n| Tally { answers: [0, n, 0, 0, 0], ..Tally::default() };
+        let one = |n| Snapshot {
+            tallies: vec![("a".into(), Some("s".into()), tally(n)), ("b".into(), None, tally(1))],
+            servers: vec![ServerNow { name: "s".into(), up: true, weight: 1.0, in_flight: n, idle: 1 }],
+            clients: n,
+            ..Snapshot::default()
+        };
+        let mut all = one(2);
+        all.merge(one(3));
+        assert_eq!((all.tallies.len(), all.total().requests(), all.clients), (2, 7, 5));
+        assert_eq!((all.servers[0].in_flight, all.servers[0].idle), (5, 2));
+    }
+}

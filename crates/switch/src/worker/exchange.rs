@@ -1,0 +1,362 @@
+//! How does a request get to a server, and the answer back? With another server where one is lost, if that is safe.
+//!
+//! Safe is: nothing of the request was sent (no connection came about), or it is idempotent and has no body, and no byte of
+//! an answer was there. What cannot be repeated gets a connection of its own, so that it does not meet one that the server is
+//! just closing.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::Poll;
+
+use assay_dispatch::ServerId;
+use assay_http::head::{HeadError, ResponseHead};
+use assay_plane::clock::monotonic_ns;
+use thiserror::Error;
+use tokio::net::TcpStream;
+
+use super::carrier::Carrier;
+use super::client::{Client, Done, Order};
+use super::server::{Server, Upstream};
+use super::slot::{Slot, Unserved, acquire};
+use super::socket::{Input, wait, write_all};
+use crate::load;
+use crate::plan::News;
+use crate::reply::{self, Framing};
+use crate::request::Refusal;
+use crate::tally::add;
+
+/// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
+const COPIED_BYTES: usize = 4096;
+
+/// Why a server gave no usable answer. The texts go to the client.
+#[derive(Debug, Error)]
+pub enum Loss {
+    /// No connection.
+    #[error("server {0} could not be reached: {1}")]
+    Unreachable(String, io::Error),
+    /// It did not accept a connection in time.
+    #[error("server {0} did not accept a connection in time")]
+    NoConnection(String),
+    /// It did not answer in time.
+    #[error("server {0} did not answer in time")]
+    TimedOut(String),
+    /// It closed the connection without an answer.
+    #[error("server {0} closed the connection without an answer")]
+    Lost(String),
+    /// What it answered is not HTTP, or makes no sense here.
+    #[error("the answer of server {0} is not usable: {1}")]
+    BadReply(String, HeadError),
+}
+
+impl Loss {
+    /// The status that tells the client.
+    pub fn status(&self) -> u16 {
+        match self {
+            Loss::TimedOut(_) | Loss::NoConnection(_) => 504,
+            Loss::Unreachable(..) | Loss::Lost(_) | Loss::BadReply(..) => 502,
+        }
+    }
+}
+
+/// Why an exchange did not come about.
+pub enum Fault {
+    /// The client's connection.
+    Client(io::Error),
+    /// The client's body.
+    Refused(Refusal),
+    /// The server; and whether another may be asked.
+    Server(Loss, bool),
+}
+
+/// An answer whose head was read and written anew.
+pub struct Reply {
+    upstream: Upstream,
+    facts: reply::Facts,
+    /// The server has all of the request.
+    is_sent: bool,
+}
+
+impl Client {
+    /// Sends the request, and the answer back.
+    pub(super) async fn exchange(&mut self, order: &mut Order) -> io::Result<Done> {
+        let shared = Rc::clone(&self.shared);
+        let mut tried: Vec<ServerId> = Vec::new();
+        let mut last: Option<Loss> = None;
+        loop {
+            let mut slot = match acquire(&shared, &mut order.standing, &tried, &self.deadline).await {
+                Ok(slot) => slot,
+                Err(unserved) => {
+                    return match last {
+                        Some(loss) if unserved == Unserved::Nobody => {
+                            self.send_own(order, loss.status(), &loss.to_string()).await
+                        }
+                        _ => self.send_own(order, 503, unserved.text()).await,
+                    };
+                }
+            };
+            let fault = match self.attempt(&slot, order).await {
+                Ok(reply) => return self.relay(slot, order, reply).await,
+                Err(fault) => fault,
+            };
+            let id = slot.server.id;
+            // Whatever the client did is not the server's failure.
+            slot.is_answered = !matches!(fault, Fault::Server(..));
+            drop(slot);
+            let (loss, can_repeat) = match fault {
+                Fault::Client(error) => return Err(error),
+                Fault::Refused(refusal) => {
+                    let status = refusal.status();
+                    (self.persists, self.leaves_unread) = (false, true);
+                    return self.send_own(order, status, &refusal.to_string()).await;
+                }
+                Fault::Server(loss, can_repeat) => (loss, can_repeat),
+            };
+            // Nobody steers any more when the switch ends.
+            let _ = shared.news.send(News::Failed(id));
+            let may_repeat =
+                can_repeat && (tried.len() as u64) < u64::from(order.standing.setup.config.retries);
+            order.standing.setup.tally(order.standing.class(), Some(id)).with(|tally| {
+                tally.failed += 1;
+                tally.retried += u64::from(may_repeat);
+            });
+            if !may_repeat {
+                return self.send_own(order, loss.status(), &loss.to_string()).await;
+            }
+            tried.push(id);
+            last = Some(loss);
+        }
+    }
+
+    /// Asks one server.
+    async fn attempt(&mut self, slot: &Slot, order: &Order) -> Result<Reply, Fault> {
+        let kept = if order.facts.can_repeat { slot.server.take_idle() } else { None };
+        if let Some(upstream) = kept {
+            match self.ask(upstream, slot, order).await {
+                // The server had closed it: that is no failure, a new connection will do.
+                Err(Fault::Server(Loss::Lost(_), _)) => {}
+                other => return other,
+            }
+        }
+        let upstream = self.connect(&slot.server, order).await.map_err(|loss| Fault::Server(loss, true))?;
+        self.ask(upstream, slot, order).await
+    }
+
+    async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Loss> {
+        self.deadline.set(order.standing.setup.config.timeouts.connect);
+        add(&self.shared.counts.connects);
+        let mut connecting = std::pin::pin!(TcpStream::connect(server.address));
+        let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
+            Poll::Ready(connected) => Poll::Ready(connected),
+            Poll::Pending => wait(&self.deadline, cx),
+        });
+        // Without it, the end of a request could wait for the acknowledgement of its beginning.
+        match connected.await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+            Ok(stream) => Ok(Upstream { stream, input: Input::default() }),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(Loss::NoConnection(server.name.clone()))
+            }
+            Err(error) => Err(Loss::Unreachable(server.name.clone(), error)),
+        }
+    }
+
+    /// Sends the request and waits for the head of the final answer.
+    async fn ask(&mut self, mut upstream: Upstream, slot: &Slot, order: &Order) -> Result<Reply, Fault> {
+        self.deadline.set(order.standing.setup.config.timeouts.response);
+        let sent = write_all(&mut upstream.stream, &self.deadline, &mut [IoSlice::new(&self.request)]).await;
+        if let Err(error) = sent {
+            let can_repeat = order.facts.can_repeat && error.kind() != io::ErrorKind::TimedOut;
+            return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
+        }
+        // A body that went with the head is read already.
+        let is_sent = if self.leaves_unread { self.upload(&mut upstream, slot, order).await? } else { true };
+        self.deadline.set(order.standing.setup.config.timeouts.response);
+        let facts = self.reply_head(&mut upstream, slot, order).await?;
+        Ok(Reply { upstream, facts, is_sent })
+    }
+
+    /// Waits for the head of the final answer, and writes it anew into `out`. Words on the way go to the client at once.
+    async fn reply_head(
+        &mut self,
+        upstream: &mut Upstream,
+        slot: &Slot,
+        order: &Order,
+    ) -> Result<reply::Facts, Fault> {
+        let shared = Rc::clone(&self.shared);
+        let name = &order.standing.setup.config.name;
+        let server = &slot.server.name;
+        let bad = |error| Fault::Server(Loss::BadReply(server.clone(), error), false);
+        loop {
+            match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
+                Some((head, length)) if head.is_interim() => {
+                    // The body is sent already, or was never waited with.
+                    let is_for_client = order.facts.is_11 && head.status != 100;
+                    self.out.clear();
+                    if is_for_client {
+                        reply::append_interim(&mut self.out, &head, name);
+                    }
+                    upstream.input.consume(length);
+                    if is_for_client {
+                        let mut slices = [IoSlice::new(&self.out)];
+                        let written = write_all(&mut self.stream, &self.deadline, &mut slices).await;
+                        written.map_err(Fault::Client)?;
+                    }
+                    continue;
+                }
+                Some((head, _)) if head.status == 101 => {
+                    return Err(bad(HeadError::Syntax("it switches to a protocol that nobody asked for")));
+                }
+                Some((head, length)) => {
+                    slot.begun(head.header(load::FIELD));
+                    self.out.clear();
+                    let asked = self.asked(&order.facts);
+                    let facts = reply::append(&mut self.out, &head, asked, name);
+                    upstream.input.consume(length);
+                    return Ok(facts);
+                }
+                None => {}
+            }
+            match shared.memory.fill(&mut upstream.stream, &self.deadline, &mut upstream.input).await {
+                Ok(0) if upstream.input.unread().is_empty() => {
+                    return Err(Fault::Server(Loss::Lost(server.clone()), order.facts.can_repeat));
+                }
+                Ok(0) => return Err(bad(HeadError::Syntax("the connection ended within the head"))),
+                Ok(_) => {}
+                Err(error) => {
+                    // A server that is late is at work still: another would do it all again.
+                    let is_lost =
+                        upstream.input.unread().is_empty() && error.kind() != io::ErrorKind::TimedOut;
+                    let can_repeat = order.facts.can_repeat && is_lost;
+                    return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
+                }
+            }
+        }
+    }
+
+    /// Sends the answer on. What breaks off is broken off towards the client too.
+    async fn relay(&mut self, mut slot: Slot, order: &Order, reply: Reply) -> io::Result<Done> {
+        let Reply { mut upstream, facts, is_sent } = reply;
+        let shared = Rc::clone(&self.shared);
+        let timeouts = order.standing.setup.config.timeouts;
+        let mut done = Done {
+            status: facts.status,
+            bytes: 0,
+            server: Some(slot.server.id),
+            reached_ns: [slot.started_ns, monotonic_ns()],
+        };
+        self.persists = facts.client_persists && is_sent;
+        if !is_sent && facts.client_persists {
+            // The head says that the connection lives on; it does not.
+            self.say_close();
+        }
+        let mut carrier = Carrier::new(facts.from_server, facts.to_client == Framing::Chunked);
+        let taken = self.first_part(&mut carrier, upstream.input.unread());
+        let Ok((taken, plain)) = taken else {
+            self.persists = false;
+            return Ok(done);
+        };
+        if carrier.is_done() && plain == 0 {
+            // All is here: the server is free before the client has it.
+            upstream.input.consume(taken);
+            slot.is_answered = true;
+            self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
+            drop(slot);
+            self.deadline.set(timeouts.client_request);
+            write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out)]).await?;
+            done.bytes = carrier.payload;
+            return Ok(done);
+        }
+        self.deadline.set(timeouts.client_request);
+        let mut slices =
+            [IoSlice::new(&self.out), IoSlice::new(&upstream.input.unread()[taken - plain..taken])];
+        write_all(&mut self.stream, &self.deadline, &mut slices).await?;
+        upstream.input.consume(taken);
+        upstream.input.rest(&shared.memory);
+        while !carrier.is_done() {
+            self.deadline.set(timeouts.response);
+            self.out.clear();
+            let more = self.next_part(&mut upstream, &mut carrier).await;
+            if !matches!(more, Ok(true)) {
+                // What the client has is not all, and it will know by the end of the connection.
+                self.persists = false;
+                slot.is_answered = true;
+                done.bytes = carrier.payload;
+                if more.is_err() {
+                    let _ = shared.news.send(News::Failed(slot.server.id));
+                }
+                return Ok(done);
+            }
+            if !self.out.is_empty() {
+                self.deadline.set(timeouts.client_request);
+                write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out)]).await?;
+            }
+        }
+        slot.is_answered = true;
+        done.bytes = carrier.payload;
+        self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
+        Ok(done)
+    }
+
+    /// Takes the part of the body that came with its head: how many bytes, and how many of them, at their end, are still to be
+    /// written from where they are. An error: its coding is broken.
+    fn first_part(&mut self, carrier: &mut Carrier, bytes: &[u8]) -> Result<(usize, usize), ()> {
+        if carrier.is_plain() && bytes.len() > COPIED_BYTES {
+            let taken = carrier.take_plain(bytes.len());
+            return Ok((taken, taken));
+        }
+        carrier.take(bytes, &mut self.out).map(|taken| (taken, 0)).map_err(drop)
+    }
+
+    /// Reads once and sends on what it can; the rest is in `out`. False: the body broke off.
+    async fn next_part(&mut self, upstream: &mut Upstream, carrier: &mut Carrier) -> io::Result<bool> {
+        let shared = Rc::clone(&self.shared);
+        let Client { stream, out, deadline, .. } = self;
+        let input = &mut upstream.input;
+        shared
+            .memory
+            .read(&mut upstream.stream, deadline, |bytes| {
+                if bytes.is_empty() {
+                    return Ok(carrier.end(out));
+                }
+                if !carrier.is_plain() {
+                    let Ok(taken) = carrier.take(bytes, out) else { return Ok(false) };
+                    input.append(&bytes[taken..], &shared.memory);
+                    return Ok(true);
+                }
+                let taken = carrier.take_plain(bytes.len());
+                input.append(&bytes[taken..], &shared.memory);
+                // Straight from where it was read; what the client does not take now is kept.
+                let written = match stream.try_write(&bytes[..taken]) {
+                    Ok(written) => written,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                    Err(error) => return Err(error),
+                };
+                out.extend_from_slice(&bytes[written..taken]);
+                Ok(true)
+            })
+            .await?
+    }
+
+    /// Keeps the connection to a server if it can be used again.
+    fn let_go(&self, mut upstream: Upstream, server: &Server, persists: bool) {
+        let is_clean = upstream.input.unread().is_empty();
+        upstream.input.rest(&self.shared.memory);
+        if persists && is_clean && server.standing.get().is_some() {
+            server.put_back(upstream.stream, monotonic_ns());
+        }
+    }
+
+    /// Adds `Connection: close` to a head that is written already.
+    fn say_close(&mut self) {
+        self.out.truncate(self.out.len().saturating_sub(2));
+        self.out.extend_from_slice(b"Connection: close\r\n\r\n");
+    }
+}
+
+/// What an error of a server's connection means.
+pub fn loss(server: &Server, error: &io::Error) -> Loss {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Loss::TimedOut(server.name.clone()),
+        _ => Loss::Lost(server.name.clone()),
+    }
+}

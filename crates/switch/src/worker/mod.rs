@@ -1,0 +1,318 @@
+//! What does one thread of the switch do? It accepts connections, serves them, and obeys words from the thread that steers.
+
+mod carrier;
+mod client;
+mod exchange;
+mod group;
+mod probe;
+mod queue;
+mod server;
+mod setup;
+mod slot;
+mod socket;
+mod upload;
+mod watch;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use assay_dispatch::{Moment, ServerId};
+use assay_http::date::{DATE_BYTES, DateCache};
+use assay_plane::clock::monotonic_ns;
+use assay_plane::timer::Timer;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{AbortHandle, spawn_local};
+
+use crate::access_log::LogWriter;
+use crate::plan::{NewsSender, Plan, Word};
+use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
+use queue::Queue;
+use server::Server;
+use setup::{Registry, Setup};
+use socket::Memory;
+use watch::{TICK_NS, Watch};
+
+/// Idle connections to servers are looked through, and the log is written, every so many ticks.
+const TICKS_PER_SWEEP: u64 = 20;
+/// How long no connection is accepted when no descriptor is left: others end, and then there are some again.
+const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
+
+/// What everything in a worker shares.
+pub struct Shared {
+    memory: Memory,
+    watch: Rc<Watch>,
+    queue: Rc<Queue>,
+    setup: RefCell<Rc<Setup>>,
+    registry: Registry,
+    counts: LiveCounts,
+    log: RefCell<Option<LogWriter>>,
+    date: RefCell<DateCache>,
+    news: NewsSender,
+    is_stopping: Cell<bool>,
+    /// A client has gone, a tick has passed, or the switch is to stop: whoever accepts looks again.
+    changed: Notify,
+    worker: usize,
+}
+
+impl Shared {
+    fn setup(&self) -> Rc<Setup> {
+        Rc::clone(&self.setup.borrow())
+    }
+
+    /// The date of now, as fields have it.
+    fn date(&self) -> [u8; DATE_BYTES] {
+        *self.date.borrow_mut().at(unix_s())
+    }
+}
+
+/// Now, as policies count it.
+fn moment() -> Moment {
+    Moment::from_nanos(monotonic_ns())
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// What a worker starts with.
+pub struct Start {
+    /// Its number.
+    pub worker: usize,
+    /// What it goes by at first.
+    pub plan: Plan,
+    /// Where it accepts connections.
+    pub listeners: Vec<StdListener>,
+    /// What it is told.
+    pub words: mpsc::UnboundedReceiver<Word>,
+    /// Where it tells.
+    pub news: NewsSender,
+}
+
+/// Works until it is told to stop and the last request is answered. An error: it could not even begin.
+pub async fn work(start: Start) -> std::io::Result<()> {
+    let Start { worker, plan, listeners, mut words, news } = start;
+    let registry = Registry::default();
+    let setup = Rc::new(Setup::new(&plan, None, &registry, worker, moment()));
+    let shared = Rc::new(Shared {
+        memory: Memory::new(),
+        watch: Rc::new(Watch::new(monotonic_ns())),
+        queue: Rc::default(),
+        log: RefCell::new(open_log(&setup)),
+        setup: RefCell::new(setup),
+        registry,
+        counts: LiveCounts::default(),
+        date: RefCell::default(),
+        news,
+        is_stopping: Cell::new(false),
+        changed: Notify::new(),
+        worker,
+    });
+    let timer: Rc<Timer<u64>> = Rc::new(Timer::new(0)?);
+    spawn_local(tick(Rc::clone(&shared), timer));
+    let mut accepting = Accepting::default();
+    accepting.add(listeners, &shared)?;
+    while let Some(word) = words.recv().await {
+        match word {
+            Word::Plan(plan, listeners, done) => {
+                adopt(&shared, &plan);
+                accepting.keep_only(&plan.listen);
+                // One that cannot be had is lost to this worker only; the thread that steers has bound it.
+                let _ = accepting.add(listeners, &shared);
+                let _ = done.send(());
+            }
+            Word::Standing(server, weight) => stand(&shared, server, weight),
+            Word::Snapshot(answer) => {
+                let _ = answer.send(snapshot(&shared));
+            }
+            Word::Stop => {
+                shared.is_stopping.set(true);
+                accepting.finish(&shared);
+                shared.watch.dismiss_idle();
+                break;
+            }
+            Word::End => return Ok(()),
+        }
+    }
+    while shared.counts.clients.get() > 0 {
+        tokio::select! {
+            () = shared.changed.notified() => {}
+            word = words.recv() => match word {
+                Some(Word::Snapshot(answer)) => drop(answer.send(snapshot(&shared))),
+                Some(Word::End) | None => break,
+                Some(Word::Standing(server, weight)) => stand(&shared, server, weight),
+                Some(Word::Plan(..) | Word::Stop) => {}
+            }
+        }
+    }
+    if let Some(log) = &mut *shared.log.borrow_mut() {
+        log.flush();
+    }
+    Ok(())
+}
+
+/// Looks after deadlines, idle connections and the log.
+async fn tick(shared: Rc<Shared>, timer: Rc<Timer<u64>>) {
+    timer.schedule(monotonic_ns() + TICK_NS, 0);
+    let again = Rc::clone(&timer);
+    let mut asked_ns = 0;
+    let _ = timer
+        .dispatch(|_, number| {
+            let now_ns = monotonic_ns();
+            shared.watch.tick(now_ns);
+            shared.changed.notify_waiters();
+            if shared.is_stopping.get() {
+                shared.watch.dismiss_idle();
+            }
+            let setup = shared.setup();
+            if let Some(every) = setup.config.state.interval
+                && now_ns.saturating_sub(asked_ns) >= every.as_nanos() as u64
+            {
+                asked_ns = now_ns;
+                probe::ask_all(&shared);
+            }
+            if number % TICKS_PER_SWEEP == 0 {
+                let longest_ns = setup.config.timeouts.server_idle.as_nanos() as u64;
+                setup.servers.values().for_each(|server| server.sweep(now_ns, longest_ns));
+                if let Some(log) = &mut *shared.log.borrow_mut() {
+                    log.flush();
+                }
+            }
+            again.schedule(now_ns + TICK_NS, number + 1);
+        })
+        .await;
+}
+
+/// Takes on another configuration. Requests that are under way go on with the one that they began with.
+fn adopt(shared: &Rc<Shared>, plan: &Plan) {
+    let former = shared.setup();
+    let setup = Rc::new(Setup::new(plan, Some(&former), &shared.registry, shared.worker, moment()));
+    for (id, server) in &former.servers {
+        if !setup.servers.contains_key(id) {
+            server.standing.set(None);
+            server.close_idle();
+        }
+    }
+    if let Some(log) = &mut *shared.log.borrow_mut() {
+        log.flush();
+    }
+    *shared.log.borrow_mut() = open_log(&setup);
+    *shared.setup.borrow_mut() = setup;
+    shared.queue.call_all();
+    shared.changed.notify_waiters();
+}
+
+/// A log that cannot be opened was complained of when the configuration was read.
+fn open_log(setup: &Setup) -> Option<LogWriter> {
+    setup.config.access_log.as_ref().and_then(|log| LogWriter::open(log).ok())
+}
+
+/// A server may be asked from now on with this weight, or not at all.
+fn stand(shared: &Shared, server: ServerId, weight: Option<f64>) {
+    let setup = shared.setup();
+    let Some(server) = setup.servers.get(&server) else { return };
+    server.standing.set(weight);
+    if weight.is_none() {
+        server.close_idle();
+    }
+    let now = moment();
+    setup.groups.iter().filter(|group| group.has(server.id)).for_each(|group| group.tell_standings(now));
+    shared.queue.call_all();
+}
+
+fn snapshot(shared: &Shared) -> Snapshot {
+    let setup = shared.setup();
+    let counts = &shared.counts;
+    let mut all = Snapshot {
+        clients: u64::from(counts.clients.get()),
+        in_flight: u64::from(counts.in_flight.get()),
+        waiting: shared.queue.len() as u64,
+        accepted: counts.accepted.get(),
+        refused: counts.refused.get(),
+        connects: counts.connects.get(),
+        ..Snapshot::default()
+    };
+    shared.registry.for_each(|class, server, tally| {
+        let tally = tally.copy();
+        // What never was needs no line.
+        if tally.requests() + tally.failed > 0 {
+            all.tallies.push((class.to_owned(), server.map(str::to_owned), tally));
+        }
+    });
+    let mut servers: Vec<&Rc<Server>> = setup.servers.values().collect();
+    servers.sort_by_key(|server| server.id);
+    all.servers = servers
+        .into_iter()
+        .map(|server| ServerNow {
+            name: server.name.clone(),
+            up: server.standing.get().is_some(),
+            weight: server.standing.get().unwrap_or(0.0),
+            in_flight: u64::from(server.in_flight.get()),
+            idle: server.idle() as u64,
+        })
+        .collect();
+    all
+}
+
+/// The listening sockets of a worker, and who accepts on them.
+#[derive(Default)]
+struct Accepting {
+    all: HashMap<SocketAddr, (Rc<TcpListener>, AbortHandle)>,
+}
+
+impl Accepting {
+    fn add(&mut self, listeners: Vec<StdListener>, shared: &Rc<Shared>) -> std::io::Result<()> {
+        for listener in listeners {
+            let address = listener.local_addr()?;
+            let listener = Rc::new(TcpListener::from_std(listener)?);
+            let task = spawn_local(accept(Rc::clone(&listener), address, Rc::clone(shared)));
+            self.all.insert(address, (listener, task.abort_handle()));
+        }
+        Ok(())
+    }
+
+    /// Closes what is not listened at any more.
+    fn keep_only(&mut self, addresses: &[SocketAddr]) {
+        self.all.retain(|address, (_, task)| {
+            let stays = addresses.contains(address);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+    }
+
+    /// Accepts what waits already, and then nothing more.
+    fn finish(&mut self, shared: &Rc<Shared>) {
+        for (address, (listener, task)) in self.all.drain() {
+            task.abort();
+            // Only what is ready: nobody waits here.
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            while let std::task::Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx) {
+                client::start(stream, peer, address, shared);
+            }
+        }
+    }
+}
+
+/// Accepts connections as long as there may be more, for ever.
+async fn accept(listener: Rc<TcpListener>, address: SocketAddr, shared: Rc<Shared>) {
+    let mut pause_ticks = 0;
+    loop {
+        if pause_ticks > 0 || shared.counts.clients.get() >= shared.setup.borrow().most_clients {
+            shared.changed.notified().await;
+            pause_ticks = u32::saturating_sub(pause_ticks, 1);
+            continue;
+        }
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                add(&shared.counts.accepted);
+                client::start(stream, peer, address, &shared);
+            }
+            Err(_) => pause_ticks = OUT_OF_DESCRIPTORS_TICKS,
+        }
+    }
+}

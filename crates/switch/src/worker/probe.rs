@@ -1,0 +1,82 @@
+//! How is a server? Asked when a policy wants to know, and, if the settings say so, every now and then.
+//!
+//! What it says is in a field of its answer ([`crate::load`]); what the answer is otherwise does not matter.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_http::head::ResponseHead;
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+
+use super::Shared;
+use super::group::Group;
+use super::moment;
+use super::server::{Server, Upstream};
+use super::socket::{Input, write_all};
+use crate::load;
+
+/// An answer that takes longer is worth nothing to anybody.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Asks the servers that a policy wants to know of, in the background.
+pub fn ask_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
+    if !group.asks {
+        return;
+    }
+    let mut wanted = Vec::new();
+    group.policy().probes(moment(), &mut wanted);
+    for server in wanted {
+        if let Some(server) = group.server(server) {
+            spawn_local(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
+        }
+    }
+}
+
+/// Asks all servers of a configuration, for all policies that listen.
+pub fn ask_all(shared: &Rc<Shared>) {
+    for group in shared.setup().groups.iter().filter(|group| group.listens) {
+        for server in group.servers().filter(|server| server.standing.get().is_some()) {
+            spawn_local(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
+        }
+    }
+}
+
+async fn ask(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
+    let setup = shared.setup();
+    let deadline = shared.watch.enter();
+    deadline.set(PATIENCE);
+    let mut upstream = match server.take_idle() {
+        Some(upstream) => upstream,
+        None => match TcpStream::connect(server.address).await {
+            Ok(stream) => Upstream { stream, input: Input::default() },
+            Err(_) => return,
+        },
+    };
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: assay-switch\r\n\r\n",
+        setup.config.state.path, server.address
+    );
+    if write_all(&mut upstream.stream, &deadline, &mut [IoSlice::new(request.as_bytes())]).await.is_err() {
+        return;
+    }
+    loop {
+        if let Ok(Some((head, length))) = ResponseHead::parse(upstream.input.unread()) {
+            let state = head.header(load::FIELD).and_then(|value| load::read(value, server.in_flight.get()));
+            if let Some(state) = state {
+                group.policy().reported(server.id, &state, moment());
+            }
+            // Only an answer that is here as a whole leaves the connection usable.
+            let body = head.facts.content_length.unwrap_or(u64::MAX);
+            if head.persists("GET") && (upstream.input.unread().len() - length) as u64 == body {
+                server.put_back(upstream.stream, moment().nanos());
+            }
+            return;
+        }
+        match shared.memory.fill(&mut upstream.stream, &deadline, &mut upstream.input).await {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return,
+        }
+    }
+}

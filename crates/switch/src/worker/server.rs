@@ -1,0 +1,108 @@
+//! What does a worker know of a server, and which connections to it are idle?
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+
+use assay_dispatch::ServerId;
+use tokio::net::TcpStream;
+
+use super::socket::Input;
+
+/// Most idle connections that are kept to one server.
+const MOST_IDLE: usize = 4096;
+
+/// A server, as a worker sees it. It stays the same over a reload.
+pub struct Server {
+    /// Its number.
+    pub id: ServerId,
+    /// What it is called.
+    pub name: String,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Requests that it has now, from this worker.
+    pub in_flight: Cell<u32>,
+    /// Most requests that it may have from this worker.
+    pub most: Cell<u32>,
+    /// Its weight; none while it may not be asked.
+    pub standing: Cell<Option<f64>>,
+    /// Asked only when no other server of a group is there.
+    pub is_backup: Cell<bool>,
+    idle: RefCell<Vec<Idle>>,
+}
+
+struct Idle {
+    stream: TcpStream,
+    since_ns: u64,
+}
+
+/// A connection to a server, and what came and was not used.
+pub struct Upstream {
+    /// The connection.
+    pub stream: TcpStream,
+    /// What came and was not used.
+    pub input: Input,
+}
+
+impl Server {
+    /// One without connections.
+    pub fn new(id: ServerId, name: String, address: SocketAddr) -> Self {
+        Self {
+            id,
+            name,
+            address,
+            in_flight: Cell::new(0),
+            most: Cell::new(u32::MAX),
+            standing: Cell::new(None),
+            is_backup: Cell::new(false),
+            idle: RefCell::default(),
+        }
+    }
+
+    /// Whether one more request is allowed.
+    pub fn has_room(&self) -> bool {
+        self.in_flight.get() < self.most.get()
+    }
+
+    /// The idle connection that was used last and is not known to be closed.
+    pub fn take_idle(&self) -> Option<Upstream> {
+        let mut idle = self.idle.borrow_mut();
+        while let Some(Idle { stream, .. }) = idle.pop() {
+            if is_quiet(&stream) {
+                return Some(Upstream { stream, input: Input::default() });
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose exchange is complete.
+    pub fn put_back(&self, stream: TcpStream, now_ns: u64) {
+        let mut idle = self.idle.borrow_mut();
+        // Those in use and those at rest together are never more than the server is to have.
+        let room = self.most.get().saturating_sub(self.in_flight.get()) as usize;
+        if idle.len() < room.min(MOST_IDLE) || (idle.is_empty() && room == 0) {
+            idle.push(Idle { stream, since_ns: now_ns });
+        }
+    }
+
+    /// How many connections are idle.
+    pub fn idle(&self) -> usize {
+        self.idle.borrow().len()
+    }
+
+    /// Closes what has been idle for longer than this, or was closed by the server.
+    pub fn sweep(&self, now_ns: u64, longest_ns: u64) {
+        let is_young = |idle: &Idle| now_ns.saturating_sub(idle.since_ns) < longest_ns;
+        self.idle.borrow_mut().retain(|idle| is_young(idle) && is_quiet(&idle.stream));
+    }
+
+    /// Closes all that are idle.
+    pub fn close_idle(&self) {
+        self.idle.borrow_mut().clear();
+    }
+}
+
+/// Nothing may come on an idle connection: bytes or an end make it useless. Costs no system call unless something came.
+fn is_quiet(stream: &TcpStream) -> bool {
+    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}

@@ -1,0 +1,178 @@
+//! What does it mean that a request has a server? The policy knows it, the server has one more, until it ends in any way.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+use assay_dispatch::{ClassId, Finish, Request, ServerId};
+
+use super::Shared;
+use super::group::{Chosen, Group};
+use super::moment;
+use super::server::Server;
+use super::setup::Setup;
+use super::watch::Deadline;
+
+/// What a request goes by: the configuration that it began with, or a later one if it had to look again.
+pub struct Standing {
+    /// The configuration.
+    pub setup: Rc<Setup>,
+    /// What policies know of the request; its class is one of that configuration.
+    pub request: Request,
+}
+
+/// Why a request got no server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unserved {
+    /// None can be asked.
+    Nobody,
+    /// All have enough, and so does the queue.
+    QueueFull,
+    /// None had room in time.
+    TooLong,
+}
+
+impl Unserved {
+    /// What the client is told.
+    pub fn text(self) -> &'static str {
+        match self {
+            Unserved::Nobody => "no server can be asked now",
+            Unserved::QueueFull => {
+                "all servers have as many requests as they may have, and as many wait as may wait"
+            }
+            Unserved::TooLong => {
+                "all servers have as many requests as they may have, and none had room in time"
+            }
+        }
+    }
+}
+
+impl Standing {
+    /// The class, by the configuration.
+    pub fn class(&self) -> ClassId {
+        self.request.class
+    }
+
+    /// Goes by the configuration of now.
+    fn renew(&mut self, shared: &Shared) {
+        let current = shared.setup();
+        if !Rc::ptr_eq(&current, &self.setup) {
+            self.request.class = current.class_named(self.setup.class_name(self.request.class));
+            self.setup = current;
+        }
+    }
+}
+
+/// A request that has a server. Whoever drops it says that the request has ended.
+pub struct Slot {
+    /// The server.
+    pub server: Rc<Server>,
+    /// When it got it, in nanoseconds.
+    pub started_ns: u64,
+    /// Whether the server did its part.
+    pub is_answered: bool,
+    group: Rc<Group>,
+    request: Request,
+    shared: Rc<Shared>,
+}
+
+impl Slot {
+    fn new(server: Rc<Server>, group: Rc<Group>, request: Request, shared: Rc<Shared>) -> Self {
+        let now = moment();
+        server.in_flight.set(server.in_flight.get() + 1);
+        shared.counts.in_flight.set(shared.counts.in_flight.get() + 1);
+        group.policy().started(server.id, &request, now);
+        Self { server, started_ns: now.nanos(), is_answered: false, group, request, shared }
+    }
+
+    /// The answer has begun; the server may have said how it is.
+    pub fn begun(&self, load: Option<&[u8]>) {
+        let now = moment();
+        let after_nanos = now.nanos().saturating_sub(self.started_ns);
+        let mut policy = self.group.policy();
+        policy.first_byte(self.server.id, &self.request, after_nanos, now);
+        let state = load.and_then(|value| crate::load::read(value, self.server.in_flight.get()));
+        if let Some(state) = state {
+            policy.reported(self.server.id, &state, now);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let now = moment();
+        let took_nanos = now.nanos().saturating_sub(self.started_ns);
+        self.server.in_flight.set(self.server.in_flight.get() - 1);
+        self.shared.counts.in_flight.set(self.shared.counts.in_flight.get() - 1);
+        let how = Finish { took_nanos, answered: self.is_answered };
+        self.group.policy().finished(self.server.id, &self.request, &how, now);
+        if self.shared.queue.len() > 0 {
+            self.shared.queue.has_room(self.server.id);
+        }
+    }
+}
+
+/// Gets a server for a request that those of `tried` have failed, and waits for one with room if need be.
+pub async fn acquire(
+    shared: &Rc<Shared>,
+    standing: &mut Standing,
+    tried: &[ServerId],
+    deadline: &Deadline,
+) -> Result<Slot, Unserved> {
+    standing.renew(shared);
+    let group = Rc::clone(standing.setup.group(standing.class()));
+    super::probe::ask_who_is_wanted(shared, &group);
+    // Whoever came before goes first.
+    if group.waiting.get() == 0 {
+        match group.choose(&standing.request, tried, moment()) {
+            Chosen::Server(server) => {
+                return Ok(Slot::new(server, group, standing.request, Rc::clone(shared)));
+            }
+            Chosen::Nobody => return Err(Unserved::Nobody),
+            Chosen::Full => {}
+        }
+    }
+    wait(shared, standing, tried, deadline, &group).await
+}
+
+async fn wait(
+    shared: &Rc<Shared>,
+    standing: &mut Standing,
+    tried: &[ServerId],
+    deadline: &Deadline,
+    group: &Rc<Group>,
+) -> Result<Slot, Unserved> {
+    if shared.queue.len() as u64 >= u64::from(standing.setup.most_waiting) {
+        return Err(Unserved::QueueFull);
+    }
+    deadline.set(standing.setup.config.timeouts.queue);
+    let mut place = shared.queue.join(group);
+    let mut group = Rc::clone(group);
+    loop {
+        let called = poll_fn(|cx| {
+            if place.is_called(cx.waker()) {
+                return Poll::Ready(Ok(()));
+            }
+            super::socket::wait::<()>(deadline, cx)
+        });
+        let called: io::Result<()> = called.await;
+        if called.is_err() {
+            return Err(Unserved::TooLong);
+        }
+        standing.renew(shared);
+        let current = standing.setup.group(standing.class());
+        if !Rc::ptr_eq(current, &group) {
+            // A reload: the request stays in line, among those of the new group.
+            group = Rc::clone(current);
+            place = shared.queue.join(&group);
+        }
+        match group.choose(&standing.request, tried, moment()) {
+            Chosen::Server(server) => {
+                return Ok(Slot::new(server, group, standing.request, Rc::clone(shared)));
+            }
+            Chosen::Nobody => return Err(Unserved::Nobody),
+            Chosen::Full => {}
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! How does the body of a request get to a server that may answer before it has all of it?
+//!
+//! Both directions are looked at whenever anything happens: the server's words (100 goes to a client that waits for it, a
+//! final answer ends the upload), and the client's bytes.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use assay_http::framing::BodyFraming;
+use assay_http::head::ResponseHead;
+use tokio::io::AsyncWrite;
+
+use super::carrier::Carrier;
+use super::client::{Client, Order};
+use super::exchange::{Fault, loss};
+use super::server::Upstream;
+use super::slot::Slot;
+use super::socket::wait;
+use crate::reply;
+use crate::request::Refusal;
+
+/// An upload under way.
+struct Upload<'u> {
+    upstream: &'u mut Upstream,
+    carrier: Carrier,
+    /// What goes to the server next; so much of it is written.
+    out: Vec<u8>,
+    written: usize,
+    /// Words on the way that go to the client; so much of them is written.
+    words: Vec<u8>,
+    said: usize,
+    takes_words: bool,
+    most_bytes: Option<u64>,
+    client_limit: Duration,
+    server_limit: Duration,
+}
+
+/// How an upload ended.
+enum End {
+    /// The server has all of it.
+    Whole,
+    /// The server has answered, or takes no more.
+    Early,
+    /// The client's connection has ended.
+    ClientGone,
+    /// The body is refused.
+    Refused(Refusal),
+}
+
+impl Client {
+    /// Sends the body; false when the server did not take all of it.
+    pub(super) async fn upload(
+        &mut self,
+        upstream: &mut Upstream,
+        slot: &Slot,
+        order: &Order,
+    ) -> Result<bool, Fault> {
+        let shared = Rc::clone(&self.shared);
+        let config = &order.standing.setup.config;
+        let mut upload = Upload {
+            upstream,
+            carrier: Carrier::new(order.facts.body, order.facts.body == BodyFraming::Chunked),
+            out: shared.memory.take(),
+            written: 0,
+            words: Vec::new(),
+            said: 0,
+            takes_words: order.facts.is_11,
+            most_bytes: config.limits.body_bytes,
+            client_limit: config.timeouts.client_request,
+            server_limit: config.timeouts.response,
+        };
+        self.deadline.set(upload.client_limit);
+        let end = poll_fn(|cx| upload.poll(self, &config.name, cx)).await;
+        let waits_for_server = upload.written < upload.out.len();
+        shared.memory.give(std::mem::take(&mut upload.out));
+        match end {
+            Ok(End::Whole) => {
+                self.leaves_unread = false;
+                Ok(true)
+            }
+            Ok(End::Early) => Ok(false),
+            Ok(End::Refused(refusal)) => Err(Fault::Refused(refusal)),
+            Ok(End::ClientGone) => Err(Fault::Client(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && waits_for_server => {
+                Err(Fault::Server(loss(&slot.server, &error), false))
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Fault::Refused(Refusal::TooSlow)),
+            Err(error) => Err(Fault::Client(error)),
+        }
+    }
+}
+
+impl Upload<'_> {
+    fn poll(&mut self, client: &mut Client, name: &str, cx: &mut Context<'_>) -> Poll<io::Result<End>> {
+        loop {
+            if let Poll::Ready(true) = self.poll_server(client, name, cx) {
+                return Poll::Ready(Ok(End::Early));
+            }
+            if self.said < self.words.len() {
+                match Pin::new(&mut client.stream).poll_write(cx, &self.words[self.said..]) {
+                    Poll::Ready(written) => self.said += written?,
+                    Poll::Pending => return wait(&client.deadline, cx),
+                }
+                continue;
+            }
+            if self.written < self.out.len() {
+                match Pin::new(&mut self.upstream.stream).poll_write(cx, &self.out[self.written..]) {
+                    Poll::Ready(Ok(written @ 1..)) => {
+                        self.written += written;
+                        client.deadline.set(self.server_limit);
+                    }
+                    // It may have answered before it closed.
+                    Poll::Ready(_) => return Poll::Ready(Ok(End::Early)),
+                    Poll::Pending => return wait(&client.deadline, cx),
+                }
+                continue;
+            }
+            if self.carrier.is_done() {
+                return Poll::Ready(Ok(End::Whole));
+            }
+            if self.written > 0 {
+                self.out.clear();
+                self.written = 0;
+                client.deadline.set(self.client_limit);
+            }
+            match self.poll_client(client, cx) {
+                Poll::Ready(Ok(None)) => {}
+                Poll::Ready(Ok(Some(end))) => return Poll::Ready(Ok(end)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return wait(&client.deadline, cx),
+            }
+        }
+    }
+
+    /// Takes what the server says; ready and true: it has answered, or closed, and takes no more.
+    fn poll_server(&mut self, client: &Client, name: &str, cx: &mut Context<'_>) -> Poll<bool> {
+        loop {
+            while let Ok(Some((head, length))) = ResponseHead::parse(self.upstream.input.unread()) {
+                if !head.is_interim() {
+                    return Poll::Ready(true);
+                }
+                if self.takes_words {
+                    reply::append_interim(&mut self.words, &head, name);
+                }
+                self.upstream.input.consume(length);
+            }
+            let Upstream { stream, input } = self.upstream;
+            let memory = &client.shared.memory;
+            let read = memory.poll_read(stream, cx, |bytes| {
+                input.append(bytes, memory);
+                bytes.len()
+            });
+            match read {
+                // What makes no sense as a head is found out by whoever reads it next.
+                Poll::Ready(Ok(1..)) if ResponseHead::parse(input.unread()).is_ok() => {}
+                Poll::Ready(_) => return Poll::Ready(true),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Takes what the client sends: none when there was something.
+    fn poll_client(&mut self, client: &mut Client, cx: &mut Context<'_>) -> Poll<io::Result<Option<End>>> {
+        let memory = Rc::clone(&client.shared);
+        let memory = &memory.memory;
+        let Self { carrier, out, .. } = self;
+        let (taken, has_ended) = if client.input.unread().is_empty() {
+            let input = &mut client.input;
+            let read = memory.poll_read(&mut client.stream, cx, |bytes| {
+                let taken = carrier.take(bytes, out);
+                if let Ok(taken) = taken {
+                    input.append(&bytes[taken..], memory);
+                }
+                (taken.map(drop), bytes.is_empty())
+            });
+            std::task::ready!(read)?
+        } else {
+            let taken = carrier.take(client.input.unread(), out);
+            if let Ok(taken) = taken {
+                client.input.consume(taken);
+                client.input.rest(memory);
+            }
+            (taken.map(drop), false)
+        };
+        Poll::Ready(Ok(match (taken, has_ended, self.most_bytes) {
+            (Err(_), _, _) => Some(End::Refused(Refusal::BadChunk)),
+            (_, true, _) => Some(End::ClientGone),
+            (_, _, Some(most)) if self.carrier.payload > most => {
+                Some(End::Refused(Refusal::BodyTooLong(most)))
+            }
+            _ => None,
+        }))
+    }
+}

@@ -1,0 +1,264 @@
+//! What do tests of the switch need? Servers that do as they are told, raw clients, and a switch between them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use assay_switch::{Switch, read};
+
+/// No test waits longer than this for bytes: one that does has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a server got: head and body.
+#[derive(Debug, Clone)]
+pub struct Got {
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+/// What a server does with a request: it writes the answer itself; whether the connection lives on.
+pub type Answer = dyn Fn(&Got, &mut TcpStream) -> bool + Send + Sync;
+
+/// A server on a thread for each connection.
+pub struct Server {
+    pub name: String,
+    pub address: SocketAddr,
+    pub got: Arc<Mutex<Vec<Got>>>,
+    pub connections: Arc<AtomicU64>,
+    is_over: Arc<AtomicBool>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// One that answers 200 with its name.
+    pub fn named(name: &str) -> Self {
+        let body = name.to_owned();
+        Self::answering(name, move |_, stream| ok(stream, body.as_bytes()))
+    }
+
+    /// One that answers like this once the body of the request is there.
+    pub fn answering(
+        name: &str,
+        answer: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self::at("127.0.0.1:0".parse().expect("an address"), name, answer)
+    }
+
+    pub fn at(
+        address: SocketAddr,
+        name: &str,
+        answer: impl Fn(&Got, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let answer: Arc<Answer> = Arc::new(answer);
+        Self::raw(address, name, move |mut stream, got| {
+            let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
+            while let Some(request) = read_request(&mut reader) {
+                got.lock().expect("no panic").push(request.clone());
+                if !answer(&request, &mut stream) {
+                    break;
+                }
+            }
+        })
+    }
+
+    /// One that does this with each connection.
+    pub fn raw(
+        address: SocketAddr,
+        name: &str,
+        serve: impl Fn(TcpStream, &Mutex<Vec<Got>>) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).expect("an address of its own");
+        let address = listener.local_addr().expect("is bound");
+        let (got, open): (Arc<Mutex<Vec<Got>>>, Arc<Mutex<Vec<TcpStream>>>) = Default::default();
+        let (is_over, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let serve = Arc::new(serve);
+        let accepting = {
+            let (got, is_over, open, connections) =
+                (Arc::clone(&got), Arc::clone(&is_over), Arc::clone(&open), Arc::clone(&connections));
+            std::thread::spawn(move || {
+                for stream in listener.incoming() {
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let Ok(stream) = stream else { continue };
+                    let _ = stream.set_read_timeout(Some(PATIENCE));
+                    let _ = stream.set_nodelay(true);
+                    connections.fetch_add(1, Ordering::SeqCst);
+                    let mut open = open.lock().expect("no panic");
+                    open.push(stream.try_clone().expect("a socket"));
+                    let (serve, got) = (Arc::clone(&serve), Arc::clone(&got));
+                    std::thread::spawn(move || {
+                        let end = stream.try_clone().expect("a socket");
+                        serve(stream, &got);
+                        let _ = end.shutdown(std::net::Shutdown::Both);
+                    });
+                }
+            })
+        };
+        Self { name: name.to_owned(), address, got, connections, is_over, open, accepting: Some(accepting) }
+    }
+
+    /// How many requests it got.
+    pub fn count(&self) -> usize {
+        self.got.lock().expect("no panic").len()
+    }
+
+    /// The last request that it got.
+    pub fn last(&self) -> Got {
+        self.got.lock().expect("no panic").last().expect("got something").clone()
+    }
+
+    /// Is gone: no connection is left, and none comes about.
+    pub fn kill(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // Whoever accepts looks up.
+        let _ = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            accepting.join().expect("no panic");
+        }
+        for stream in self.open.lock().expect("no panic").drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// Its part of a switch file.
+    pub fn toml(&self, more: &str) -> String {
+        format!("[[server]]\nname = \"{}\"\naddress = \"{}\"\n{more}\n", self.name, self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Answers 200 with this body.
+pub fn ok(stream: &mut TcpStream, body: &[u8]) -> bool {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(&[head.as_bytes(), body].concat()).is_ok()
+}
+
+/// A head up to its empty line; none at the end.
+pub fn read_head(reader: &mut impl BufRead) -> Option<String> {
+    let mut head = String::new();
+    loop {
+        let before = head.len();
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+        if &head[before..] == "\r\n" {
+            return Some(head);
+        }
+    }
+}
+
+/// The value of a field, whatever its case.
+pub fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    head.lines().skip(1).find_map(|line| {
+        let (own, value) = line.split_once(':')?;
+        own.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+/// A body as its head says.
+pub fn read_body(reader: &mut impl BufRead, head: &str) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    if field(head, "transfer-encoding").is_some() {
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            let size = usize::from_str_radix(line.trim(), 16).ok()?;
+            let mut chunk = vec![0; size + 2];
+            reader.read_exact(&mut chunk).ok()?;
+            body.extend_from_slice(&chunk[..size]);
+            if size == 0 {
+                return Some(body);
+            }
+        }
+    }
+    let length = field(head, "content-length").map_or(0, |text| text.parse().expect("a length"));
+    body.resize(length, 0);
+    reader.read_exact(&mut body).ok()?;
+    Some(body)
+}
+
+fn read_request(reader: &mut impl BufRead) -> Option<Got> {
+    let head = read_head(reader)?;
+    let body = read_body(reader, &head)?;
+    Some(Got { head, body })
+}
+
+/// A raw client.
+pub struct Client {
+    pub stream: TcpStream,
+    pub reader: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub fn new(switch: &Switch) -> Self {
+        Self::to(switch.addresses()[0])
+    }
+
+    pub fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("is listened at");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.set_nodelay(true).expect("a socket");
+        Self { reader: BufReader::new(stream.try_clone().expect("a socket")), stream }
+    }
+
+    pub fn send(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).expect("is taken");
+    }
+
+    /// Status, head and body of the next answer; a HEAD's has no body.
+    pub fn answer_to(&mut self, method: &str) -> (u16, String, Vec<u8>) {
+        let head = read_head(&mut self.reader).expect("an answer");
+        let status: u16 = head[9..12].parse().expect("a status");
+        let bodiless = method == "HEAD" || status == 204 || status == 304 || status < 200;
+        let body = if bodiless {
+            Vec::new()
+        } else if field(&head, "content-length").is_none() && field(&head, "transfer-encoding").is_none() {
+            let mut body = Vec::new();
+            self.reader.read_to_end(&mut body).expect("an end");
+            body
+        } else {
+            read_body(&mut self.reader, &head).expect("a body")
+        };
+        (status, head, body)
+    }
+
+    pub fn answer(&mut self) -> (u16, String, Vec<u8>) {
+        self.answer_to("GET")
+    }
+
+    pub fn get(&mut self, path: &str) -> (u16, String, Vec<u8>) {
+        self.send(&format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
+        self.answer()
+    }
+
+    /// The body of a GET, as text.
+    pub fn body(&mut self, path: &str) -> String {
+        String::from_utf8(self.get(path).2).expect("text")
+    }
+
+    /// True when nothing more comes.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.reader.read(&mut [0]), Ok(0) | Err(_))
+    }
+}
+
+/// A switch file that listens anywhere.
+pub fn file(top: &str, servers: &[&Server], rest: &str) -> String {
+    let servers: String = servers.iter().map(|server| server.toml("")).collect();
+    format!("listen = \"127.0.0.1:0\"\n{top}\n{servers}\n{rest}\n")
+}
+
+/// A switch that goes by this file.
+pub fn switch(file: &str) -> Switch {
+    Switch::start(read("test.toml", file).expect("is a switch file")).expect("starts")
+}

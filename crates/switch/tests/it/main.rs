@@ -1,0 +1,4 @@
+//! The switch between servers that the tests make and raw clients.
+
+mod harness;
+mod serving;

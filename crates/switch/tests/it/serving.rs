@@ -1,0 +1,84 @@
+//! Requests get to servers and answers back, by every policy and class.
+
+use crate::harness::{Client, Server, field, file, switch};
+
+#[test]
+fn every_policy_serves() {
+    let servers = [Server::named("a"), Server::named("b"), Server::named("c")];
+    for policy in [
+        "\"rand\"",
+        "\"rr\"",
+        "\"wrr\"",
+        "\"lc\"",
+        "\"wlc\"",
+        "\"p2c\"",
+        "\"peak-ewma\"",
+        "\"prequal\"",
+        "\"bounded-hash\"",
+        "\"lard\"",
+        "\"lard-r\"",
+        "{ name = \"ward\", core = [\"/1\"] }",
+        "\"cap\"",
+        "\"cap-state\"",
+    ] {
+        let all: Vec<&Server> = servers.iter().collect();
+        let switch = switch(&file(&format!("policy = {policy}"), &all, ""));
+        let mut client = Client::new(&switch);
+        for number in 0..12 {
+            let (status, _, body) = client.get(&format!("/{number}"));
+            assert_eq!(status, 200, "{policy}");
+            assert!(["a", "b", "c"].contains(&std::str::from_utf8(&body).expect("text")), "{policy}");
+        }
+    }
+}
+
+#[test]
+fn turns_are_taken_and_connections_kept_on_both_sides() {
+    let (a, b) = (Server::named("a"), Server::named("b"));
+    let switch = switch(&file("policy = \"rr\"", &[&a, &b], ""));
+    let mut client = Client::new(&switch);
+    let got: String = (0..6).map(|_| client.body("/")).collect();
+    assert_eq!(got, "ababab");
+    use std::sync::atomic::Ordering::SeqCst;
+    assert_eq!((a.connections.load(SeqCst), b.connections.load(SeqCst)), (1, 1));
+    let now = switch.snapshot().expect("runs");
+    assert_eq!((now.total().answers, now.accepted, now.clients), ([0, 6, 0, 0, 0], 1, 1));
+}
+
+#[test]
+fn classes_go_to_their_servers() {
+    let (a, b, c) = (Server::named("a"), Server::named("b"), Server::named("c"));
+    let rest = "[[class]]\nname = \"cgi\"\nsuffix = \".cgi\"\nservers = [\"a\"]\n\
+                [[class]]\nname = \"api\"\nprefix = \"/api/\"\nservers = [\"b\"]\npolicy = \"rr\"\n\
+                [[class]]\nname = \"rest\"\nservers = [\"c\"]\n";
+    for policy in ["lc", "cap"] {
+        let switch = switch(&file(&format!("policy = \"{policy}\""), &[&a, &b, &c], rest));
+        let mut client = Client::new(&switch);
+        let got: Vec<String> =
+            ["/x.cgi?a", "/api/x", "/x", "/y.cgi"].iter().map(|path| client.body(path)).collect();
+        assert_eq!(got, ["a", "b", "c", "a"], "{policy}");
+    }
+}
+
+#[test]
+fn servers_are_told_who_asked_and_not_what_was_for_the_switch() {
+    let a = Server::named("a");
+    let switch = switch(&file("name = \"front\"", &[&a], ""));
+    let mut client = Client::new(&switch);
+    client.send(
+        "GET http://site.example/x?y HTTP/1.1\r\nHost: other\r\nConnection: keep-alive, X-Mine\r\nX-Mine: 1\r\n\
+         X-Forwarded-For: 6.6.6.6\r\nUpgrade: h2c\r\nX-Yours: 2\r\n\r\n",
+    );
+    let (status, head, _) = client.answer();
+    assert_eq!((status, field(&head, "via")), (200, Some("1.1 front")));
+    let got = a.last().head;
+    assert!(got.starts_with("GET /x?y HTTP/1.1\r\nHost: site.example\r\n"), "{got}");
+    assert_eq!(field(&got, "x-forwarded-for"), Some("127.0.0.1"));
+    let forwarded = "for=127.0.0.1;by=\"_front\";proto=http;host=\"site.example\"";
+    assert_eq!(field(&got, "forwarded"), Some(forwarded));
+    assert_eq!((field(&got, "via"), field(&got, "x-yours")), (Some("1.1 front"), Some("2")));
+    assert_eq!(
+        (field(&got, "x-mine"), field(&got, "upgrade"), field(&got, "connection")),
+        (None, None, None)
+    );
+}
