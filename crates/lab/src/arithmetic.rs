@@ -68,7 +68,7 @@ fn demand(plan: &RunPlan, timeline: &Timeline, placement: &Placement) -> Demand 
         cache_disk_bytes,
         remembered_objects: if direct { 0.0 } else { fill_objects },
         length: timeline.total(),
-        recorded_requests: if plan.xact_log { requests } else { 0.0 },
+        recorded_requests: if plan.records_xacts(requests) { requests } else { 0.0 },
         loads,
     }
 }

@@ -11,6 +11,7 @@
 mod address;
 mod arithmetic;
 pub mod bed;
+mod caches;
 pub mod calibrate;
 mod cast;
 pub mod cgroup;

@@ -100,6 +100,7 @@ fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> prox
         askers: topology.askers(place).map(|asker| listen[asker].ip()).collect(),
         peers: peers.collect(),
         timeout_ms: ICP_PATIENCE_MS,
+        delay_ms: u64::try_from(cache.peer_delay.as_millis()).unwrap_or(u64::MAX),
         proxy_only: cache.proxy_only,
         never_direct: cache.never_direct,
     }

@@ -12,6 +12,7 @@ use assay_workload::model::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::bed::BedPlan;
+use crate::caches::MOST_JOINED;
 use crate::cgroup::Limits;
 use crate::description::Description;
 use crate::error::LabError;
@@ -205,6 +206,13 @@ impl RunPlan {
     /// How its universe is read.
     pub fn options(&self) -> UniverseOptions {
         UniverseOptions { private_as_public: self.private_as_public }
+    }
+
+    /// Whether robots keep a log of every request: where it is asked for, and where what caches write down is held against
+    /// it, unless there would be more than `expected` can be held.
+    pub fn records_xacts(&self, expected: f64) -> bool {
+        let is_topology = matches!(self.target, TargetChoice::Topology(_)) && self.part == Part::Whole;
+        self.xact_log || (is_topology && expected <= MOST_JOINED as f64)
     }
 
     /// Gives the target its settings; what is wrong with them, where it has none of that name or value. Whoever makes a

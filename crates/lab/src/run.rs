@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::bed::{Bed, Ledger};
+use crate::caches;
 use crate::cast::Cast;
 use crate::counters::by_name;
 use crate::error::LabError;
@@ -498,6 +499,8 @@ impl Session {
         tally.conclude(&self.prepared.dir, &mut self.info, self.partial, cache_bytes);
         self.info.verdict.warnings.append(&mut self.plan.warnings);
         let written = self.writer.finish().map_err(cannot_write);
+        let unread = caches::keep(&self.plan, &self.prepared.dir, &self.info);
+        self.info.verdict.warnings.extend(unread);
         self.info.finished = written.is_ok();
         let informed = self.prepared.dir.write_info(&self.info).map_err(cannot_write);
         // The receiver may be gone; that is no failure of the run.

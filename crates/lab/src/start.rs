@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::bed::Bed;
+use crate::caches;
 use crate::cast::{Cast, CounterTask, StartedProxy};
 use crate::cgroup::Group;
 use crate::description::{Description, Origin};
@@ -188,6 +189,7 @@ impl Session {
                     address: *address,
                 })
                 .collect(),
+            access_log: self.log_of_builtin(member.name)?,
             cooperation: member.cooperation,
         };
         let doors = self.limit(cast, &cpus)?;
@@ -197,6 +199,16 @@ impl Session {
         cast.proxies.push(StartedProxy::Builtin(Box::new(role)));
         let listening = self.ready(cast, kind, cpus, 1).await?;
         Ok(listening.first().copied().unwrap_or(listen))
+    }
+
+    /// Where a built-in cache of several writes down each request; one that stands alone does not.
+    fn log_of_builtin(&self, name: Option<&str>) -> Result<Option<PathBuf>, LabError> {
+        let Some(name) = name else { return Ok(None) };
+        let path = self.run_dir().join("proxy").join(caches::builtin_log(name));
+        let directory = path.parent().unwrap_or(&path);
+        let cannot = |e| LabError::run(format!("cannot make {}: {e}", directory.display()));
+        std::fs::create_dir_all(directory).map_err(cannot)?;
+        Ok(Some(path))
     }
 
     /// What a real proxy says its version is; says so to whoever looks.
@@ -307,10 +319,18 @@ impl Session {
             sources: self.prepared.sources.clone(),
             behaviour: self.prepared.behaviour,
             timeout_ms: u64::try_from(self.plan.timeout.as_millis()).unwrap_or(u64::MAX),
-            xact_log: self.plan.xact_log.then(|| self.run_dir().join("xacts.parquet")),
+            xact_log: self
+                .plan
+                .records_xacts(self.expected_requests())
+                .then(|| self.run_dir().join("xacts.parquet")),
         };
         cast.robots = Some(self.start_role(RoleKind::Robots, &spec, &cpus, &[])?);
         self.ready(cast, RoleKind::Robots, cpus, threads).await.map(drop)
+    }
+
+    fn expected_requests(&self) -> f64 {
+        let phases = self.prepared.timeline.phases().iter();
+        phases.filter_map(|phase| phase.expected.as_ref()).map(|expected| expected.requests).sum()
     }
 
     fn timing(&self) -> Timing {

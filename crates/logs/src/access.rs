@@ -29,6 +29,8 @@ pub struct Access<'a> {
     pub host: &'a [u8],
     /// Content type of the answer.
     pub content_type: &'a [u8],
+    /// What Assay's robots call the request (`X-Assay`), where the log has it.
+    pub xact: &'a [u8],
 }
 
 impl<'a> Access<'a> {

@@ -194,6 +194,12 @@ pub fn route(text: &[u8]) -> Route {
     }
 }
 
+/// What became of a request, from its line.
+pub fn of(access: &crate::access::Access<'_>) -> Class {
+    let word = if access.outcome.is_empty() { Word::Unknown } else { word(access.outcome) };
+    class(word, route(access.hierarchy), access.termination, access.status)
+}
+
 /// What became of a request. `termination` is HAProxy's.
 #[inline]
 pub fn class(word: Word, route: Route, termination: &[u8], status: u16) -> Class {

@@ -4,7 +4,7 @@
 //! nginx, HAProxy, Apache httpd, and Assay's own descriptions), and recognises their defaults. [`input`] reads plain and
 //! compressed logs. [`analysis`] adds lines up in one pass and in memory that does not grow with the log ([`sketch`],
 //! [`replay`]); [`document`] is what comes of it, [`terminal`] and [`html`] show it,
-//! and [`table`] keeps it as columns. [`run`] holds the log of a run against what its robots counted.
+//! and [`table`] keeps it as columns. [`mod@read`] hands on line by line. [`run`] holds the log of a run against what its robots counted.
 //!
 //! *Does not:* follow a log that is being written, judge a proxy, or send a request. Parsers take bytes and touch nothing
 //! else.
@@ -18,6 +18,7 @@ pub mod format;
 mod hash;
 pub mod html;
 pub mod input;
+pub mod read;
 pub mod replay;
 pub mod run;
 pub mod sketch;

@@ -11,6 +11,7 @@ use assay_http::head::RequestHead;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use crate::access_log::Note;
 use crate::ask::Ask;
 use crate::fetch::{Fetch, Fetched, Order, Outcome};
 use crate::part::{self, Selection};
@@ -33,7 +34,13 @@ const LINGER_READS: usize = 16;
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
     let mut client = Client::new(shared, stream);
     let mut input = Input::default();
-    while let Ok(true) = turn(&mut client, &mut input).await {}
+    loop {
+        let went = turn(&mut client, &mut input).await;
+        client.write_down(went.is_ok());
+        if !matches!(went, Ok(true)) {
+            break;
+        }
+    }
     if client.leaves_unread {
         linger(&mut client).await;
     }
@@ -100,6 +107,9 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
         }
     };
     client.shared.count(|c| c.requests += 1);
+    if client.shared.access_log.is_some() {
+        client.noted = Some(Note::new(&head, target.url(client.shared.routes.fallback_authority())));
+    }
     let ask = Ask::new(head);
     count_caches(client, &ask);
     let mut key = std::mem::take(&mut client.key);

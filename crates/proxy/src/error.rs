@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use assay_plane::stdio::StdioError;
 use assay_plane::worker::WorkerError;
@@ -18,6 +19,14 @@ pub enum ProxyError {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The access log cannot be written.
+    #[error("cannot write the access log {}: {source}; name another file, or make room for it", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
         /// What the system said.
         source: io::Error,
     },

@@ -215,6 +215,9 @@ impl Fetch {
         for peer in &promising {
             let request = peers::request(&order.request, url, peer.source);
             let asked_ms = shared.clock.now_ms();
+            if !shared.peers.delay().is_zero() {
+                tokio::time::sleep(shared.peers.delay()).await;
+            }
             let exchange =
                 upstream::exchange(&shared.pool, &shared.scratch, peer.address, &request, shared.patience());
             let answered = exchange.await.and_then(|(mut origin, length)| {

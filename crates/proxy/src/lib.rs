@@ -34,6 +34,7 @@
 //! *Does not:* know robots, workloads or results; it is a proxy like any other. No TLS, no tunnels, no
 //! HTTP/2, no trailers, no disk.
 
+mod access_log;
 mod ask;
 mod client;
 mod error;

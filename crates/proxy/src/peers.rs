@@ -15,7 +15,7 @@ use assay_cache::freshness::{RequestControl, Reuse};
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::reply::Reply;
 use crate::shared::Shared;
@@ -85,6 +85,11 @@ impl Peers {
     /// What a sibling gave is not stored.
     pub fn is_proxy_only(&self) -> bool {
         self.known.proxy_only
+    }
+
+    /// How much longer every exchange with another cache takes, there and back.
+    pub fn delay(&self) -> Duration {
+        Duration::from_millis(self.known.delay_ms)
     }
 
     /// Origins may not be asked.
@@ -209,14 +214,24 @@ async fn ask(shared: &Shared, socket: &UdpSocket, url: &str) -> Vec<Said> {
 
 /// Answers, until one is a hit, all are there, or the time is up.
 async fn collect(peers: &Peers, mut answers: UnboundedReceiver<Said>, awaited: &[usize]) -> Vec<Said> {
-    let deadline = Instant::now() + Duration::from_millis(peers.known.timeout_ms);
+    let (patience, delay) = (Duration::from_millis(peers.known.timeout_ms), peers.delay());
     let mut said: Vec<Said> = Vec::new();
+    if delay >= patience && !delay.is_zero() {
+        // Whatever is said comes too late.
+        sleep(patience).await;
+        return said;
+    }
+    // What has come by then is heard after as long a way as is asked for.
+    let deadline = Instant::now() + patience - delay;
     while !awaited.iter().all(|place| said.iter().any(|(other, _)| other == place)) {
         let Ok(Some(answer)) = timeout_at(deadline, answers.recv()).await else { break };
         said.push(answer);
         if answer.1 == Opcode::Hit {
             break;
         }
+    }
+    if !delay.is_zero() {
+        sleep(delay).await;
     }
     said
 }

@@ -4,6 +4,7 @@
 //! for this answer, and the chunks of the body.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use assay_http::head::{RequestHead, Version};
 use assay_http::range::{ContentRange, Span};
 use tokio::net::TcpStream;
 
+use crate::access_log::Note;
 use crate::ask::Ask;
 use crate::fetch::Fetched;
 use crate::part::{self, Layout, Selection};
@@ -177,6 +179,8 @@ pub struct Client {
     pub was_here: bool,
     /// The name of what was asked for last; kept for its memory.
     pub key: Vec<u8>,
+    /// What is written down of the request that is being answered; none where nothing is.
+    pub noted: Option<Note>,
     version: Version,
     /// The fields made for one answer, and the end of its head.
     tail: Vec<u8>,
@@ -194,6 +198,7 @@ impl Client {
             is_from_cache: false,
             was_here: false,
             key: Vec::new(),
+            noted: None,
             version: Version::Http11,
             tail: Vec::with_capacity(256),
             batch: Vec::new(),
@@ -204,6 +209,26 @@ impl Client {
     pub fn turn_to(&mut self, head: &RequestHead<'_>) {
         self.version = head.facts.version;
         self.persists = head.persists();
+    }
+
+    /// Writes down how it was answered; `complete`: the client got all of it.
+    pub fn write_down(&mut self, complete: bool) {
+        let (Some(note), Some(log)) = (self.noted.take(), &self.shared.access_log) else { return };
+        let unknown = IpAddr::from([0, 0, 0, 0]);
+        let address = self.stream.peer_addr().map_or(unknown, |address| address.ip());
+        log.borrow_mut().write(&note, address, complete);
+    }
+
+    fn note(&mut self, status: u16, handling: Option<Handling>) {
+        if let Some(note) = &mut self.noted {
+            (note.status, note.handling) = (status, handling);
+        }
+    }
+
+    fn note_bytes(&mut self, bytes: u64) {
+        if let Some(note) = &mut self.noted {
+            note.bytes += bytes;
+        }
     }
 
     /// Whether the client understands interim answers.
@@ -245,7 +270,7 @@ impl Client {
             }
         }
         let framing = self.framing(reply.status, Some(stored.length));
-        self.write_tail(handling, age_s, framing);
+        self.write_tail(reply.status, handling, age_s, framing);
         let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
         let (first, rest) = body.split_at(body.len().min(WRITE_CHUNKS));
         let limit = self.shared.limits.client_write;
@@ -268,7 +293,7 @@ impl Client {
             Framing::Length(bytes) => Framing::Described(bytes),
             framing => framing,
         };
-        self.write_tail(handling, Some(reply.freshness.age_s(now_ms)), framing);
+        self.write_tail(reply.status, handling, Some(reply.freshness.age_s(now_ms)), framing);
         let limit = self.shared.limits.client_write;
         write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], &[], &[]).await
     }
@@ -325,6 +350,7 @@ impl Client {
         handling: Handling,
         age_s: Option<u64>,
     ) -> Option<Vec<u8>> {
+        self.note(206, Some(handling));
         self.write_tail_with(&layout.fields, handling, age_s, Framing::Length(layout.length));
         layout.is_multipart.then(|| reply.field_lines_without_type())
     }
@@ -335,7 +361,7 @@ impl Client {
         ContentRange::Unsatisfied { total }.write(&mut value);
         let mut line = b"HTTP/1.1 416 Range Not Satisfiable\r\n".to_vec();
         fields::append(&mut line, b"Content-Range", &value);
-        self.write_tail(handling, None, Framing::Length(0));
+        self.write_tail(416, handling, None, Framing::Length(0));
         let limit = self.shared.limits.client_write;
         write_parts(&mut self.stream, limit, &[&line, &self.tail], &[], &[]).await
     }
@@ -347,7 +373,7 @@ impl Client {
         handling: Handling,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        self.write_tail(handling, age_s, Framing::None);
+        self.write_tail(304, handling, age_s, Framing::None);
         let parts = [b"HTTP/1.1 304 Not Modified\r\n", reply.field_lines(), &self.tail];
         write_parts(&mut self.stream, self.shared.limits.client_write, &parts, &[], &[]).await
     }
@@ -361,7 +387,7 @@ impl Client {
         age_s: Option<u64>,
     ) -> io::Result<()> {
         let framing = self.framing(fetched.reply.status, fetched.length);
-        self.write_tail(handling, age_s, framing);
+        self.write_tail(fetched.reply.status, handling, age_s, framing);
         let limit = self.shared.limits.client_write;
         let mut is_first = true;
         loop {
@@ -376,6 +402,9 @@ impl Client {
                 Some(Taken::Chunks) => reader.end(),
                 None => None,
             };
+            if !matches!(framing, Framing::Length(_)) {
+                self.note_bytes(self.batch.iter().map(|chunk| chunk.len() as u64).sum());
+            }
             let head: [&[u8]; 2] = if is_first { [fetched.reply.head(), &self.tail] } else { [&[], &[]] };
             is_first = false;
             let is_last = end == Some(End::Complete);
@@ -391,13 +420,16 @@ impl Client {
     /// Sends the head of an answer whose body follows part by part.
     pub async fn send_head(&mut self, reply: &Reply, handling: Handling, framing: Framing) -> io::Result<()> {
         let age_s = reply.has_age.then(|| reply.freshness.age_s(self.shared.clock.now_ms()));
-        self.write_tail(handling, age_s, framing);
+        self.write_tail(reply.status, handling, age_s, framing);
         let limit = self.shared.limits.client_write;
         write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], &[], &[]).await
     }
 
     /// Sends a part of the body, or, without chunks, its end.
     pub async fn send_body(&mut self, chunks: &[Chunk], framing: Framing) -> io::Result<()> {
+        if !matches!(framing, Framing::Length(_)) {
+            self.note_bytes(chunks.iter().map(|chunk| chunk.len() as u64).sum());
+        }
         let limit = self.shared.limits.client_write;
         write_body(&mut self.stream, limit, &[], chunks, framing, chunks.is_empty()).await
     }
@@ -417,6 +449,7 @@ impl Client {
         is_head: bool,
     ) -> io::Result<()> {
         let body = format!("{status} {}: {text}\n", reason(status));
+        self.note(status, handling);
         self.tail.clear();
         let line = format!("HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\n", reason(status));
         if let Some(handling) = handling {
@@ -439,7 +472,8 @@ impl Client {
         io::Error::new(io::ErrorKind::UnexpectedEof, "the origin's answer broke off")
     }
 
-    fn write_tail(&mut self, handling: Handling, age_s: Option<u64>, framing: Framing) {
+    fn write_tail(&mut self, status: u16, handling: Handling, age_s: Option<u64>, framing: Framing) {
+        self.note(status, Some(handling));
         self.write_tail_with(&[], handling, age_s, framing);
     }
 
@@ -458,8 +492,10 @@ impl Client {
     fn write_framing(&mut self, framing: Framing) {
         match framing {
             Framing::None => {}
-            Framing::Described(bytes) | Framing::Length(bytes) => {
+            Framing::Described(bytes) => fields::append_number(&mut self.tail, "Content-Length", bytes),
+            Framing::Length(bytes) => {
                 fields::append_number(&mut self.tail, "Content-Length", bytes);
+                self.note_bytes(bytes);
             }
             Framing::Chunked => self.tail.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             Framing::UntilClose => self.persists = false,

@@ -49,6 +49,7 @@ async fn obey(spec: &ProxySpec) -> Result<(), ProxyError> {
             _ = tick.tick() => emit(&Event::Proxy(proxy.counters()))?,
             command = commands.next() => match command? {
                 Some(Command::Stop) => {
+                    proxy.flush();
                     emit(&Event::Proxy(proxy.counters()))?;
                     return Ok(emit(&Event::Done)?);
                 }

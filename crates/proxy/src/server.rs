@@ -1,6 +1,7 @@
 //! How does the proxy listen, and what does it do while nobody asks for anything?
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use crate::access_log::AccessLog;
 use crate::client;
 use crate::error::ProxyError;
 use crate::peers::{self, Peers};
@@ -38,7 +40,11 @@ impl Proxy {
         let address = listener.local_addr().map_err(refused)?;
         let peers = Peers::new(spec.cooperation.as_ref())
             .map_err(|(address, source)| ProxyError::Listen { address, source })?;
-        let shared = Rc::new(Shared::new(spec, peers, clock, limits, address));
+        let create = |path: &PathBuf| {
+            AccessLog::create(path).map_err(|source| ProxyError::Log { path: path.clone(), source })
+        };
+        let log = spec.access_log.as_ref().map(create).transpose()?;
+        let shared = Rc::new(Shared::new(spec, peers, clock, limits, address, log));
         Ok(Self { listener, shared })
     }
 
@@ -55,6 +61,13 @@ impl Proxy {
     /// Where it answers other caches' ICP queries.
     pub fn icp_address(&self) -> Option<SocketAddr> {
         self.shared.peers.address()
+    }
+
+    /// Writes what is kept of the access log.
+    pub fn flush(&self) {
+        if let Some(log) = &self.shared.access_log {
+            log.borrow_mut().flush();
+        }
     }
 
     /// Accepts and serves connections, for ever.
@@ -78,7 +91,10 @@ impl Proxy {
                     Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
                 },
                 () = &mut listening => {}
-                _ = sweep.tick() => self.shared.pool.close_older_than(self.shared.limits.origin_idle),
+                _ = sweep.tick() => {
+                    self.shared.pool.close_older_than(self.shared.limits.origin_idle);
+                    self.flush();
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_record::role::{PeerCounters, ProxyCounters};
 
+use crate::access_log::AccessLog;
 use crate::fetch::Fetch;
 use crate::peers::Peers;
 use crate::spec::ProxySpec;
@@ -90,6 +91,8 @@ pub struct Shared {
     pub stale_if_error_s: u64,
     /// Where this proxy listens.
     pub address: SocketAddr,
+    /// Where each request is written down; none: nowhere.
+    pub access_log: Option<RefCell<AccessLog>>,
     /// What happened so far.
     counters: Cell<ProxyCounters>,
     peer_counters: Cell<PeerCounters>,
@@ -97,7 +100,14 @@ pub struct Shared {
 
 impl Shared {
     /// At the beginning.
-    pub fn new(spec: &ProxySpec, peers: Peers, clock: Clock, limits: Limits, address: SocketAddr) -> Self {
+    pub fn new(
+        spec: &ProxySpec,
+        peers: Peers,
+        clock: Clock,
+        limits: Limits,
+        address: SocketAddr,
+        access_log: Option<AccessLog>,
+    ) -> Self {
         Self {
             name: spec.name.clone(),
             peers,
@@ -111,6 +121,7 @@ impl Shared {
             limits,
             stale_if_error_s: spec.stale_if_error_s,
             address,
+            access_log: access_log.map(RefCell::new),
             counters: Cell::default(),
             peer_counters: Cell::default(),
         }

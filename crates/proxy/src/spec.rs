@@ -1,8 +1,14 @@
 //! What the built-in proxy is told before it starts.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+/// What stands in a line of the access log, in the words of descriptions of proxies. Times are those of the end of an answer;
+/// bytes are its body's.
+pub const ACCESS_LOG_FORMAT: &str =
+    "{time-s} {duration-us} {client} {outcome}/{status} {bytes} {method} {url} {hierarchy} {xact}";
 
 /// What the built-in caching proxy is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +31,9 @@ pub struct ProxySpec {
     /// Reverse: which `Host` goes to which real origin. A `Host` that is not listed goes to the first; an
     /// absolute-form request (forward) goes to the authority it names.
     pub origins: Vec<OriginRoute>,
+    /// Where each request is written down, as [`ACCESS_LOG_FORMAT`] has it; none: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_log: Option<PathBuf>,
     /// Other caches; none: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<Cooperation>,
@@ -46,6 +55,10 @@ pub struct Cooperation {
     pub peers: Vec<Peer>,
     /// How long ICP answers are waited for, in milliseconds.
     pub timeout_ms: u64,
+    /// How much longer a question to another cache takes until it is answered, and a request to it, in milliseconds: as if
+    /// both were that far apart, there and back.
+    #[serde(default)]
+    pub delay_ms: u64,
     /// What a sibling gave is not stored here too.
     pub proxy_only: bool,
     /// What no parent could fetch fails: the origin is not asked.

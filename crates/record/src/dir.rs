@@ -207,6 +207,21 @@ impl RunDir {
         serde_json::from_slice(&text).map_err(|e| RunDirError::columns(&path, e.to_string()))
     }
 
+    /// Enters a file that was written after the tables into the checksums; where there are none, they will be made.
+    pub(crate) fn add_checksum(&self, path: &Path) -> Result<(), RunDirError> {
+        if !self.checksums_path().exists() {
+            return Ok(());
+        }
+        let mut sums = Checksums::read(self);
+        sums.add(path)?;
+        sums.write(self)
+    }
+
+    /// An error when a file is not what the run wrote.
+    pub(crate) fn check_file(&self, path: &Path) -> Result<(), RunDirError> {
+        Checksums::read(self).check(path)
+    }
+
     /// Writes a file of this directory under a temporary name and renames it.
     pub fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
         let partial = crate::table::partial_path(path);

@@ -6,6 +6,7 @@
 //! *Does not:* draw, judge or print (that is `assay-report`), measure, or touch a socket.
 
 pub mod adapted;
+pub mod caches;
 mod checksums;
 pub mod cluster;
 mod columns;

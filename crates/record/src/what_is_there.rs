@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::caches::CacheLogs;
 use crate::checksums::Checksums;
 use crate::dir::{RunDir, RunDirError};
 use crate::missing::{Gap, Gaps, Missing};
@@ -15,6 +16,8 @@ pub struct WhatIsThere {
     pub info: RunInfo,
     /// The measurements.
     pub series: Series,
+    /// What the logs of the run's caches say; none: they were not read.
+    pub caches: Option<CacheLogs>,
     /// The run's end was not written: it still goes on, or was killed.
     pub unfinished: bool,
     /// What could not be read, or not be understood.
@@ -28,8 +31,17 @@ impl RunDir {
         let info = self.head(&mut gaps)?;
         let series = Series::read_with(self, &mut gaps)?;
         let has_journal = self.journal_path().exists();
-        let mut there =
-            WhatIsThere { unfinished: has_journal, info: RunInfo::default(), series, missing: Vec::new() };
+        let caches = match self.read_caches() {
+            Ok(caches) => caches,
+            Err(error) => gaps.error(error).map(|()| None)?,
+        };
+        let mut there = WhatIsThere {
+            unfinished: has_journal,
+            info: RunInfo::default(),
+            series,
+            caches,
+            missing: Vec::new(),
+        };
         match info {
             Some(info) => {
                 there.unfinished |= !info.finished;

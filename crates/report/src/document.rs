@@ -11,6 +11,9 @@ use assay_record::run::{BedInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadIn
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::cache_logs::document::{
+    Agreement, CacheLogFigures, CacheSources, SourceFigures, TrafficFigures,
+};
 pub use crate::own::health::{
     Health, Lags, NetworkHealth, RoleHealth, StallCause, StallHealth, ThreadHealth,
 };
@@ -76,6 +79,9 @@ pub struct Summary {
     /// Where several caches work together: what each did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hierarchy: Option<Hierarchy>,
+    /// What the logs of the caches say, beside what robots saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_logs: Option<CacheLogFigures>,
     /// The first errors of each kind.
     pub examples: Vec<ErrorExample>,
     /// The target's own counters, as last read, in its own words.

@@ -9,6 +9,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
+use crate::cache_logs;
 use crate::chart::said::{Said, said};
 use crate::chart::{self, Charts};
 use crate::error::ReportError;
@@ -91,6 +92,7 @@ struct Page<'a> {
     phase_tables: Vec<page::TableView>,
     percentiles: page::TableView,
     hierarchy: Option<page::TableView>,
+    cache_logs: Vec<page::TableView>,
     schedule: page::TableView,
     explained: Vec<page::Explained>,
     workload: Vec<page::Fact>,
@@ -189,6 +191,7 @@ fn render(
         phase_tables: page::phase_tables(summary),
         percentiles: page::percentile_table(summary),
         hierarchy: hierarchy::table(summary.hierarchy.as_ref()),
+        cache_logs: summary.cache_logs.as_ref().map(cache_logs::tables).unwrap_or_default(),
         schedule: page::schedule(summary),
         explained: page::explained(summary),
         workload: page::workload(summary),

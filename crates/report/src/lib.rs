@@ -9,6 +9,7 @@
 
 mod adapted;
 mod bed;
+mod cache_logs;
 pub mod calendar;
 mod chart;
 pub mod compare;

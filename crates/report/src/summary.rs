@@ -14,6 +14,7 @@ use assay_record::run::PhaseInfo;
 use assay_record::series::Series;
 
 use crate::adapted;
+use crate::cache_logs;
 use crate::error::ReportError;
 use crate::figures::{figures, round};
 use crate::gaps;
@@ -87,6 +88,7 @@ impl Summary {
             total: figures(&total),
             phases,
             hierarchy: None,
+            cache_logs: None,
             examples: series.examples.clone(),
             counters: last_counters(series),
             assay_version: info.assay_version.clone(),
@@ -102,6 +104,7 @@ impl Summary {
         summary.baseline = baseline(&info.phases, &summary.phases).map(str::to_owned);
         let (phases, counted) = (&summary.phases, summary.baseline.as_deref());
         summary.hierarchy = hierarchy::figures(info, series, phases, counted);
+        summary.cache_logs = cache_logs::figures(info, series, there.caches.as_ref(), counted);
         summary.notes = words::notes(info);
         summary.notes.extend(adapted::sentences(&summary.phases, &series.adapted));
         // What the numbers show comes before what the lab has to say of itself and of the workload.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::cache_logs;
 use crate::document::{Figures, Mood, Percentiles, PhaseFigures, Summary, Topic};
 use crate::format::{NOTHING, count, opt_number, percent};
 use crate::hierarchy;
@@ -214,6 +215,17 @@ impl Page {
     }
 
     fn hierarchy(&mut self, summary: &Summary) {
+        self.counted_by_caches(summary);
+        let Some(logs) = &summary.cache_logs else { return };
+        let when = logs.phase.as_ref().map_or("the whole run".to_owned(), |phase| format!("phase {phase}"));
+        self.heading(&clean(&format!("What the access logs say of {when}")));
+        for sentence in cache_logs::sentences(logs) {
+            self.item("·", DIM, &sentence);
+        }
+        self.line("");
+    }
+
+    fn counted_by_caches(&mut self, summary: &Summary) {
         let Some(hierarchy) = &summary.hierarchy else { return };
         let when =
             hierarchy.phase.as_ref().map_or("the whole run".to_owned(), |phase| format!("phase {phase}"));

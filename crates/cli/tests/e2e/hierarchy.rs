@@ -28,6 +28,26 @@ fn count(of: &Value, path: &str) -> u64 {
     at(of, path).as_u64().expect("it is a count")
 }
 
+/// What robots and logs counted of the whole run, for all caches together.
+fn agreement(ran: &Ran, what: &str) -> (u64, u64, String) {
+    let rows = ran.json["cache_logs"]["agreement"].as_array().expect("the logs were read");
+    let row = rows.iter().find(|row| row["cache"] == "all" && row["what"] == what).expect("it is counted");
+    (count(row, "robots"), count(row, "logs"), row["why"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Plain GETs that were answered from there, for all caches together.
+fn from(ran: &Ran, source: &str) -> u64 {
+    let caches = ran.json["cache_logs"]["caches"].as_array().expect("the logs were read");
+    let all = caches.iter().find(|cache| cache["cache"] == "all").expect("all are added up");
+    let sources = all["sources"].as_array().expect("they came from somewhere");
+    sources.iter().find(|found| found["source"] == source).map_or(0, |found| count(found, "requests"))
+}
+
+fn between_caches(ran: &Ran, counter: &str) -> u64 {
+    let rows = ran.json["cache_logs"]["traffic"].as_array().expect("the logs were read");
+    rows.iter().map(|row| count(row, counter)).sum()
+}
+
 const PAIR: &str = r#"
 mode = "forward"
 memory = "32MB"
@@ -56,6 +76,16 @@ fn siblings_hit_more_than_separate_caches_that_are_asked_the_same() {
         assert!(count(cache, "sibling_hits") > 20 && count(cache, "icp.answered_hits") > 20, "{cache}");
         assert_eq!(count(self::cache(&separate, name), "icp.sent"), 0);
     }
+    // What robots saw and what the caches wrote down is the same, request by request.
+    assert_eq!(siblings.json["cache_logs"]["joined"], true);
+    for what in ["requests answered", "plain GETs: hits", "answers of the same status", "bytes of answers"] {
+        let (robots, logs, why) = agreement(&siblings, what);
+        assert!(robots > 100 && robots == logs && why.is_empty(), "{what}: {robots}, {logs}: {why}");
+    }
+    let sibling_hits = from(&siblings, "sibling");
+    assert!(sibling_hits > 40 && from(&siblings, "local") > 40, "{}", siblings.json["cache_logs"]);
+    assert_eq!(between_caches(&siblings, "hits"), sibling_hits);
+    assert_eq!(from(&separate, "sibling") + between_caches(&separate, "requests"), 0);
     // One's hits from its sibling are the other's hits for its sibling.
     let (left, right) = (cache(&siblings, "left"), cache(&siblings, "right"));
     assert_eq!(count(left, "sibling_hits"), count(right, "hits_for_caches"));
@@ -73,6 +103,9 @@ fn what_a_parent_has_fetched_for_one_child_it_has_for_the_other() {
         count(all, "parent_hits") > 20 && count(top, "hits_for_caches") >= count(all, "parent_hits"),
         "{all}"
     );
+    // The parent's own log tells which of its answers it had, and which it fetched.
+    assert!(from(&ran, "parent") > 20 && from(&ran, "through_parent") > 20, "{}", ran.json["cache_logs"]);
+    assert!(from(&ran, "origin") == 0 && between_caches(&ran, "hits") >= from(&ran, "parent"));
 }
 
 #[test]
@@ -85,6 +118,9 @@ fn the_builtin_proxy_and_a_real_squid_give_each_other_what_they_have() {
             .replace("name = \"left\"", "name = \"left\"\nproxy = \"builtin\"")
             .replace("forward", mode);
         let ran = through(&pair);
+        let (robots, logs, why) = agreement(&ran, "requests answered");
+        assert!(robots > 100 && robots.abs_diff(logs) <= robots / 50, "{mode}: {robots}, {logs}: {why}");
+        assert!(from(&ran, "sibling") > 40, "{mode}: {}", ran.json["cache_logs"]);
         for name in ["left", "right"] {
             let cache = cache(&ran, name);
             assert!(count(cache, "sibling_hits") > 20, "{mode}: {cache}");

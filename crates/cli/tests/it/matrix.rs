@@ -207,6 +207,7 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
             cpus: Vec::new(),
             memory_bytes: 1 << 30,
             stale_if_error_s: 0,
+            access_log: None,
             origins: routes,
             cooperation: None,
         };

@@ -64,6 +64,9 @@ fn asks(topology: &Topology, cache: &Cache) -> String {
     if !cache.never_direct {
         lines.push("──▶ origins".into());
     }
+    if !cache.peer_delay.is_zero() {
+        lines.push(format!("({:?} to other caches and back)", cache.peer_delay));
+    }
     if cache.proxy_only {
         lines.push("(keeps no copies of siblings' objects)".into());
     }

@@ -10,6 +10,7 @@ mod read;
 mod resolve;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use assay_engine::spread::Share;
 
@@ -115,6 +116,8 @@ pub struct CacheChoice {
     pub parents: Vec<String>,
     /// What it asks them by.
     pub protocol: Protocol,
+    /// How much longer every exchange with another cache takes.
+    pub peer_delay: Duration,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
     /// It does not ask origins itself.
@@ -149,6 +152,8 @@ pub struct Cache {
     pub disk_bytes: u64,
     /// Whom it asks.
     pub peers: Vec<Bond>,
+    /// How much longer every exchange with another cache takes.
+    pub peer_delay: Duration,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
     /// It does not ask origins itself.

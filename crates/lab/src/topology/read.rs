@@ -1,6 +1,7 @@
 //! From the text of a file to a [`TopologyChoice`], and from a list of tables to its caches.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use assay_engine::spread::Share;
 use assay_settings::{Fields, Source, Value, nearest};
@@ -11,7 +12,7 @@ use crate::experiment::read::mode;
 use crate::units;
 
 /// The fields of a cache.
-pub const CACHE_FIELDS: [&str; 12] = [
+pub const CACHE_FIELDS: [&str; 13] = [
     "name",
     "count",
     "proxy",
@@ -21,6 +22,7 @@ pub const CACHE_FIELDS: [&str; 12] = [
     "siblings",
     "parents",
     "protocol",
+    "peer-delay",
     "proxy-only",
     "never-direct",
     "robots",
@@ -97,6 +99,9 @@ fn cache(table: &Fields<'_>) -> Result<CacheChoice, ExperimentError> {
         siblings: texts("siblings")?,
         parents: texts("parents")?,
         protocol: table.get("protocol").map_or(Ok(Protocol::Icp), |value| value.read(protocol))?,
+        peer_delay: table
+            .get("peer-delay")
+            .map_or(Ok(Duration::ZERO), |value| value.read(units::duration))?,
         proxy_only: flag("proxy-only")?,
         never_direct: flag("never-direct")?,
         robots: table.get("robots").map(|value| share(&value)).transpose()?,

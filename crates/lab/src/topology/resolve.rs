@@ -30,6 +30,10 @@ pub fn resolve(
         } else if !entry.set.is_empty() {
             return Err(wrong(entry, "the built-in proxy has no settings"));
         }
+        if description.is_some() && !entry.peer_delay.is_zero() {
+            let why = "only the built-in proxy can be made to wait longer for others (`peer-delay`)";
+            return Err(wrong(entry, why));
+        }
         for name in members(entry) {
             caches.push(Cache {
                 name,
@@ -37,6 +41,7 @@ pub fn resolve(
                 memory_bytes: entry.memory_bytes.unwrap_or(choice.usual.memory_bytes),
                 disk_bytes: entry.disk_bytes.unwrap_or(choice.usual.disk_bytes),
                 peers: Vec::new(),
+                peer_delay: entry.peer_delay,
                 proxy_only: entry.proxy_only,
                 never_direct: entry.never_direct,
                 robots: robots(entry, choice),
@@ -297,6 +302,11 @@ robots = 0.5
             ("parents = [\"top\"]", "protocol = \"udp\"", "none of \"icp\", \"htcp\""),
             ("parents = [\"top\"]", "never-direct = true", "has no parent"),
             ("robots = 0.5", "robots = true", "write a weight"),
+            (
+                "robots = 0.5",
+                "proxy = \"squid\"\npeer-delay = \"5ms\"",
+                "only the built-in proxy can be made",
+            ),
             ("robots = 0.5", "proxy = \"nginx\"", "`top` is nginx, which does not answer icp"),
             ("\"top\"\nmemory", "\"y1\"\nmemory", "no cache is called `top`"),
             ("name = \"y\"", "name = \"y y\"", "is no name"),

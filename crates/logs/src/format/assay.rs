@@ -4,7 +4,7 @@ use super::Piece;
 use super::field::Field;
 
 /// Fields of a line, and what they are.
-pub const FIELDS: [(&str, &str); 17] = [
+pub const FIELDS: [(&str, &str); 18] = [
     ("time-s", "when it ended or began, in seconds since 1970"),
     ("duration-s", "how long it took, in seconds"),
     ("duration-ms", "the same in milliseconds"),
@@ -21,6 +21,7 @@ pub const FIELDS: [(&str, &str); 17] = [
     ("hierarchy", "how the proxy chose whom to ask"),
     ("origin", "who was asked for it"),
     ("content-type", "content type of the answer"),
+    ("xact", "the request's `X-Assay`: by it, a run's requests are found in the logs of its caches"),
     ("other", "anything without a blank"),
 ];
 
@@ -79,6 +80,7 @@ fn field(name: &str) -> Option<Field> {
         "hierarchy" => Field::Hierarchy,
         "origin" => Field::Peer,
         "content-type" => Field::ContentType,
+        "xact" => Field::Xact,
         // nginx writes lists where it asked more than one server.
         "other" => Field::SkipList,
         _ => return None,

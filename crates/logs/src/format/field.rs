@@ -47,6 +47,8 @@ pub(crate) enum Field {
     /// `GET /path HTTP/1.1`.
     RequestLine,
     ContentType,
+    /// `X-Assay` of the request.
+    Xact,
     Hierarchy,
     Peer,
     /// HAProxy's word for how a session ended.
@@ -79,6 +81,7 @@ impl Field {
             Field::Query => "query",
             Field::RequestLine => "request line",
             Field::ContentType => "content type",
+            Field::Xact => "name of a request",
             Field::Hierarchy => "hierarchy code",
             Field::Peer | Field::PeerList => "peer",
             Field::Termination => "termination state",
@@ -89,7 +92,13 @@ impl Field {
     pub(crate) fn is_one_word(&self) -> bool {
         matches!(
             self,
-            Field::Url | Field::HostPath | Field::Path | Field::Peer | Field::Outcome | Field::Client
+            Field::Url
+                | Field::HostPath
+                | Field::Path
+                | Field::Peer
+                | Field::Outcome
+                | Field::Client
+                | Field::Xact
         )
     }
 
@@ -135,6 +144,9 @@ impl Field {
             }
             Field::RequestLine => request_line(text, access),
             Field::ContentType => access.content_type = text_or_none(text),
+            // A list that goes on: it is something else that stands there.
+            Field::Xact if text.ends_with(b",") => return None,
+            Field::Xact => access.xact = text_or_none(text),
             Field::Hierarchy => access.hierarchy = text_or_none(text),
             Field::Peer => access.peer = text_or_none(text),
             Field::PeerList => access.peer = text_or_none(last_of_list(text)),

@@ -150,6 +150,51 @@ pub const KNOWN: &[Known] = &[
         dialect: Dialect::Assay,
         text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-s} {other}",
     },
+    Known {
+        names: &["assay-squid-xact"],
+        about: "the native format of Squid with the robots' name of each request, as Squid writes it when Assay runs it",
+        dialect: Dialect::Assay,
+        text: concat!(
+            "{time-s} {duration-ms} {client} {outcome}/{status} {bytes} {method} {url} {other} ",
+            "{hierarchy}/{origin} {other} {xact}"
+        ),
+    },
+    Known {
+        names: &["assay-builtin"],
+        about: "what the built-in proxy writes",
+        dialect: Dialect::Assay,
+        text: "{time-s} {duration-us} {client} {outcome}/{status} {bytes} {method} {url} {hierarchy} {xact}",
+    },
+    Known {
+        names: &["assay-trafficserver-xact"],
+        about: "what Traffic Server writes when Assay runs it, with the robots' name of each request",
+        dialect: Dialect::Assay,
+        text: "{time-s} {duration-ms} {client} {outcome}/{status} {bytes} {method} {url} {xact}",
+    },
+    Known {
+        names: &["assay-haproxy-xact"],
+        about: "what HAProxy writes when Assay runs it, with the robots' name of each request",
+        dialect: Dialect::Assay,
+        text: "{time-s} {duration-ms} {client} {server}/{status} {bytes} {method} {url} {xact}",
+    },
+    Known {
+        names: &["assay-httpd-xact"],
+        about: "what Apache httpd writes when Assay runs it, with the robots' name of each request",
+        dialect: Dialect::Assay,
+        text: r#"{time-s} {duration-us} {client} "{outcome}"/{status} {bytes} {method} {url} {xact}"#,
+    },
+    Known {
+        names: &["assay-varnish-xact"],
+        about: "what varnishncsa writes when Assay runs it, with the robots' name of each request",
+        dialect: Dialect::Assay,
+        text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-us} {xact} {other}",
+    },
+    Known {
+        names: &["assay-nginx-xact"],
+        about: "what nginx writes when Assay runs it, with the robots' name of each request",
+        dialect: Dialect::Assay,
+        text: "{time-s} {outcome}/{status} {bytes} {method} {url} {duration-s} {xact} {other}",
+    },
 ];
 
 impl Known {

@@ -42,6 +42,7 @@ fn told(name: &str, origin: SocketAddr, listen: SocketAddr, cooperation: Coopera
         cpus: Vec::new(),
         memory_bytes: 10_000_000,
         stale_if_error_s: 0,
+        access_log: None,
         origins: vec![OriginRoute { authority: "a".into(), address: origin }],
         cooperation: Some(cooperation),
     };

@@ -220,6 +220,7 @@ impl Bed {
             cpus,
             memory_bytes,
             stale_if_error_s,
+            access_log: None,
             origins,
             cooperation: None,
         };

@@ -19,6 +19,7 @@ fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
         cpus: Vec::new(),
         memory_bytes: 1_000_000,
         stale_if_error_s: 0,
+        access_log: None,
         origins: Vec::new(),
         cooperation: None,
     }

@@ -1,0 +1,229 @@
+//! What did the caches of a run write down of each request, beside what its robots saw of it? `caches.json`.
+//!
+//! Robots know when a request was due and answered, and whether the answer had been made for it; caches know where they had it
+//! from. Their logs carry the robots' own name of each request, so both are put together request by request. What is kept
+//! are counts and histograms of each combination, so that any table can be made of them, and every difference is seen.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dir::{RunDir, RunDirError};
+use crate::histogram::SparseHistogram;
+
+/// Version of the document.
+pub const CACHES_SCHEMA: &str = "assay-caches/1";
+
+/// The logs of all caches of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheLogs {
+    /// [`CACHES_SCHEMA`].
+    pub schema: String,
+    /// Robots kept a log of every request, and each was looked for in the caches' logs. Otherwise everything is from the
+    /// logs alone.
+    pub joined: bool,
+    /// The logs.
+    pub logs: Vec<LogRead>,
+    /// Requests of robots to their own caches: a row for each combination that occurred.
+    pub answers: Vec<Answers>,
+    /// Requests of caches to each other.
+    pub traffic: Vec<Traffic>,
+}
+
+/// What was read of one cache's log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LogRead {
+    /// The cache; empty where there is one proxy only.
+    pub cache: String,
+    /// Why there is nothing of it; empty: it was read.
+    pub unread: String,
+    /// Lines.
+    pub lines: u64,
+    /// Lines that could not be read.
+    pub malformed: u64,
+    /// Lines that name no request of this run: the lab asked whether it is ready, somebody read its counters.
+    pub foreign: u64,
+    /// Lines of this run's requests whose own cache had one already: a robot asked again (a connection was closed under it,
+    /// a redirection, a password).
+    pub again: u64,
+}
+
+/// What robots say became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// A plain GET that was answered from a store.
+    Hit,
+    /// A plain GET that joined another's fetch.
+    Collapsed,
+    /// A plain GET that an origin confirmed.
+    Revalidated,
+    /// A plain GET that an origin answered.
+    Miss,
+    /// Answered; it was no plain GET.
+    Other,
+    /// An error, or no answer in time.
+    Failed,
+    /// Robots have no request of that name, or have not sent it.
+    Nothing,
+    /// Robots kept no log.
+    Unknown,
+}
+
+/// What the caches' logs say of where an answer came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The store of the cache that was asked.
+    Local,
+    /// The same cache was fetching it for another request.
+    Joined,
+    /// The store of a sibling.
+    Sibling,
+    /// The store of a parent.
+    Parent,
+    /// A parent, which fetched it.
+    ThroughParent,
+    /// An origin, which confirmed what was stored.
+    Revalidated,
+    /// An origin.
+    Origin,
+    /// Nobody: an error, a refusal.
+    Failed,
+    /// The log does not say.
+    Unsaid,
+    /// There is no such line.
+    Unlogged,
+}
+
+impl Source {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Source; 10] = [
+        Source::Local,
+        Source::Joined,
+        Source::Sibling,
+        Source::Parent,
+        Source::ThroughParent,
+        Source::Revalidated,
+        Source::Origin,
+        Source::Failed,
+        Source::Unsaid,
+        Source::Unlogged,
+    ];
+
+    /// Some cache had it: what a robot calls a hit or collapsed.
+    pub fn is_hit(self) -> bool {
+        matches!(self, Source::Local | Source::Joined | Source::Sibling | Source::Parent)
+    }
+}
+
+/// Requests of robots of which everything in a row is the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// The cache that they were sent to; empty where there is one proxy only.
+    pub cache: String,
+    /// The phase in which they were due.
+    pub phase: u16,
+    /// Plain GETs.
+    pub basic: bool,
+    /// What robots say.
+    pub seen: Seen,
+    /// What logs say.
+    pub source: Source,
+    /// How many.
+    pub requests: u64,
+    /// Of these, how many have another status in the log than the robot got.
+    pub other_status: u64,
+    /// Bytes of bodies that robots got.
+    pub body_bytes: u64,
+    /// Bytes of answers that the log has.
+    pub logged_bytes: u64,
+    /// How long they took from when they were due, to robots; of those that were answered.
+    pub response: SparseHistogram,
+    /// How long they took to the cache.
+    pub duration: SparseHistogram,
+}
+
+/// Requests of one cache to another, as the other's log has them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Who asked.
+    pub from: String,
+    /// Who was asked.
+    pub to: String,
+    /// `sibling` or `parent`.
+    pub relation: String,
+    /// The phase in which the robot's request was due.
+    pub phase: u16,
+    /// How many.
+    pub requests: u64,
+    /// Of these, answered from the store.
+    pub hits: u64,
+    /// Of these, refused by a sibling: it was thought to have it, and had it no more.
+    pub false_hits: u64,
+    /// Bytes of answers.
+    pub bytes: u64,
+    /// How long they took to the cache that was asked.
+    pub duration: SparseHistogram,
+}
+
+impl RunDir {
+    /// `caches.json`: what the logs of caches say, beside what robots saw.
+    pub fn caches_path(&self) -> std::path::PathBuf {
+        self.path().join("caches.json")
+    }
+
+    /// Writes it.
+    pub fn write_caches(&self, logs: &CacheLogs) -> Result<(), RunDirError> {
+        let path = self.caches_path();
+        let mut text = serde_json::to_vec(logs).map_err(|e| RunDirError::write(&path, e.into()))?;
+        text.push(b'\n');
+        self.write_whole(&path, &text)?;
+        self.add_checksum(&path)
+    }
+
+    /// Reads it; none: the run has none.
+    pub fn read_caches(&self) -> Result<Option<CacheLogs>, RunDirError> {
+        let path = self.caches_path();
+        if !path.exists() {
+            return Ok(None);
+        }
+        self.check_file(&path)?;
+        let text = std::fs::read(&path).map_err(|cause| RunDirError::read(&path, cause))?;
+        serde_json::from_slice(&text).map(Some).map_err(|e| RunDirError::columns(&path, e.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_logs_say_comes_back_as_it_was_and_damage_is_an_error() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(&tmp.path().join("run")).unwrap();
+        assert_eq!(dir.read_caches().unwrap(), None);
+        let logs = CacheLogs {
+            schema: CACHES_SCHEMA.into(),
+            joined: true,
+            answers: vec![Answers {
+                cache: "a".into(),
+                phase: 1,
+                basic: true,
+                seen: Seen::Hit,
+                source: Source::Sibling,
+                requests: 2,
+                other_status: 0,
+                body_bytes: 30,
+                logged_bytes: 40,
+                response: SparseHistogram { sum_us: 5, max_us: 3, buckets: vec![(2, 1), (3, 1)] },
+                duration: SparseHistogram::default(),
+            }],
+            ..CacheLogs::default()
+        };
+        dir.write_caches(&logs).unwrap();
+        assert_eq!(dir.read_caches().unwrap(), Some(logs));
+        std::fs::write(dir.caches_path(), "{\"joined\": 7").unwrap();
+        assert!(matches!(dir.read_caches(), Err(RunDirError::Damaged { .. })));
+    }
+}
