@@ -177,6 +177,7 @@ fn field(counter: Counter, of: &mut ProxyCounters) -> &mut u64 {
         Counter::IcpTimeouts => &mut of.peers.icp_timeouts,
         Counter::IcpAnswered => &mut of.peers.icp_answered,
         Counter::IcpAnsweredHits => &mut of.peers.icp_answered_hits,
+        Counter::IcpBytes => &mut of.peers.icp_bytes,
         Counter::SiblingHits => &mut of.peers.sibling_hits,
         Counter::FalseHits => &mut of.peers.false_hits,
         Counter::ParentFetches => &mut of.peers.parent_fetches,

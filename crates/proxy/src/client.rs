@@ -15,7 +15,7 @@ use crate::access_log::Note;
 use crate::ask::Ask;
 use crate::fetch::{Fetch, Fetched, Order, Outcome};
 use crate::part::{self, Selection};
-use crate::pass::{self, Fallback, PassOrder};
+use crate::pass::{self, Fallback, PassOrder, Way};
 use crate::peers::Source;
 use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
@@ -216,10 +216,11 @@ async fn lead(
         let tick = shared.store.borrow_mut().next_tick();
         shared.store.borrow_mut().outdate(key, tick);
     }
+    let way = Way::to(&shared, target);
     let order = Order {
         key: key.into(),
-        route: shared.routes.route(target),
-        request: fetch_request(&shared, ask, target),
+        request: fetch_request(&shared, ask, target, &way),
+        way,
         peers_url: peers_url(client, ask, target, stored.is_some())
             .filter(|_| is_open || shared.peers.never_direct()),
         replaces: stored.is_some() || ask.control.no_cache,
@@ -395,9 +396,9 @@ fn peers_url(client: &Client, ask: &Ask<'_>, target: &Target<'_>, is_stored: boo
 }
 
 /// The head as the origin gets it, without the client's conditions: what is missing is fetched whole.
-fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>) -> Vec<u8> {
+fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>, way: &Way) -> Vec<u8> {
     let mut request = Vec::with_capacity(512);
-    pass::write_request_line(shared, ask, target, &mut request);
+    way.write_request_line(shared, ask, target, &mut request);
     fields::append_end_to_end(
         &mut request,
         ask.head.headers(),

@@ -19,11 +19,11 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use crate::origin::{self, Answer, Failure};
+use crate::pass::Way;
 use crate::peers::{self, Source};
 use crate::reply::{Reply, Times};
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
-use crate::target::Route;
 use assay_plane::body::BodyReader;
 use assay_plane::fields;
 use assay_plane::flow::{End, Flow, Reader};
@@ -34,8 +34,8 @@ use assay_plane::wire::Chunk;
 pub struct Order {
     /// Name of the resource.
     pub key: Key,
-    /// Where its origin is.
-    pub route: Route,
+    /// Who is asked in the end.
+    pub way: Way,
     /// The complete head for the origin, without conditions.
     pub request: Vec<u8>,
     /// The stale reply that the origin is asked to confirm.
@@ -169,12 +169,12 @@ impl Fetch {
             return Ok(());
         }
         let patience = shared.patience();
-        let address = origin::address_of(&order.route, shared.address, patience).await?;
+        let address = origin::address_of(&order.way.route, shared.address, patience).await?;
         let mut validating = order.validating.as_ref();
         loop {
             let request = conditional(&order.request, validating);
             let asked_ms = shared.clock.now_ms();
-            shared.count(|c| c.origin_requests += 1);
+            order.way.count(shared);
             let exchange = upstream::exchange(&shared.pool, &shared.scratch, address, &request, patience);
             let (mut origin, length) = exchange.await?;
             let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
@@ -187,7 +187,7 @@ impl Fetch {
                 return Ok(());
             }
             if status != 304 {
-                self.deliver(shared, order, answer, origin, Source::Origin).await;
+                self.deliver(shared, order, answer, origin, order.way.source()).await;
                 return Ok(());
             }
             if answer.persists {

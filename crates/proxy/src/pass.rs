@@ -12,6 +12,7 @@ use assay_http::head::RequestHead;
 
 use crate::ask::Ask;
 use crate::origin::{self, Answer, Failure};
+use crate::peers::Source;
 use crate::reply::Times;
 use crate::respond::{Client, Framing, Handling, Why};
 use crate::shared::Shared;
@@ -24,7 +25,7 @@ use assay_plane::wire::{Chunk, Input};
 
 /// What to pass on.
 pub struct PassOrder {
-    route: Route,
+    way: Way,
     key: Key,
     class: MethodClass,
     method: Box<str>,
@@ -74,8 +75,9 @@ impl PassOrder {
     pub fn new(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>, key: &[u8], why: Why) -> Self {
         let head = &ask.head;
         let body = head.body();
+        let way = Way::to(shared, target);
         let mut request = Vec::with_capacity(512);
-        write_request_line(shared, ask, target, &mut request);
+        way.write_request_line(shared, ask, target, &mut request);
         fields::append_end_to_end(
             &mut request,
             head.headers(),
@@ -92,7 +94,7 @@ impl PassOrder {
         }
         request.extend_from_slice(b"\r\n");
         Self {
-            route: shared.routes.route(target),
+            way,
             key: key.into(),
             class: ask.class,
             method: head.method.into(),
@@ -110,11 +112,63 @@ impl PassOrder {
     }
 }
 
-/// `METHOD path HTTP/1.1` and `Host`.
-pub fn write_request_line(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>, request: &mut Vec<u8>) {
+/// Who answers in the end what no cache has.
+pub struct Way {
+    /// Where that is.
+    pub route: Route,
+    /// It is a parent, and is asked for this URL; none: it is the origin.
+    parent_url: Option<String>,
+}
+
+impl Way {
+    /// To the origin, or, where that may not be asked, to a parent.
+    pub fn to(shared: &Shared, target: &Target<'_>) -> Self {
+        let url =
+            shared.peers.never_direct().then(|| target.url(shared.routes.fallback_authority())).flatten();
+        match url.as_deref().and_then(|url| shared.peers.only_way(url)) {
+            Some(parent) => Self { route: Route::Address(parent), parent_url: url },
+            None => Self { route: shared.routes.route(target), parent_url: None },
+        }
+    }
+
+    /// Who that is.
+    pub fn source(&self) -> Source {
+        if self.parent_url.is_some() { Source::Parent } else { Source::Origin }
+    }
+
+    /// Counts a request on its way.
+    pub fn count(&self, shared: &Shared) {
+        match self.source() {
+            Source::Parent => shared.count_peers(|c| c.parent_fetches += 1),
+            Source::Origin | Source::Sibling => shared.count(|c| c.origin_requests += 1),
+        }
+    }
+
+    /// `METHOD path HTTP/1.1` and `Host`.
+    pub fn write_request_line(
+        &self,
+        shared: &Shared,
+        ask: &Ask<'_>,
+        target: &Target<'_>,
+        request: &mut Vec<u8>,
+    ) {
+        write_request_line(shared, ask, target, self.parent_url.as_deref(), request);
+    }
+}
+
+fn write_request_line(
+    shared: &Shared,
+    ask: &Ask<'_>,
+    target: &Target<'_>,
+    url: Option<&str>,
+    request: &mut Vec<u8>,
+) {
     request.extend_from_slice(ask.head.method.as_bytes());
     request.push(b' ');
-    target.write_path(request);
+    match url {
+        Some(url) => request.extend_from_slice(url.as_bytes()),
+        None => target.write_path(request),
+    }
     request.extend_from_slice(b" HTTP/1.1\r\n");
     let authority = target.authority.unwrap_or(shared.routes.fallback_authority());
     fields::append(request, b"Host", authority.as_bytes());
@@ -132,10 +186,8 @@ enum PassError {
 
 /// Passes the request on, and its body, which follows in `input`; then the answer back.
 pub async fn run(client: &mut Client, input: &mut Input, order: PassOrder) -> io::Result<()> {
-    client.shared.count(|c| {
-        c.passed += 1;
-        c.origin_requests += 1;
-    });
+    client.shared.count(|c| c.passed += 1);
+    order.way.count(&client.shared);
     let asked_ms = client.shared.clock.now_ms();
     let refusal = match ask(client, input, &order).await {
         Ok((origin, length)) => match relay(client, &order, origin, length, asked_ms).await? {
@@ -171,7 +223,7 @@ async fn ask(
     let shared = client.shared.clone();
     let patience = shared.patience();
     let address =
-        origin::address_of(&order.route, shared.address, patience).await.map_err(PassError::Origin)?;
+        origin::address_of(&order.way.route, shared.address, patience).await.map_err(PassError::Origin)?;
     let has_body = !matches!(order.body, BodyFraming::None | BodyFraming::Length(0));
     if is_idempotent(&order.method) && !has_body {
         let asked = upstream::exchange(&shared.pool, &shared.scratch, address, &order.request, patience);

@@ -97,6 +97,14 @@ impl Peers {
         self.known.never_direct
     }
 
+    /// Where origins may not be asked: the parent for what is not looked for among caches (anything but a GET, what is to be
+    /// confirmed, reloads); none: it is the origin's.
+    pub fn only_way(&self, url: &str) -> Option<SocketAddr> {
+        let parents = self.known.peers.iter().filter(|peer| peer.relation == Relation::Parent);
+        let best = parents.max_by_key(|peer| share(&peer.name, url)).map(|peer| peer.http);
+        best.filter(|_| self.known.never_direct)
+    }
+
     /// Where it answers ICP.
     pub fn address(&self) -> Option<SocketAddr> {
         self.socket.as_ref()?.local_addr().ok()
@@ -152,26 +160,37 @@ impl Peers {
         ranked
     }
 
-    /// Sends a question to everyone who can be asked; its number, and those whose answer is waited for.
-    fn send(&self, socket: &UdpSocket, url: &str) -> (u32, u64, Vec<usize>) {
+    /// Sends a question to everyone who can be asked.
+    fn send(&self, socket: &UdpSocket, url: &str) -> Sent {
         let number = self.number.get().wrapping_add(1);
         self.number.set(number);
-        let (mut datagram, mut sent, mut awaited) = (Vec::new(), 0, Vec::new());
+        let (mut datagram, mut sent, mut sent_bytes, mut awaited) = (Vec::new(), 0, 0, Vec::new());
         if !Message::query(number, url).write(&mut datagram) {
-            return (number, 0, awaited);
+            return Sent::default();
         }
         for (place, peer) in self.known.peers.iter().enumerate() {
             let Some(icp) = peer.icp else { continue };
             // A datagram that finds no room is lost, like any other on its way.
-            if socket.try_send_to(&datagram, icp).is_ok() {
+            if let Ok(bytes) = socket.try_send_to(&datagram, icp) {
                 sent += 1;
+                sent_bytes += bytes as u64;
                 if self.waits_for(place) {
                     awaited.push(place);
                 }
             }
         }
-        (number, sent, awaited)
+        Sent { number, datagrams: sent, bytes: sent_bytes, awaited }
     }
+}
+
+/// A question that was sent.
+#[derive(Default)]
+struct Sent {
+    number: u32,
+    datagrams: u64,
+    bytes: u64,
+    /// Those whose answer is waited for.
+    awaited: Vec<usize>,
 }
 
 /// How good a parent is for a URL: the highest of all gets it, and keeps it when others come or go.
@@ -194,14 +213,20 @@ pub async fn choose(shared: &Shared, url: &str) -> Vec<Promising> {
 
 async fn ask(shared: &Shared, socket: &UdpSocket, url: &str) -> Vec<Said> {
     let peers = &shared.peers;
-    let (number, sent, awaited) = peers.send(socket, url);
-    shared.count_peers(|c| c.icp_sent += sent);
+    let Sent { number, datagrams, bytes, awaited } = peers.send(socket, url);
+    shared.count_peers(|c| {
+        c.icp_sent += datagrams;
+        c.icp_bytes += bytes;
+    });
     if awaited.is_empty() {
         return Vec::new();
     }
     let (sender, answers) = unbounded_channel();
     peers.waiting.borrow_mut().insert(number, sender);
+    let began = Instant::now();
     let said = collect(peers, answers, &awaited).await;
+    let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    shared.count_peers(|c| c.icp_wait_us = c.icp_wait_us.saturating_add(waited_us));
     peers.waiting.borrow_mut().remove(&number);
     let answered = |place: &usize| said.iter().any(|(other, _)| other == place);
     let is_decided = said.iter().any(|(_, opcode)| *opcode == Opcode::Hit);
@@ -284,7 +309,8 @@ pub async fn listen(shared: &Shared) {
                 let opcode = opinion(shared, &query, from);
                 if query.answer(opcode).write(&mut out) {
                     // A lost answer is a question that nobody answered.
-                    let _ = socket.try_send_to(&out, from);
+                    let sent = socket.try_send_to(&out, from).unwrap_or(0) as u64;
+                    shared.count_peers(|c| c.icp_bytes += sent);
                 }
             }
             Ok(answer) => take(shared, &answer, from),

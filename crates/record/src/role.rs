@@ -168,6 +168,10 @@ pub struct PeerCounters {
     pub icp_answered_hits: u64,
     /// Queries and messages that were refused: from strangers, or not understood.
     pub icp_refused: u64,
+    /// Bytes of ICP messages sent, questions and answers.
+    pub icp_bytes: u64,
+    /// How long fetches have waited for answers, added up, in microseconds.
+    pub icp_wait_us: u64,
     /// Fetches that a sibling answered from its store.
     pub sibling_hits: u64,
     /// Siblings that had said hit and then had nothing.
@@ -202,6 +206,8 @@ impl PeerCounters {
             &mut self.icp_answered,
             &mut self.icp_answered_hits,
             &mut self.icp_refused,
+            &mut self.icp_bytes,
+            &mut self.icp_wait_us,
             &mut self.sibling_hits,
             &mut self.false_hits,
             &mut self.parent_fetches,
@@ -227,7 +233,7 @@ impl PeerCounters {
     }
 
     /// Every counter by its name in the record.
-    pub fn by_name(&self) -> [(&'static str, u64); 17] {
+    pub fn by_name(&self) -> [(&'static str, u64); 19] {
         [
             ("icp_sent", self.icp_sent),
             ("icp_replies", self.icp_replies),
@@ -236,6 +242,8 @@ impl PeerCounters {
             ("icp_answered", self.icp_answered),
             ("icp_answered_hits", self.icp_answered_hits),
             ("icp_refused", self.icp_refused),
+            ("icp_bytes", self.icp_bytes),
+            ("icp_wait_us", self.icp_wait_us),
             ("sibling_hits", self.sibling_hits),
             ("false_hits", self.false_hits),
             ("parent_fetches", self.parent_fetches),

@@ -170,6 +170,12 @@ pub struct IcpFigures {
     pub answered_hits: u64,
     /// Caches that had said hit and then had nothing.
     pub false_hits: u64,
+    /// Bytes of messages sent, questions and answers.
+    #[serde(default)]
+    pub bytes: u64,
+    /// How long requests have waited for answers, added up; 0 where the proxy does not say.
+    #[serde(default)]
+    pub wait_ms: f64,
 }
 
 /// One sentence of the verdict.

@@ -9,7 +9,7 @@ use assay_record::run::{CacheInfo, RunInfo};
 use assay_record::series::Series;
 
 use crate::document::{CacheFigures, Hierarchy, IcpFigures, PhaseFigures};
-use crate::format::{bytes, count, percent};
+use crate::format::{NOTHING, bytes, count, percent, time_ms};
 use crate::page::{RowView, TableView};
 
 /// What the caches did in the phase called `baseline`, or in the whole run; none: there was one target only.
@@ -75,6 +75,8 @@ fn cache_figures(cache: &CacheInfo, counted: impl Fn(&str) -> u64) -> CacheFigur
             answered: counted("icp_answered"),
             answered_hits: counted("icp_answered_hits"),
             false_hits: counted("false_hits"),
+            bytes: counted("icp_bytes"),
+            wait_ms: counted("icp_wait_us") as f64 / 1000.0,
         },
         ..CacheFigures::default()
     };
@@ -94,7 +96,9 @@ fn sum(caches: &[CacheFigures]) -> CacheFigures {
     let mut all = CacheFigures { name: "all".into(), ..CacheFigures::default() };
     for cache in caches {
         all.robots += cache.robots;
-        let IcpFigures { sent, replies, timeouts, answered, answered_hits, false_hits } = cache.icp;
+        let IcpFigures { sent, replies, timeouts, answered, answered_hits, false_hits, bytes, wait_ms } =
+            cache.icp;
+        all.icp.wait_ms += wait_ms;
         for (sum, more) in [
             (&mut all.requests, cache.requests),
             (&mut all.local_hits, cache.local_hits),
@@ -111,6 +115,7 @@ fn sum(caches: &[CacheFigures]) -> CacheFigures {
             (&mut all.icp.answered, answered),
             (&mut all.icp.answered_hits, answered_hits),
             (&mut all.icp.false_hits, false_hits),
+            (&mut all.icp.bytes, bytes),
         ] {
             *sum += more;
         }
@@ -120,7 +125,7 @@ fn sum(caches: &[CacheFigures]) -> CacheFigures {
 }
 
 /// The columns, and whether a row needs more than its own cache to be read.
-const HEADS: [&str; 13] = [
+const HEADS: [&str; 15] = [
     "robots",
     "requests",
     "local %",
@@ -133,6 +138,8 @@ const HEADS: [&str; 13] = [
     "answered",
     "hits",
     "false hits",
+    "bytes",
+    "waited",
     "bytes from others",
 ];
 
@@ -154,6 +161,8 @@ pub(crate) fn table(hierarchy: Option<&Hierarchy>) -> Option<TableView> {
             count(cache.icp.answered),
             count(cache.icp.answered_hits),
             count(cache.icp.false_hits),
+            bytes(cache.icp.bytes),
+            if cache.icp.wait_ms > 0.0 { time_ms(cache.icp.wait_ms) } else { NOTHING.to_owned() },
             bytes(cache.sibling_bytes + cache.parent_bytes),
         ],
         total,
@@ -166,7 +175,7 @@ pub(crate) fn table(hierarchy: Option<&Hierarchy>) -> Option<TableView> {
         about: "As the caches themselves counted, in the phase that counts, or in the whole run where there is none. Shares \
                 are of all requests of robots, whatever their kind. A proxy that does not count something shows 0.",
         first: "cache",
-        groups: vec![("from robots", 5), ("from caches", 2), ("questions (ICP)", 5), ("", 1)],
+        groups: vec![("from robots", 5), ("from caches", 2), ("questions (ICP)", 7), ("", 1)],
         heads: HEADS.to_vec(),
         rows: rows.chain([row(&hierarchy.all, true)]).collect(),
     })
@@ -195,9 +204,14 @@ fn sentence(cache: &CacheFigures) -> String {
         let icp = &cache.icp;
         let counts = [icp.sent, icp.timeouts, icp.answered, icp.answered_hits, icp.false_hits].map(count);
         let [sent, late, answered, hits, false_hits] = counts;
-        words.push(format!(
-            "ICP: {sent} questions ({late} unanswered), {answered} answers ({hits} hits), {false_hits} false hits"
-        ));
+        let mut text = format!(
+            "ICP: {sent} questions ({late} unanswered), {answered} answers ({hits} hits), {false_hits} false hits, {}",
+            bytes(icp.bytes)
+        );
+        if icp.wait_ms > 0.0 {
+            text += &format!(", {} waited for answers in all", time_ms(icp.wait_ms));
+        }
+        words.push(text);
     }
     words.join("; ")
 }

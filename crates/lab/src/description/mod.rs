@@ -280,6 +280,8 @@ pub enum Counter {
     IcpAnswered,
     /// Of these, with a hit.
     IcpAnsweredHits,
+    /// Bytes of ICP messages sent.
+    IcpBytes,
     /// Fetches that a sibling answered.
     SiblingHits,
     /// Siblings that had said hit and then had nothing.

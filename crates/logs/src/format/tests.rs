@@ -170,7 +170,7 @@ fn formats_are_recognised_from_a_few_lines() {
         ("assay-squid-xact", "1.5 3 a TCP_HIT/200 1 GET http://a/ - HIER_NONE/- text/html 1-2-0-3-b"),
         ("assay-builtin", "1.5 3 a HIT/200 156 GET http://a/ NONE 1-2-0-3-b"),
         ("assay-trafficserver-xact", "1.5 3 a TCP_HIT/200 156 GET http://a/ 1-2-0-3-b"),
-        ("assay-haproxy-xact", "1.5 3 a <CACHE>/200 156 GET http://a/ 1-2-0-3-b"),
+        ("assay-haproxy-xact", "1.5 3 a s/200 156 GET http://a/ 1-2-0-3-b"),
         ("assay-httpd-xact", r#"1.5 3 a "cache hit"/200 156 GET http://a/ 1-2-0-3-b"#),
         ("assay-varnish-xact", "1 hit/200 156 GET http://a/ 22977 1-2-0-3-b miss"),
         ("assay-nginx-xact", "1.5 HIT/200 156 GET http://a/ 0.001 1-2-0-3-b 0.000"),

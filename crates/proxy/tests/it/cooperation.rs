@@ -177,6 +177,52 @@ fn without_a_parent_that_answers_the_origin_is_asked_unless_that_is_forbidden() 
 }
 
 #[test]
+fn what_is_not_looked_for_among_caches_goes_through_a_parent_where_origins_may_not_be_asked() {
+    run(async {
+        let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
+        let above = (address(), address());
+        let top = cache("top", origin.address, above, Vec::new());
+        let known = Cooperation {
+            peers: vec![peer("top", Relation::Parent, above.0, None)],
+            never_direct: true,
+            ..Cooperation::default()
+        };
+        let child = told("child", origin.address, address(), known);
+        assert_eq!(child.get("/x", "").await.status, 200);
+        // A reload, and what has expired and is to be confirmed.
+        assert_eq!(child.get("/x", "Cache-Control: no-cache\r\n").await.status, 200);
+        child.pass_seconds(61);
+        assert_eq!(child.get("/x", "").await.status, 200);
+        let (child, top) = (child.counters(), top.counters());
+        assert_eq!((child.origin_requests, child.peers.parent_fetches), (0, 3));
+        assert_eq!((top.requests, top.origin_requests), (3, origin.count() as u64));
+    });
+}
+
+#[test]
+fn who_is_further_away_than_anybody_waits_is_asked_in_vain() {
+    run(async {
+        let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
+        let (one, other) = ((address(), address()), (address(), address()));
+        let first = cache("one", origin.address, one, Vec::new());
+        let far = |delay_ms| Cooperation {
+            icp: Some((address().ip(), 0).into()),
+            peers: vec![peer("one", Relation::Sibling, one.0, Some(one.1))],
+            timeout_ms: 5,
+            delay_ms,
+            ..Cooperation::default()
+        };
+        assert_eq!(first.get("/x", "").await.status, 200);
+        let second = told("other", origin.address, other.0, far(5));
+        assert_eq!(second.get("/x", "").await.body(), "hello");
+        let peers = second.counters().peers;
+        assert_eq!((peers.icp_sent, peers.icp_timeouts, peers.sibling_hits), (1, 1, 0));
+        assert_eq!(origin.count(), 2);
+        assert!(peers.icp_wait_us >= 5_000 && peers.icp_bytes > 20, "{peers:?}");
+    });
+}
+
+#[test]
 fn what_a_sibling_gave_is_not_kept_by_a_cache_that_only_passes_it_on() {
     run(async {
         let origin = Origin::start(|_, _| ok(FRESH, "hello")).await;
