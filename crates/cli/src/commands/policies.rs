@@ -57,6 +57,15 @@ impl Results {
 
     /// Writes what was found out, in every form that is wanted.
     pub fn show(&self, result: &ClusterResult) -> Result<Exit, Failure> {
+        self.show_with(result, |_| String::new())
+    }
+
+    /// The same; the table is followed by `more`.
+    pub fn show_with(
+        &self,
+        result: &ClusterResult,
+        more: impl Fn(&ClusterResult) -> String,
+    ) -> Result<Exit, Failure> {
         let other = self.other()?;
         if let Some(path) = &self.html {
             let page = policies::page(result, other.as_ref()).map_err(Failure::failed)?;
@@ -66,7 +75,7 @@ impl Results {
             true => output::json(&policies::document(result, other.as_ref()))?,
             false => {
                 let off = other.as_ref().map(|other| policies::against(result, other));
-                let mut text = policies::words(result);
+                let mut text = policies::words(result) + &more(result);
                 text.extend(off.iter().map(policies::against_words));
                 text
             }

@@ -10,6 +10,7 @@ use assay_node::Pace;
 use assay_node::clients::{ClientsSpec, Outcome, Target, run as ask};
 use assay_node::webstone::{FileList, Testbed, file_list, testbed};
 use assay_record::cluster::{ClusterResult, Labels, Origin, PointSum, SCHEMA};
+use assay_report::policies::services_words;
 use assay_simulate::Load;
 use clap::Args;
 
@@ -95,7 +96,7 @@ pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
             sum.add(&outcome.tally, plan.time_s);
         }
     }
-    args.results.show(&result(args, &plan, &sums))
+    args.results.show_with(&result(args, &plan, &sums), services_words)
 }
 
 fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {

@@ -6,7 +6,7 @@ use minijinja::{Environment, Value};
 use serde::Serialize;
 
 use super::charts::{Scene, scene};
-use super::{against, gain, scenes, terminal, within};
+use super::{against, gain, megabits_per_s, scenes, terminal, within};
 use crate::chart::said::said;
 use crate::chart::{Band, Chart};
 use crate::error::ReportError;
@@ -162,7 +162,7 @@ fn titles(result: &ClusterResult) -> Vec<String> {
     let first = result.points.first().map_or("", |point| &point.policy);
     let over = format!("over {first}, %");
     let heads = ["load", "policy", "answers/s", &over, "p50 ms", "p90 ms", "p95 ms", "p99 ms", "longest ms"];
-    let more = ["processors", "disks", "requests", "failed", "elsewhere", "off, %"];
+    let more = ["Mbit/s", "processors", "disks", "requests", "failed", "elsewhere", "off, %"];
     heads.iter().chain(&more).map(|head| (*head).to_owned()).collect()
 }
 
@@ -177,6 +177,7 @@ fn row(result: &ClusterResult, point: &ClusterPoint) -> Vec<String> {
         .map_or(String::new(), |there| format!("{:+.1}", (point.mean_per_s() / there - 1.0) * 100.0));
     let mut cells = vec![terminal::load(point), point.policy.clone(), terminal::answers(point), gain];
     cells.extend([times.p50, times.p90, times.p95, times.p99, times.max].map(terminal::ms));
+    cells.push(format!("{:.2}", megabits_per_s(result, point)));
     let balance = &point.balance;
     cells.extend([balance.processor, balance.disk, balance.in_flight].map(|value| format!("{value:.2}")));
     cells.extend([

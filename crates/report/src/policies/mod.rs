@@ -16,7 +16,7 @@ use crate::compare::student;
 
 pub use against::{Against, against};
 pub use html::page;
-pub use terminal::{against_words, words};
+pub use terminal::{against_words, services_words, words};
 
 /// An interval leaves out so much.
 const TAIL: f64 = 0.05;
@@ -28,6 +28,8 @@ pub struct Estimate {
     pub mean: f64,
     /// Half of the width of its 95 % interval; none with a single repetition.
     pub half_width: Option<f64>,
+    /// The standard deviation of single repetitions; none with one.
+    pub deviation: Option<f64>,
 }
 
 impl Estimate {
@@ -38,12 +40,13 @@ impl Estimate {
             return None;
         }
         let mean = values.iter().sum::<f64>() / count;
-        let half_width = (values.len() > 1).then(|| {
-            let variance =
-                values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (count - 1.0);
-            student::quantile(TAIL, count - 1.0) * (variance / count).sqrt()
+        let deviation = (values.len() > 1).then(|| {
+            let squares = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
+            (squares / (count - 1.0)).sqrt()
         });
-        Some(Self { mean, half_width })
+        let half_width =
+            deviation.map(|deviation| student::quantile(TAIL, count - 1.0) * deviation / count.sqrt());
+        Some(Self { mean, half_width, deviation })
     }
 
     /// The ends of the interval; the mean twice where there is none.
@@ -89,8 +92,10 @@ pub struct Document<'r> {
 struct PointDocument<'r> {
     answered_per_s: f64,
     answered_per_s_half_width: Option<f64>,
+    answered_per_s_deviation: Option<f64>,
     gain: Option<f64>,
     gain_half_width: Option<f64>,
+    megabits_per_s: f64,
     #[serde(flatten)]
     point: &'r ClusterPoint,
 }
@@ -103,6 +108,8 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
         PointDocument {
             answered_per_s: point.mean_per_s(),
             answered_per_s_half_width: answered.and_then(|estimate| estimate.half_width),
+            answered_per_s_deviation: answered.and_then(|estimate| estimate.deviation),
+            megabits_per_s: megabits_per_s(result, point),
             gain: gain.map(|gain| gain.mean),
             gain_half_width: gain.and_then(|gain| gain.half_width),
             point,
@@ -120,6 +127,12 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
         points: result.points.iter().map(point).collect(),
         against: other.map(|other| against(result, other)),
     }
+}
+
+/// Bodies that were answered, in millions of bits a second.
+pub fn megabits_per_s(result: &ClusterResult, point: &ClusterPoint) -> f64 {
+    let seconds = result.measure_s * point.answered_per_s_by_repetition.len().max(1) as f64;
+    if seconds > 0.0 { point.bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 }
 }
 
 /// Labels in the order in which they come first.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use assay_record::cluster::{ClusterPoint, ClusterResult, Origin};
 
-use super::{Against, Estimate, gain, scenes, within};
+use super::{Against, Estimate, gain, megabits_per_s, scenes, within};
 use crate::format::NOTHING;
 
 /// All tables.
@@ -70,8 +70,8 @@ pub(super) fn load(point: &ClusterPoint) -> String {
 /// `123.4 ± 5.6`.
 pub(super) fn answers(point: &ClusterPoint) -> String {
     match Estimate::of(&point.answered_per_s_by_repetition) {
-        Some(Estimate { mean, half_width: Some(half) }) => format!("{mean:.1} ± {half:.1}"),
-        Some(Estimate { mean, half_width: None }) => format!("{mean:.1}"),
+        Some(Estimate { mean, half_width: Some(half), .. }) => format!("{mean:.1} ± {half:.1}"),
+        Some(Estimate { mean, half_width: None, .. }) => format!("{mean:.1}"),
         None => NOTHING.to_owned(),
     }
 }
@@ -123,6 +123,32 @@ fn off(text: &mut String, result: &ClusterResult) {
             ),
         );
     }
+}
+
+/// Response times of each service, under each load: for a workload that is a list of files.
+pub fn services_words(result: &ClusterResult) -> String {
+    let mut text = format!(
+        "\n{:>10}  {:<12} {:>8} {:<34} {:>9} {:>9} {:>8} {:>8} {:>8} {:>10}\n",
+        "load", "policy", "Mbit/s", "file", "answers", "mean ms", "p50 ms", "p90 ms", "p99 ms", "longest ms"
+    );
+    for point in &result.points {
+        let all = ("all", &point.response_us);
+        let each = point.services.iter().map(|service| (service.name.as_str(), &service.response_us));
+        for (number, (name, times)) in std::iter::once(all).chain(each).enumerate() {
+            let (load, policy, rate) = match number {
+                0 => (load(point), point.policy.as_str(), format!("{:.2}", megabits_per_s(result, point))),
+                _ => (String::new(), "", String::new()),
+            };
+            let mean = times.mean.map_or(NOTHING.to_owned(), |us| format!("{:.1}", us / 1e3));
+            let [half, most, nearly, longest] = [times.p50, times.p90, times.p99, times.max].map(ms);
+            let _ = writeln!(
+                text,
+                "{load:>10}  {policy:<12} {rate:>8} {name:<34} {:>9} {mean:>9} {half:>8} {most:>8} {nearly:>8} {longest:>10}",
+                times.count
+            );
+        }
+    }
+    text
 }
 
 /// One result against another, as text.

@@ -60,7 +60,8 @@ fn the_interval_of_three_is_students() {
     assert_eq!(estimate.mean, 2.0);
     // t(0.975, 2) = 4.3027, deviation 1.
     assert!((estimate.half_width.unwrap() - 4.302_652_7 / 3f64.sqrt()).abs() < 1e-5);
-    assert_eq!(Estimate::of(&[5.0]), Some(Estimate { mean: 5.0, half_width: None }));
+    assert_eq!(estimate.deviation, Some(1.0));
+    assert_eq!(Estimate::of(&[5.0]), Some(Estimate { mean: 5.0, half_width: None, deviation: None }));
     assert_eq!(Estimate::of(&[]), None);
     assert_eq!(Estimate::of(&[f64::NAN, 1.0]), None);
 }
@@ -84,6 +85,13 @@ fn the_table_has_a_line_for_each_point_and_says_how_far_it_is_from_what_was_meas
     for part in ["60/40, 4 <nodes>", "over rand", " 8 clients  cap", "+30.", "2 points were measured"] {
         assert!(text.contains(part), "{part} is not in: {text}");
     }
+}
+
+#[test]
+fn files_are_told_one_by_one_with_their_percentiles() {
+    let text = services_words(&result("r", [1.1, 1.3]));
+    assert!(text.contains("page") && text.contains("longest ms"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains(" all ")).count(), 4);
 }
 
 #[test]

@@ -68,3 +68,40 @@ fn the_power_of_two_has_its_double_exponential_tail() {
     let chance = only(&queues("rand", 300, load, "exponential", 60));
     assert!(chance.tail(4) > 2.0 * seen.tail(4), "{} is not much more than {}", chance.tail(4), seen.tail(4));
 }
+
+#[test]
+fn one_node_with_several_workers_is_an_m_m_c_queue() {
+    let (servers, load) = (4_u32, 0.8);
+    let text = queues("rand", 1, load * f64::from(servers), "exponential", 4000)
+        .replace("workers = 1\n", "workers = 4\nprocessors = 4\n");
+    // Erlang's C: the probability to wait.
+    let offered = load * f64::from(servers);
+    let term = |n: u32| (1..=n).fold(1.0, |term, k| term * offered / f64::from(k));
+    let last = term(servers) / (1.0 - load);
+    let waits = last / ((0..servers).map(term).sum::<f64>() + last);
+    let expected = 0.010 * (1.0 + waits / (f64::from(servers) * (1.0 - load)));
+    assert_close("M/M/4", only(&text).mean_s(), expected, 0.05);
+}
+
+#[test]
+fn rand_with_clients_that_ask_again_at_once_is_a_closed_network() {
+    // n queues alike, N customers, each of which goes to any queue: N / (N + n - 1) of what n servers can do.
+    for clients in [1_u32, 4, 8, 24] {
+        let text = queues("rand", 4, 0.5, "exponential", 1500);
+        let rates = text.lines().nth(1).expect("the load").to_owned();
+        let seen = only(&text.replace(&rates, &format!("clients = [{clients}]")));
+        let expected = 400.0 * f64::from(clients) / f64::from(clients + 3);
+        assert_close(&format!("{clients} clients"), seen.answered as f64 / 1500.0, expected, 0.03);
+    }
+}
+
+#[test]
+fn bounded_hashing_lets_no_node_have_more_than_its_part_of_all_clients() {
+    // At most 40 requests are under way, so no node of 8 may ever have more than 1.25 times a fair share: 6.25, so 7.
+    let text = "clients = [40]\nrepetitions = 1\nwarm-up = \"5s\"\nmeasure = \"300s\"\n[[cluster]]\nnodes = 8\n\
+                [[service]]\nname = \"page\"\nprocessor = \"10ms\"\nlaw = \"exponential\"\ndocuments = 200\nzipf = 1.2\n\
+                [[policy]]\nname = \"bounded-hash\"\nbound = 1.25\n";
+    let seen = only(text);
+    let most = seen.in_flight.iter().rposition(|count| *count > 0).expect("nodes were looked at");
+    assert_eq!(most, 7, "the popular document's node is full, and never more than that");
+}
