@@ -7,8 +7,10 @@ use std::cell::RefCell;
 
 use assay_dispatch::node::{Busy, Node, Refused, Work};
 use assay_dispatch::{Moment, ServerState};
+use assay_plane::clock::monotonic_ns;
 use assay_plane::timer::{Ticket, Timer};
 use assay_record::cluster::NodeUse;
+use assay_record::histogram::Histogram;
 use assay_simulate::{Group, Links};
 use slab::Slab;
 use tokio::sync::oneshot::{self, Receiver, Sender};
@@ -71,6 +73,8 @@ pub(crate) struct House {
     pace: Pace,
     timer: Timer<Due>,
     state: RefCell<State>,
+    /// How late the timer called, in microseconds of real time.
+    late: RefCell<Histogram>,
 }
 
 impl House {
@@ -91,7 +95,7 @@ impl House {
             link_tickets: (0..=groups.len()).map(|_| None).collect(),
             jobs: Slab::new(),
         };
-        Ok(Self { pace, timer: Timer::new(0)?, state: RefCell::new(state) })
+        Ok(Self { pace, timer: Timer::new(0)?, state: RefCell::new(state), late: RefCell::default() })
     }
 
     /// Puts documents into all memories; the last is the one that was used last.
@@ -122,7 +126,8 @@ impl House {
     /// Lets time pass, for ever.
     pub(crate) async fn run(&self) -> std::io::Result<()> {
         self.timer
-            .dispatch(|_, due| {
+            .dispatch(|at_ns, due| {
+                self.late.borrow_mut().record(monotonic_ns().saturating_sub(at_ns) / 1_000);
                 let now = self.pace.now();
                 let mut state = self.state.borrow_mut();
                 match due {
@@ -185,6 +190,11 @@ impl House {
             NodeUse { processor: state.processor, disk: state.disk, in_flight }
         };
         self.state.borrow_mut().members.iter_mut().map(look).collect()
+    }
+
+    /// How late it was called since this was asked last, in microseconds of real time.
+    pub(crate) fn take_lateness(&self) -> Histogram {
+        self.late.take()
     }
 
     /// A node fails: what it has is lost, and its memory is empty.

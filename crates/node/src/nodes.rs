@@ -1,6 +1,5 @@
 //! How do nodes come up, and what do they tell? A thread that serves all of them, each on an address of its own.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,6 +10,7 @@ use std::thread::JoinHandle;
 use assay_dispatch::Moment;
 use assay_plane::listen::listen;
 use assay_record::cluster::NodeUse;
+use assay_record::histogram::Histogram;
 use assay_simulate::{Cluster, Experiment, Failure, Group, Mix, Service, site};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
@@ -80,8 +80,18 @@ impl NodesSpec {
     }
 }
 
-/// Looks at all nodes, with their moments.
-type Samples = Arc<Mutex<Vec<(Moment, Vec<NodeUse>)>>>;
+/// A look at all nodes.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// When.
+    pub at: Moment,
+    /// How all were.
+    pub nodes: Vec<NodeUse>,
+    /// How late virtual nodes answered since the look before, in microseconds of real time: what this machine added.
+    pub late_us: Histogram,
+}
+
+type Samples = Arc<Mutex<Vec<Look>>>;
 
 /// Nodes that serve until this is dropped.
 #[derive(Debug)]
@@ -124,7 +134,7 @@ impl Nodes {
     }
 
     /// How all were, second by second, since this was asked last.
-    pub fn samples(&self) -> Vec<(Moment, Vec<NodeUse>)> {
+    pub fn samples(&self) -> Vec<Look> {
         std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -211,7 +221,7 @@ fn bring_up(spec: &NodesSpec) -> Result<Up, NodeError> {
             (None, Kind::Virtual) => continue,
         };
         let services = Rc::clone(&services);
-        servers.push(Rc::new(Server { number, services, machine, answered: Cell::new(0), up }));
+        servers.push(Rc::new(Server { number, services, machine, up }));
     }
     Ok(Up { listeners, addresses, servers, words, house, alarm })
 }
@@ -259,6 +269,8 @@ async fn look(
             Some(house) => house.sample(),
             None => servers.iter().map(|server| server.sample()).collect(),
         };
-        samples.lock().unwrap_or_else(PoisonError::into_inner).push((spec.pace.now(), nodes));
+        let late_us = house.map(House::take_lateness).unwrap_or_default();
+        let look = Look { at: spec.pace.now(), nodes, late_us };
+        samples.lock().unwrap_or_else(PoisonError::into_inner).push(look);
     }
 }

@@ -1,6 +1,6 @@
 //! What does a node answer? Files and programs of its cluster file, files of any size by name, and how it is.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::time::Duration;
@@ -53,7 +53,6 @@ pub(crate) struct Server {
     pub(crate) number: usize,
     pub(crate) services: Rc<Vec<Service>>,
     pub(crate) machine: Machine,
-    pub(crate) answered: Cell<u64>,
     /// False while it has failed: it takes no connection and drops those that it has.
     pub(crate) up: watch::Receiver<bool>,
 }
@@ -62,14 +61,14 @@ pub(crate) struct Server {
 pub(crate) struct Shared {
     pub(crate) scratch: Scratch,
     pool: Box<[u8]>,
-    dates: std::cell::RefCell<DateCache>,
+    dates: RefCell<DateCache>,
     clock: RunClock,
 }
 
 impl Shared {
     pub(crate) fn new() -> Self {
         let pool = TEXT.iter().copied().cycle().take(POOL_BYTES).collect();
-        let dates = std::cell::RefCell::new(DateCache::default());
+        let dates = RefCell::new(DateCache::default());
         Self { scratch: Scratch::new(), pool, dates, clock: RunClock::provisional() }
     }
 
@@ -170,6 +169,16 @@ fn work_of(field: &[u8]) -> Option<(f64, f64)> {
     Some((seconds(processor)?, seconds(disk)?))
 }
 
+/// The state as ORCA says it, in a field: so switches that know ORCA learn it too.
+fn load_metrics(state: &NodeState) -> String {
+    let NodeState { processor, disk, network, in_flight, latency_us } = state;
+    let latency = latency_us.map_or(String::new(), |us| format!(", named_metrics.latency_ns={}", us * 1_000));
+    format!(
+        "endpoint-load-metrics: TEXT cpu_utilization={processor:.6}, named_metrics.disk={disk:.6}, \
+         named_metrics.network={network:.6}, named_metrics.in_flight={in_flight}{latency}\r\n"
+    )
+}
+
 impl Server {
     fn understand(&self, head: &RequestHead<'_>) -> Asked {
         let wanted = match path_of(head.target) {
@@ -197,20 +206,29 @@ impl Server {
 
     async fn answer(&self, stream: &mut TcpStream, shared: &Shared, asked: &Asked) -> io::Result<()> {
         let small = |status, kind, body: Vec<u8>| (status, kind, body);
+        let mut load = String::new();
         let (status, kind, body) = match asked.wanted {
             Wanted::Work { work, bytes } => match self.worked(stream, shared, asked, work, bytes).await? {
                 true => return Ok(()),
                 false => small("503 Service Unavailable", "text/plain", b"every worker is busy\n".to_vec()),
             },
             Wanted::State => {
+                let state = self.state();
+                load = load_metrics(&state);
                 // Numbers are always JSON.
-                let text = serde_json::to_vec(&self.state()).unwrap_or_default();
+                let text = serde_json::to_vec(&state).unwrap_or_default();
                 small("200 OK", "application/json", text)
             }
             Wanted::Health => small("200 OK", "text/plain", b"ok".to_vec()),
             Wanted::Nothing => small("404 Not Found", "text/plain", b"no service is there\n".to_vec()),
         };
-        let head = self.head(shared, asked, status, kind, body.len() as u64);
+        let mut head = self.head(shared, asked, status, kind, body.len() as u64);
+        if !load.is_empty() {
+            // Before the empty line.
+            head.truncate(head.len() - 2);
+            head.extend_from_slice(load.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
         let body: &[u8] = if asked.head_only { &[] } else { &body };
         wire::write_all(stream, &mut [IoSlice::new(&head), IoSlice::new(body)], PATIENCE).await
     }
@@ -248,7 +266,6 @@ impl Server {
                 self.send(stream, shared, &head, asked, bytes).await?;
             }
         }
-        self.answered.set(self.answered.get() + 1);
         Ok(true)
     }
 

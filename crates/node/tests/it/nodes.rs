@@ -78,6 +78,12 @@ fn a_node_says_how_it_is_and_a_full_one_takes_no_more() {
     let after = state();
     assert!(after.latency_us.is_some_and(|us| us >= 2_000_000), "{after:?}");
     assert_eq!(after.in_flight, 0);
+    let answer = get(address, "/assay/state");
+    let field = "endpoint-load-metrics: TEXT cpu_utilization=";
+    assert!(
+        answer.contains(field) && answer.contains("named_metrics.in_flight=0, named_metrics.latency_ns="),
+        "{answer}"
+    );
 }
 
 #[test]

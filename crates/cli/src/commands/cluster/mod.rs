@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use assay_lab::is_private;
 use assay_node::Pace;
 use assay_node::nodes::{Kind, Nodes, NodesSpec};
-use assay_simulate::{Experiment, Load};
+use assay_simulate::{Cell, Experiment, Load};
 use clap::Args;
 use serde::Serialize;
 
@@ -216,7 +216,8 @@ fn serve(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Failure> {
     drop(guard);
     let own = if args.nodes.is_empty() { Some(start(args, experiment)?) } else { None };
     let nodes = own.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
-    let switch = if args.switch { Some(front::start(args, experiment, (0, 0, 0), &nodes)?) } else { None };
+    let first = Cell { mix: 0, cluster: 0, load: 0, policy: 0, repetition: 0 };
+    let switch = if args.switch { Some(front::start(args, experiment, &first, &nodes)?) } else { None };
     let places = Places { switch: switch.as_ref().map(|switch| switch.address), nodes };
     let text = match args.results.json {
         true => output::json(&places)?,

@@ -8,6 +8,7 @@ use assay_node::Pace;
 use assay_node::clients::{ClientsSpec, Target, run as ask};
 use assay_node::nodes::{Nodes, NodesSpec};
 use assay_record::cluster::{Origin, Tally};
+use assay_record::histogram::Histogram;
 use assay_simulate::{Cell, Experiment, PolicyChoice, cells, choice};
 
 use super::{ClusterArgs, front, kind};
@@ -15,22 +16,26 @@ use crate::commands::simulate::collect;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
+/// Nodes that answer later than this on average, in the model's time, shape what is measured.
+const LATE_MS: f64 = 0.5;
 /// A client gives a request up after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Measures every combination.
 pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Exit, Failure> {
     let all = cells(experiment);
-    let mut taken = Vec::new();
+    let (mut taken, mut latest_ms) = (Vec::new(), 0.0_f64);
     for (number, cell) in all.iter().enumerate() {
         let labels = collect::labels(experiment, cell);
         let load = match (labels.clients, labels.rate_per_s) {
             (Some(clients), _) => format!("{clients} clients"),
             (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
         };
-        let tally = measure(args, experiment, cell)?;
+        let (tally, late_us) = measure(args, experiment, cell)?;
+        let late_ms = late_us.mean_us().unwrap_or(0.0) / 1e3;
+        latest_ms = late_ms.max(latest_ms);
         output::eprint(&format!(
-            "{}/{}: {}, {}, {}, {load}: {:.1} answers/s, {} failed\n",
+            "{}/{}: {}, {}, {}, {load}: {:.1} answers/s, {} failed, nodes {late_ms:.2} ms late\n",
             number + 1,
             all.len(),
             labels.mix,
@@ -41,11 +46,17 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
         ));
         taken.push((*cell, tally));
     }
+    if latest_ms / args.slower > LATE_MS {
+        output::eprint(&format!(
+            "doubtful: this machine let nodes answer {latest_ms:.2} ms late on average; leave it alone, or try --slower {:.0}\n",
+            (latest_ms / LATE_MS).ceil()
+        ));
+    }
     args.results.show(&collect::result(name, experiment, Origin::Measured, &taken))
 }
 
 /// Fresh nodes, a fresh switch, and clients, for one repetition.
-fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<Tally, Failure> {
+fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<(Tally, Histogram), Failure> {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
     let pace = Pace::now_at(args.slower);
@@ -59,7 +70,6 @@ fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<T
     let addresses: Vec<SocketAddr> =
         nodes.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
     let chosen = &experiment.policies[cell.policy].choice;
-    let place = (cell.mix, cell.cluster, cell.policy);
     let mut switch = None;
     let target = if args.without_switch {
         let weights = cluster.nodes().map(|group| group.weight);
@@ -71,7 +81,7 @@ fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<T
                 .then_some(experiment.switch.reports_every_s),
         }
     } else {
-        let front = front::start(args, experiment, place, &addresses)?;
+        let front = front::start(args, experiment, cell, &addresses)?;
         Target::One(switch.insert(front).address)
     };
     let outcome = ask(ClientsSpec {
@@ -97,11 +107,11 @@ fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<T
     let mut tally = outcome.tally;
     let counted = Moment::from_secs(experiment.warm_up_s)
         ..=Moment::from_secs(experiment.warm_up_s + experiment.measure_s);
-    for (at, sample) in nodes.iter().flat_map(Nodes::samples) {
-        // The first of them looks back on some of the warm-up.
-        if counted.contains(&at) {
-            tally.sampled(sample);
-        }
+    let mut late_us = Histogram::new();
+    // The first of them looks back on some of the warm-up.
+    for look in nodes.iter().flat_map(Nodes::samples).filter(|look| counted.contains(&look.at)) {
+        tally.sampled(look.nodes);
+        late_us.merge(&look.late_us);
     }
-    Ok(tally)
+    Ok((tally, late_us))
 }
