@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test bench bench-pacing bench-working-set docs fuzz
+.PHONY: help demo build test bench bench-pacing bench-switch bench-working-set docs fuzz
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -11,6 +11,7 @@ help:
 	@echo "make test    everything that must hold: format, lints, documentation, tests"
 	@echo "make bench   measure Assay itself against its peers"
 	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
+	@echo "make bench-switch   measure what the switch costs beside nginx, HAProxy and httpd"
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
 	@echo "make fuzz    the property tests, a thousand times as long"
 	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
@@ -38,12 +39,16 @@ bench: build
 bench-pacing: build
 	scripts/pacing.sh
 
+bench-switch: build
+	scripts/switch-cost.sh
+
 bench-working-set:
 	scripts/working-set.sh
 
 fuzz:
 	PROPTEST_CASES=250000 $(CARGO) test --release --lib --package assay-pgl --package assay-http \
 		--package assay-cache --package assay-workload --package assay-record
+	PROPTEST_CASES=250000 $(CARGO) test --release --test it --package assay-http
 
 docs:
 	@command -v mdbook >/dev/null || { echo "the manual is built with mdbook: cargo install mdbook" >&2; exit 2; }

@@ -5,8 +5,15 @@
 
 use thiserror::Error;
 
+use crate::field::is_token_byte;
+
 /// Longest line of a chunk size with its extensions, in bytes.
 const MAX_SIZE_LINE: u32 = 4096;
+/// Bytes of size lines that are allowed beyond one for each byte of payload and a few for each chunk: nobody needs more, and
+/// whoever sends more wants the work and not the body.
+const MAX_EXCESS: u32 = 16 * 1024;
+/// Bytes of a size line that every chunk may have.
+const USUAL_SIZE_LINE: u64 = 32;
 /// Most bytes of trailers.
 const MAX_TRAILERS: u32 = 16 * 1024;
 
@@ -29,6 +36,9 @@ pub enum ChunkError {
     /// A size line or the trailers are too long, or hold a control character.
     #[error("a chunk extension or the trailers are too long or hold a control character")]
     BadLine,
+    /// A trailer that is no field.
+    #[error("a trailer is not a field")]
+    BadTrailer,
     /// CR LF is missing where it must be.
     #[error("a line of the chunked coding does not end with CR LF")]
     BadLineEnd,
@@ -51,7 +61,9 @@ enum State {
     SizeStart,
     /// Within the digits.
     Size,
-    /// Within an extension (or the white space before it).
+    /// Within white space behind the digits.
+    SizeSpace,
+    /// Within an extension.
     Extension,
     /// CR of the size line seen.
     SizeLf,
@@ -63,7 +75,9 @@ enum State {
     DataLf,
     /// At the start of a trailer line.
     TrailerStart,
-    /// Within a trailer line.
+    /// Within the name of a trailer.
+    TrailerName,
+    /// Within its value.
     Trailer,
     /// CR of a trailer line seen.
     TrailerLf,
@@ -81,6 +95,8 @@ pub struct Decoder {
     left: u64,
     /// Bytes of the current size line, or of all trailers.
     line: u32,
+    /// Bytes of size lines so far, beyond what is usual.
+    excess: u32,
 }
 
 impl Default for Decoder {
@@ -92,7 +108,7 @@ impl Default for Decoder {
 impl Decoder {
     /// At the start of a body.
     pub fn new() -> Self {
-        Self { state: State::SizeStart, left: 0, line: 0 }
+        Self { state: State::SizeStart, left: 0, line: 0, excess: 0 }
     }
 
     /// True once the whole body was read.
@@ -129,25 +145,38 @@ impl Decoder {
                 self.digit(byte)
             }
             State::Size if byte.is_ascii_hexdigit() => self.digit(byte),
-            State::Size | State::Extension => match byte {
+            // Two numbers with white space between them are not one number: who reads on reads another size.
+            State::Size | State::SizeSpace => match byte {
                 b'\r' => Ok(State::SizeLf),
-                b';' | b' ' | b'\t' => self.text(byte, MAX_SIZE_LINE, State::Extension),
-                _ if self.state == State::Size => Err(ChunkError::BadSize),
-                _ => self.text(byte, MAX_SIZE_LINE, State::Extension),
+                b' ' | b'\t' => self.text(byte, MAX_SIZE_LINE, State::SizeSpace),
+                b';' => self.text(byte, MAX_SIZE_LINE, State::Extension),
+                _ => Err(ChunkError::BadSize),
             },
+            State::Extension if byte == b'\r' => Ok(State::SizeLf),
+            State::Extension => self.text(byte, MAX_SIZE_LINE, State::Extension),
             State::SizeLf if self.left == 0 => {
                 self.line = 0;
                 line_feed(byte, State::TrailerStart)
             }
-            State::SizeLf => line_feed(byte, State::Data),
+            State::SizeLf => {
+                let usual = u32::try_from(self.left.saturating_add(USUAL_SIZE_LINE)).unwrap_or(u32::MAX);
+                self.excess = (self.excess + self.line).saturating_sub(usual);
+                if self.excess > MAX_EXCESS {
+                    return Err(ChunkError::BadLine);
+                }
+                line_feed(byte, State::Data)
+            }
             State::DataCr if byte == b'\r' => Ok(State::DataLf),
             State::DataCr => Err(ChunkError::BadLineEnd),
             State::DataLf => line_feed(byte, State::SizeStart),
             State::TrailerStart if byte == b'\r' => Ok(State::EndLf),
-            State::TrailerStart | State::Trailer if byte != b'\r' => {
-                self.text(byte, MAX_TRAILERS, State::Trailer)
+            State::TrailerName if byte == b':' => self.text(byte, MAX_TRAILERS, State::Trailer),
+            State::TrailerStart | State::TrailerName if is_token_byte(byte) => {
+                self.text(byte, MAX_TRAILERS, State::TrailerName)
             }
-            State::TrailerStart | State::Trailer => Ok(State::TrailerLf),
+            State::TrailerStart | State::TrailerName => Err(ChunkError::BadTrailer),
+            State::Trailer if byte == b'\r' => Ok(State::TrailerLf),
+            State::Trailer => self.text(byte, MAX_TRAILERS, State::Trailer),
             State::TrailerLf => line_feed(byte, State::TrailerStart),
             State::EndLf => line_feed(byte, State::End),
             // `next` handles both before it comes here.
@@ -264,6 +293,12 @@ mod tests {
             (b"0x1\r\n", ChunkError::BadSize),
             (b"1\nz", ChunkError::BadSize),
             (b"1;\nz", ChunkError::BadLine),
+            (b"1 1\r\n", ChunkError::BadSize),
+            (b"1 z\r\n", ChunkError::BadSize),
+            (b"0\r\nA\r\n", ChunkError::BadTrailer),
+            (b"0\r\n A: b\r\n", ChunkError::BadTrailer),
+            (b"0\r\n: b\r\n", ChunkError::BadTrailer),
+            (b"0\r\nA : b\r\n", ChunkError::BadTrailer),
             (b"1\rz", ChunkError::BadLineEnd),
             (b"1\r\nzz\r\n", ChunkError::BadLineEnd),
             (b"1\r\nz\n", ChunkError::BadLineEnd),
@@ -282,6 +317,10 @@ mod tests {
         let mut extension = b"1;".to_vec();
         extension.resize(5000, b'a');
         assert_eq!(decode(&extension, &[]), Err(ChunkError::BadLine));
+        let chunk = [b"1;", "a".repeat(4000).as_bytes(), b"\r\nx\r\n"].concat();
+        assert_eq!(decode(&chunk.repeat(6), &[]), Err(ChunkError::BadLine));
+        let body = encode(&vec![vec![b'x']; 100_000]);
+        assert_eq!(decode(&body, &[]).map(|(payload, ..)| payload.len()), Ok(100_000));
         let mut trailers = b"0\r\n".to_vec();
         trailers.extend_from_slice(&b"A: b\r\n".repeat(5000));
         assert_eq!(decode(&trailers, &[]), Err(ChunkError::BadLine));

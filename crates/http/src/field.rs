@@ -45,6 +45,11 @@ impl<'b> Iterator for Fields<'b> {
     }
 }
 
+/// Whether names of fields and methods may have this byte (RFC 9110, 5.6.2).
+pub fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
 /// Without spaces, tabs and line ends at both ends.
 pub fn trim(bytes: &[u8]) -> &[u8] {
     bytes.trim_ascii()
@@ -91,6 +96,17 @@ fn end_of(bytes: &[u8], separator: u8) -> usize {
         }
     }
     bytes.len()
+}
+
+/// The members of a comma-separated list of tokens: trimmed, empty ones left out. A quote is no part of a token, and hides
+/// nothing.
+pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(trim).filter(|member| !member.is_empty())
+}
+
+/// True when a list of tokens has this one, whatever the case.
+pub fn has_token(value: &[u8], token: &str) -> bool {
+    tokens(value).any(|member| member.eq_ignore_ascii_case(token.as_bytes()))
 }
 
 /// True when a comma-separated list has this member, whatever the case.
@@ -164,6 +180,12 @@ mod tests {
         assert_eq!(all, [&b"a"[..], b"b=\"x,\\\"y\"", b"c"]);
         assert!(list_has(b"Keep-Alive, CLOSE", "close"));
         assert!(!list_has(b"closed", "close"));
+    }
+
+    #[test]
+    fn a_token_cannot_hide_behind_a_quote() {
+        assert_eq!(tokens(b" a ,, \"b , c").collect::<Vec<_>>(), [&b"a"[..], b"\"b", b"c"]);
+        assert!(has_token(b"\"x, Close", "close") && !has_token(b"\"close\"", "close"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use memchr::memchr;
 use thiserror::Error;
 
-use crate::field::{Field, Fields, decimal, list, list_has};
+use crate::field::{Field, Fields, decimal, has_token};
 
 /// Longest head that is accepted, in bytes.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -22,6 +22,9 @@ pub enum HeadError {
     /// No end within [`MAX_HEAD_BYTES`].
     #[error("the head is longer than {MAX_HEAD_BYTES} bytes")]
     TooLong,
+    /// The request line has no end within [`MAX_HEAD_BYTES`].
+    #[error("the request line is longer than {MAX_HEAD_BYTES} bytes")]
+    LineTooLong,
     /// More fields than [`MAX_HEADERS`].
     #[error("the head has more than {MAX_HEADERS} fields")]
     TooManyHeaders,
@@ -40,9 +43,12 @@ pub enum HeadError {
     /// A length and a transfer coding.
     #[error("there are both Content-Length and Transfer-Encoding")]
     LengthAndCoding,
-    /// A coding other than a single `chunked`, or any in HTTP/1.0.
-    #[error("Transfer-Encoding is not `chunked` alone, or stands in an HTTP/1.0 message")]
+    /// Codings whose last one is not a single `chunked`, or any in HTTP/1.0.
+    #[error("Transfer-Encoding does not end with a single `chunked`, or stands in an HTTP/1.0 message")]
     BadTransferEncoding,
+    /// A coding before `chunked`.
+    #[error("Transfer-Encoding names a coding other than `chunked`")]
+    UnknownCoding,
     /// A 1.1 request without `Host`, or any with two.
     #[error("a request needs exactly one Host")]
     BadHost,
@@ -53,6 +59,8 @@ impl HeadError {
     pub fn status(self) -> u16 {
         match self {
             HeadError::TooLong | HeadError::TooManyHeaders => 431,
+            HeadError::LineTooLong => 414,
+            HeadError::UnknownCoding => 501,
             HeadError::Version => 505,
             _ => 400,
         }
@@ -116,7 +124,8 @@ impl<'b> RequestHead<'b> {
     pub fn parse(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut raw = httparse::Request::new(&mut []);
-        let status = raw.parse_with_uninit_headers(buf, &mut slots).map_err(refusal)?;
+        let status =
+            raw.parse_with_uninit_headers(buf, &mut slots).map_err(|error| request_refusal(error, buf))?;
         let Some(length) = complete_length(buf, status)? else {
             return Ok(None);
         };
@@ -132,7 +141,7 @@ impl<'b> RequestHead<'b> {
                     host = Some(header.value.trim_ascii());
                 }
                 6 if header.name.eq_ignore_ascii_case("expect") => {
-                    expect_continue |= list_has(header.value, "100-continue");
+                    expect_continue |= has_token(header.value, "100-continue");
                 }
                 _ => facts.take(header)?,
             }
@@ -148,6 +157,14 @@ impl<'b> RequestHead<'b> {
     /// The value of the first field of this name, whatever the case.
     pub fn header(&self, name: &str) -> Option<&'b [u8]> {
         first(self.headers(), name)
+    }
+
+    /// How often it may still be passed on, where that is said and counts (RFC 9110, 7.6.2); at 0 whoever has it answers.
+    pub fn max_forwards(&self) -> Option<u64> {
+        if !matches!(self.method, "OPTIONS" | "TRACE") {
+            return None;
+        }
+        self.header("max-forwards").and_then(decimal)
     }
 
     /// All fields, in order.
@@ -213,30 +230,40 @@ impl Facts {
     fn take(&mut self, header: &httparse::Header<'_>) -> Result<(), HeadError> {
         match header.name.len() {
             10 if header.name.eq_ignore_ascii_case("connection") => {
-                self.close |= list_has(header.value, "close");
-                self.keep_alive |= list_has(header.value, "keep-alive");
+                self.close |= has_token(header.value, "close");
+                self.keep_alive |= has_token(header.value, "keep-alive");
             }
             14 if header.name.eq_ignore_ascii_case("content-length") => self.take_length(header.value)?,
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                let alone = !self.chunked && header.value.trim_ascii().eq_ignore_ascii_case(b"chunked");
-                if !alone {
-                    return Err(HeadError::BadTransferEncoding);
-                }
-                self.chunked = true;
+                self.take_codings(header.value)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// The same length may be said more than once, in one field or in several (RFC 9112, 6.3).
-    fn take_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
-        let mut members = list(value).peekable();
-        if members.peek().is_none() {
-            return Err(HeadError::BadContentLength);
+    /// Only `chunked` is undone here. Without it at the end, nobody can tell where the message ends (RFC 9112, 6.3);
+    /// what stands before it is merely not understood (6.1).
+    fn take_codings(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        let is_chunked = |coding: &[u8]| coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+        if self.chunked {
+            return Err(HeadError::BadTransferEncoding);
         }
-        for member in members {
-            let length = decimal(member).ok_or(HeadError::BadContentLength)?;
+        let mut codings = value.rsplit(|&byte| byte == b',');
+        self.chunked = codings.next().is_some_and(is_chunked);
+        match codings.next() {
+            None if self.chunked => Ok(()),
+            Some(before) if self.chunked && !is_chunked(before) && !codings.any(is_chunked) => {
+                Err(HeadError::UnknownCoding)
+            }
+            _ => Err(HeadError::BadTransferEncoding),
+        }
+    }
+
+    /// The same length may be said more than once, in one field or in several (RFC 9112, 6.3), and each must be one.
+    fn take_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        for member in value.split(|&byte| byte == b',') {
+            let length = decimal(member.trim_ascii()).ok_or(HeadError::BadContentLength)?;
             if self.content_length.is_some_and(|other| other != length) {
                 return Err(HeadError::ConflictingContentLength);
             }
@@ -259,8 +286,14 @@ fn complete_length(buf: &[u8], status: httparse::Status<usize>) -> Result<Option
     match status {
         httparse::Status::Complete(length) if length <= MAX_HEAD_BYTES => Ok(Some(length)),
         httparse::Status::Partial if buf.len() < MAX_HEAD_BYTES => Ok(None),
-        _ => Err(HeadError::TooLong),
+        _ if is_first_line_whole(&buf[..MAX_HEAD_BYTES.min(buf.len())]) => Err(HeadError::TooLong),
+        _ => Err(HeadError::LineTooLong),
     }
+}
+
+fn is_first_line_whole(buf: &[u8]) -> bool {
+    let begin = buf.iter().position(|b| !matches!(b, b'\r' | b'\n'));
+    begin.is_some_and(|begin| memchr(b'\n', &buf[begin..]).is_some())
 }
 
 /// The field lines of a complete head.
@@ -273,6 +306,19 @@ fn block(buf: &[u8], length: usize) -> &[u8] {
 
 fn first<'b>(mut fields: Fields<'b>, name: &str) -> Option<&'b [u8]> {
     fields.find(|field: &Field<'_>| field.is(name)).map(|field| field.value)
+}
+
+/// What stands in the place of a version may be anything: only of a version can it be said that it is not spoken here.
+fn request_refusal(error: httparse::Error, buf: &[u8]) -> HeadError {
+    let line = buf.trim_ascii_start().split(|&byte| byte == b'\n').next().unwrap_or(buf);
+    let mut words = line.trim_ascii_end().splitn(3, |&byte| byte == b' ').skip(2);
+    match (error, words.next()) {
+        (httparse::Error::Version, Some([b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'])) => {
+            HeadError::Version
+        }
+        (httparse::Error::Version, _) => refusal(httparse::Error::Token),
+        _ => refusal(error),
+    }
 }
 
 fn refusal(error: httparse::Error) -> HeadError {
@@ -323,6 +369,16 @@ mod tests {
     }
 
     #[test]
+    fn only_options_and_trace_count_how_often_they_are_passed_on() {
+        let left = |method: &str, value: &str| {
+            let text = format!("{method} * HTTP/1.1\r\nHost: a\r\nMax-Forwards: {value}\r\n\r\n");
+            request(&text).unwrap().unwrap().0.max_forwards()
+        };
+        assert_eq!((left("OPTIONS", "0"), left("TRACE", "7")), (Some(0), Some(7)));
+        assert_eq!((left("GET", "0"), left("OPTIONS", "x")), (None, None));
+    }
+
+    #[test]
     fn a_reply_gives_its_status_and_its_facts() {
         let text = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\n";
         let (head, length) = ResponseHead::parse(text).unwrap().unwrap();
@@ -345,16 +401,19 @@ mod tests {
         assert_eq!(with("Content-Length: 1\r\nTransfer-Encoding: chunked"), Some(HeadError::LengthAndCoding));
         assert_eq!(with("Content-Length: 1\r\nContent-Length: 2"), Some(HeadError::ConflictingContentLength));
         assert_eq!(with("Content-Length: 1, 2"), Some(HeadError::ConflictingContentLength));
-        for bad in ["", "+1", "1x", "0x10", "-1", "1 1", "18446744073709551616"] {
+        for bad in ["", "+1", "1x", "0x10", "-1", "1 1", "1,", ",1", "1,,1", "18446744073709551616"] {
             assert_eq!(with(&format!("Content-Length: {bad}")), Some(HeadError::BadContentLength), "{bad}");
         }
-        for bad in ["gzip", "chunked, chunked", "gzip, chunked", "xchunked", "identity", "\"chunked\""] {
+        for bad in
+            ["gzip", "chunked, chunked", "chunked, gzip", "xchunked", "identity", "\"chunked\"", "chunked,"]
+        {
             assert_eq!(
                 with(&format!("Transfer-Encoding: {bad}")),
                 Some(HeadError::BadTransferEncoding),
                 "{bad}"
             );
         }
+        assert_eq!(with("Transfer-Encoding: gzip, chunked"), Some(HeadError::UnknownCoding));
         assert_eq!(with("Host: b"), Some(HeadError::BadHost));
         assert!(matches!(with("A: b\r\n c"), Some(HeadError::Syntax(_))), "folded line");
         assert!(matches!(with("A : b"), Some(HeadError::Syntax(_))), "white space before the colon");
@@ -380,8 +439,10 @@ mod tests {
         let text = format!("GET / HTTP/1.0\r\n{many}\r\n");
         assert_eq!(request_error(&text), Some(HeadError::TooManyHeaders));
         let long = format!("GET /{} HTTP/1.0\r\n\r\n", "x".repeat(MAX_HEAD_BYTES));
-        assert_eq!(request_error(&long), Some(HeadError::TooLong));
-        assert_eq!(request_error(&long[..MAX_HEAD_BYTES]), Some(HeadError::TooLong));
+        assert_eq!(request_error(&long), Some(HeadError::LineTooLong));
+        assert_eq!(request_error(&long[..MAX_HEAD_BYTES]), Some(HeadError::LineTooLong));
+        let wide = format!("GET / HTTP/1.0\r\nA: {}\r\n\r\n", "x".repeat(MAX_HEAD_BYTES));
+        assert_eq!(request_error(&wide), Some(HeadError::TooLong));
         assert!(request(&long[..MAX_HEAD_BYTES - 1]).unwrap().is_none());
     }
 

@@ -1,6 +1,6 @@
 //! Which fields of a message go on to the next hop (RFC 9110, 7.6)?
 
-use assay_http::field::{Field, Fields, list_has, write_decimal};
+use assay_http::field::{Field, Fields, tokens, write_decimal};
 use assay_http::head::Version;
 
 /// Whether a field is for one connection only, whatever `Connection` says.
@@ -78,9 +78,10 @@ fn has_other_options(value: &[u8]) -> bool {
 }
 
 /// Whether a `Connection` field names this field.
-fn is_nominated(fields: Fields<'_>, field: &Field<'_>) -> bool {
-    let Ok(name) = std::str::from_utf8(field.name) else { return false };
-    fields.into_iter().any(|other| other.is("connection") && list_has(other.value, name))
+fn is_nominated(mut fields: Fields<'_>, field: &Field<'_>) -> bool {
+    fields.any(|other| {
+        other.is("connection") && tokens(other.value).any(|member| member.eq_ignore_ascii_case(field.name))
+    })
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ use crate::wire::{self, Input, Scratch};
 
 /// Most idle connections that are kept to one upstream.
 const MOST_IDLE: usize = 4096;
+/// Most interim answers (1xx) to one request: a server that goes on and on holds everyone who waits for it.
+const MOST_INTERIM: u32 = 32;
 
 /// Why a server gave no usable answer. The texts go to the client.
 #[derive(Debug, Error)]
@@ -65,6 +67,8 @@ pub struct Upstream {
     pub stream: TcpStream,
     /// What came and was not used.
     pub input: Input,
+    /// Interim answers since it was connected or taken from the pool.
+    interim_answers: u32,
 }
 
 /// Idle connections to servers.
@@ -88,7 +92,7 @@ impl Pool {
             let is_quiet =
                 matches!(stream.try_read(&mut [0]), Err(e) if e.kind() == io::ErrorKind::WouldBlock);
             if is_quiet {
-                return Some(Upstream { address, stream, input: Input::default() });
+                return Some(Upstream::new(address, stream));
             }
         }
         None
@@ -116,6 +120,10 @@ impl Pool {
 }
 
 impl Upstream {
+    fn new(address: SocketAddr, stream: TcpStream) -> Self {
+        Self { address, stream, input: Input::default(), interim_answers: 0 }
+    }
+
     /// Opens a connection.
     pub async fn connect(address: SocketAddr, patience: Patience) -> Result<Self, UpstreamError> {
         match timeout(patience.connect, TcpStream::connect(address)).await {
@@ -124,7 +132,7 @@ impl Upstream {
             Ok(Ok(stream)) => {
                 // Without it, the end of a request could wait for the acknowledgement of its beginning.
                 stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
-                Ok(Self { address, stream, input: Input::default() })
+                Ok(Self::new(address, stream))
             }
         }
     }
@@ -163,6 +171,17 @@ impl Upstream {
         }
     }
 
+    /// Passes over an interim answer of this length, unless there have been too many.
+    pub fn pass_over_interim(&mut self, length: usize) -> Result<(), UpstreamError> {
+        self.input.consume(length);
+        self.interim_answers += 1;
+        if self.interim_answers > MOST_INTERIM {
+            let error = HeadError::Syntax("interim answers without end");
+            return Err(UpstreamError::BadReply(self.address, error));
+        }
+        Ok(())
+    }
+
     /// Waits for the head of the final answer and passes over interim ones: its length.
     pub async fn final_head(
         &mut self,
@@ -171,7 +190,7 @@ impl Upstream {
     ) -> Result<usize, UpstreamError> {
         loop {
             match self.head(scratch, patience).await? {
-                (length, 100 | 102..=199) => self.input.consume(length),
+                (length, 100 | 102..=199) => self.pass_over_interim(length)?,
                 (length, _) => return Ok(length),
             }
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use assay_cache::freshness::Reuse;
 use assay_cache::storage::MethodClass;
 use assay_cache::vary::Vary;
+use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -34,14 +35,14 @@ const LINGER_READS: usize = 16;
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
     let mut client = Client::new(shared, stream);
     let mut input = Input::default();
-    loop {
+    let in_order = loop {
         let went = turn(&mut client, &mut input).await;
         client.write_down(went.is_ok());
         if !matches!(went, Ok(true)) {
-            break;
+            break went.is_ok();
         }
-    }
-    if client.leaves_unread {
+    };
+    if in_order && (client.leaves_unread || !input.unread().is_empty()) {
         linger(&mut client).await;
     }
 }
@@ -77,7 +78,7 @@ async fn turn(client: &mut Client, input: &mut Input) -> io::Result<bool> {
                 continue;
             }
             Err(error) => {
-                refuse(client, error.status(), &error.to_string()).await?;
+                refuse(client, error.status(), &error.to_string(), false).await?;
                 return Ok(false);
             }
         };
@@ -90,11 +91,11 @@ async fn turn(client: &mut Client, input: &mut Input) -> io::Result<bool> {
 }
 
 /// Answers what cannot be understood; after that the connection is of no use.
-async fn refuse(client: &mut Client, status: u16, text: &str) -> io::Result<()> {
+async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> io::Result<()> {
     client.persists = false;
     client.leaves_unread = true;
     client.shared.count(|c| c.requests += 1);
-    client.send_error(status, text, None, false).await
+    client.send_error(status, text, None, is_head).await
 }
 
 async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> {
@@ -102,13 +103,17 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     let target = match Target::of(&head) {
         Ok(target) => target,
         Err(error) => {
-            refuse(client, error.status(), &error.to_string()).await?;
+            refuse(client, error.status(), &error.to_string(), head.method == "HEAD").await?;
             return Ok(Step::Answered);
         }
     };
     client.shared.count(|c| c.requests += 1);
     if client.shared.access_log.is_some() {
         client.noted = Some(Note::new(&head, target.url(client.shared.routes.fallback_authority())));
+    }
+    if head.max_forwards() == Some(0) {
+        answer_as_last(client, &head).await?;
+        return Ok(Step::Answered);
     }
     let ask = Ask::new(head);
     count_caches(client, &ask);
@@ -123,6 +128,17 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     };
     client.key = key;
     step
+}
+
+/// Answers what may not be passed on. A trace would only show what the client has just sent.
+async fn answer_as_last(client: &mut Client, head: &RequestHead<'_>) -> io::Result<()> {
+    if !matches!(head.body(), BodyFraming::None | BodyFraming::Length(0)) {
+        (client.persists, client.leaves_unread) = (false, true);
+    }
+    match head.method {
+        "OPTIONS" => client.send_options().await,
+        _ => client.send_error(501, "a trace goes on, or it is not answered", None, false).await,
+    }
 }
 
 /// Counts requests of other caches: robots and browsers put no `Via` into theirs.

@@ -82,8 +82,14 @@ impl PassOrder {
             &mut request,
             head.headers(),
             (head.facts.version, &shared.name),
-            |field| ["host", "content-length", "expect"].iter().any(|name| field.is(name)),
+            |field| {
+                let is_own = ["host", "content-length", "expect"].iter().any(|name| field.is(name));
+                is_own || (head.max_forwards().is_some() && field.is("max-forwards"))
+            },
         );
+        if let Some(left) = head.max_forwards() {
+            fields::append_number(&mut request, "Max-Forwards", left.saturating_sub(1));
+        }
         match body {
             BodyFraming::Length(bytes) => fields::append_number(&mut request, "Content-Length", bytes),
             BodyFraming::Chunked => request.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -252,7 +258,7 @@ async fn upload(
             biased;
             head = origin.head(scratch, patience) => match head.map_err(upstream_fault)? {
                 (length, status @ (100 | 102..=199)) => {
-                    origin.input.consume(length);
+                    origin.pass_over_interim(length).map_err(upstream_fault)?;
                     if status == 100 && std::mem::take(&mut awaits_continue) {
                         let go_on = client.send_continue().await;
                         go_on.map_err(PassError::Client)?;

@@ -440,6 +440,15 @@ impl Client {
         write_parts(&mut self.stream, limit, &[b"HTTP/1.1 100 Continue\r\n\r\n"], &[], &[]).await
     }
 
+    /// Answers for ourselves what can be asked for.
+    pub async fn send_options(&mut self) -> io::Result<()> {
+        self.tail.clear();
+        self.write_framing(Framing::Length(0));
+        let line = b"HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n";
+        let limit = self.shared.limits.client_write;
+        write_parts(&mut self.stream, limit, &[line, &self.tail], &[], &[]).await
+    }
+
     /// Answers with an error of our own.
     pub async fn send_error(
         &mut self,
@@ -567,6 +576,7 @@ async fn write_parts(
 fn reason(status: u16) -> &'static str {
     match status {
         400 => "Bad Request",
+        414 => "URI Too Long",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
         502 => "Bad Gateway",

@@ -167,7 +167,9 @@ async fn next_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Res
 
 fn refusal(error: HeadError) -> Reply {
     let reason = match error.status() {
+        414 => "URI Too Long",
         431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
         505 => "HTTP Version Not Supported",
         _ => "Bad Request",
     };

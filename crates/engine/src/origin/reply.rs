@@ -160,7 +160,9 @@ pub fn write_plain(
         200 => (b"200 OK", b"ok\n"),
         404 => (b"404 Not Found", b"no object of this universe\n"),
         405 => (b"405 Method Not Allowed", b"only GET, HEAD, POST and PUT\n"),
+        414 => (b"414 URI Too Long", b"the request line is too long\n"),
         431 => (b"431 Request Header Fields Too Large", b"the head is too large\n"),
+        501 => (b"501 Not Implemented", b"no coding but chunked\n"),
         505 => (b"505 HTTP Version Not Supported", b"only HTTP/1.0 and HTTP/1.1\n"),
         _ => (b"400 Bad Request", b"not a request of HTTP/1.0 or HTTP/1.1\n"),
     };

@@ -1,15 +1,30 @@
 //! The proxy between a scripted origin and raw clients, in one process and on a clock that stands still.
 
 mod caching;
+#[path = "../../../http/tests/corpus/client.rs"]
+mod client;
 mod collapse;
 mod cooperation;
+mod corpus;
+#[path = "../../../http/tests/corpus/ending.rs"]
+mod ending;
 mod failing;
+#[path = "../../../http/tests/corpus/format.rs"]
+mod format;
 mod forward;
 mod harness;
+#[path = "../../../http/tests/corpus/judge.rs"]
+mod judge;
 mod memory;
 mod passing;
 mod protocol;
 mod ranges;
+#[path = "../../../http/tests/corpus/recorder.rs"]
+mod recorder;
+#[path = "../../../http/tests/corpus/replies.rs"]
+mod replies;
 mod role;
 mod storm;
+#[path = "../../../http/tests/corpus/strict.rs"]
+mod strict;
 mod validation;

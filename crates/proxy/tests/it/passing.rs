@@ -131,3 +131,20 @@ fn a_closed_idle_connection_is_replaced_without_a_word() {
         assert_eq!(origin.seen()[3].connection, 2);
     });
 }
+
+#[test]
+fn options_and_traces_go_on_so_many_times_and_no_more() {
+    run(async {
+        let origin = Origin::start(|_, _| ok("", "")).await;
+        let bed = Bed::start(&[("a", origin.address)]);
+        let mut client = bed.client().await;
+        client.request("OPTIONS", "*", "Max-Forwards: 2\r\n").await;
+        assert!(origin.seen()[0].has("Max-Forwards: 1") && origin.seen()[0].line() == "OPTIONS * HTTP/1.1");
+        let last = client.request("OPTIONS", "*", "Max-Forwards: 0\r\n").await;
+        assert!(last.status == 200 && last.field("Allow").is_some());
+        assert_eq!(client.request("TRACE", "/", "Max-Forwards: 0\r\n").await.status, 501);
+        client.request("GET", "/", "Max-Forwards: 0\r\n").await;
+        assert!(origin.seen()[1].has("Max-Forwards: 0"));
+        assert_eq!(origin.count(), 2);
+    });
+}

@@ -1,0 +1,23 @@
+//! What becomes of a connection when all is said?
+
+/// What becomes of a connection after what passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// All bytes are used up, and another request may follow.
+    #[default]
+    Open,
+    /// The connection ends, and what follows is not read.
+    Closes,
+    /// It is refused.
+    Refused {
+        /// The status that says so.
+        status: u16,
+        /// After its head was taken: some of it may have gone on by then.
+        in_body: bool,
+    },
+    /// More has to come.
+    Waits {
+        /// Of the body.
+        in_body: bool,
+    },
+}

@@ -1,0 +1,62 @@
+//! What does `replies.txt` say? The form is told at its head.
+
+use crate::format::{name, read, unescape};
+
+/// An answer of a server, and what a client gets to see of it.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    pub name: String,
+    /// What was asked with; none: any method.
+    pub method: Option<String>,
+    pub bytes: Vec<u8>,
+    /// The server closes the connection behind them.
+    pub ends: bool,
+    pub seen: Seen,
+    /// Names, in lower case, that the client must not see.
+    pub lacks: Vec<String>,
+}
+
+/// What a client gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// This status, and this body if it matters.
+    Whole(u16, Option<Vec<u8>>),
+    /// Something that is seen not to be whole, or an error.
+    Broken,
+}
+
+/// The cases of `replies.txt`.
+pub fn replies() -> Vec<Answered> {
+    read(include_str!("replies.txt"), reply)
+}
+
+fn reply(lines: &[(&str, &str)], _group: &str, variant: Option<&str>) -> Answered {
+    let mut case = Answered {
+        name: String::new(),
+        method: None,
+        bytes: Vec::new(),
+        ends: false,
+        seen: Seen::Broken,
+        lacks: Vec::new(),
+    };
+    for &(key, text) in lines {
+        let text = &variant.map_or(text.to_owned(), |variant| text.replace("{}", variant));
+        match (key, &mut case.seen) {
+            ("case", _) => case.name = name(text, variant),
+            ("rfc" | "with", _) => {}
+            ("method", _) => case.method = Some(text.clone()),
+            ("line", _) => {
+                case.bytes.extend(unescape(text));
+                case.bytes.extend(b"\r\n");
+            }
+            ("send", _) => case.bytes.extend(unescape(text)),
+            ("ends", _) => case.ends = true,
+            ("gives", _) => case.seen = Seen::Whole(text.parse().expect("a status"), None),
+            ("body", Seen::Whole(_, body)) => *body = Some(unescape(text)),
+            ("lacks", _) => case.lacks.extend(text.split(", ").map(str::to_ascii_lowercase)),
+            ("breaks", _) => case.seen = Seen::Broken,
+            _ => panic!("{key}: has no place here: {text}"),
+        }
+    }
+    case
+}

@@ -1,0 +1,92 @@
+//! The corpus of messages that could be read in two ways, through the proxy, between sockets that read strictly.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread::{JoinHandle, spawn};
+
+use assay_proxy::spec::{OriginRoute, ProxySpec};
+use assay_proxy::{Clock, Limits, Proxy};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::oneshot;
+
+use crate::format::requests;
+use crate::judge;
+use crate::recorder::Recorder;
+use crate::replies::replies;
+
+/// A proxy on a thread of its own.
+struct Running {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Running {
+    fn before(origin: SocketAddr) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (ready, address) = mpsc::channel();
+        let thread = spawn(move || {
+            let spec = ProxySpec {
+                name: "assay".into(),
+                listen: "127.0.0.1:0".parse().unwrap(),
+                threads: 1,
+                cpus: Vec::new(),
+                memory_bytes: 1_000_000,
+                stale_if_error_s: 0,
+                origins: vec![OriginRoute { authority: "a".into(), address: origin }],
+                cooperation: None,
+            };
+            let runtime =
+                Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+            runtime.block_on(async {
+                let proxy = Proxy::bind(&spec, Clock::System, Limits::default()).unwrap();
+                ready.send(proxy.address()).unwrap();
+                tokio::select! {
+                    () = proxy.serve() => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self { address: address.recv().unwrap(), stop, thread }
+    }
+
+    fn end(self) {
+        let _ = self.stop.send(());
+        self.thread.join().unwrap();
+    }
+}
+
+#[test]
+fn no_request_of_the_corpus_comes_out_in_a_way_that_could_be_read_in_two() {
+    let cases = requests();
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let recorder = Recorder::start();
+        let proxy = Running::before(recorder.address);
+        let front = judge::front(proxy.address, case);
+        proxy.end();
+        let back = judge::back(&recorder.finish(), case);
+        wrong.extend(
+            [front, back].into_iter().filter_map(Result::err).map(|what| format!("{}: {what}", case.name())),
+        );
+    }
+    assert!(wrong.is_empty(), "{} things in {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn no_answer_of_the_corpus_reaches_anybody_but_who_asked() {
+    let cases = replies();
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let methods = case.method.as_deref().map_or(vec!["GET", "POST"], |method| vec![method]);
+        for method in methods {
+            let recorder = judge::misbehaving(case);
+            let proxy = Running::before(recorder.address);
+            let seen = judge::answered(proxy.address, case, method);
+            proxy.end();
+            recorder.finish();
+            wrong.extend(seen.err().map(|what| format!("{} ({method}): {what}", case.name)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} things in {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}

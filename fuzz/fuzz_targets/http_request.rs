@@ -1,0 +1,23 @@
+//! Requests (and replies) from their first byte to the last of their body: whatever is taken for a message, a reader of its own that
+//! forgives nothing takes for the same message; and what it does not take can be written down so that it does.
+#![no_main]
+
+#[path = "../../crates/http/tests/corpus/agree.rs"]
+mod agree;
+#[path = "../../crates/http/tests/corpus/ending.rs"]
+mod ending;
+#[path = "../../crates/http/tests/it/server.rs"]
+mod server;
+#[path = "../../crates/http/tests/corpus/strict.rs"]
+mod strict;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    for judged in [agree::judge(bytes), agree::judge_reply(bytes, "GET"), agree::judge_reply(bytes, "HEAD")] {
+        if let Err(what) = judged {
+            panic!("{what}");
+        }
+    }
+    server::serve(bytes);
+});
