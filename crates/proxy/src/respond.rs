@@ -442,6 +442,7 @@ impl Client {
 
     /// Answers for ourselves what can be asked for.
     pub async fn send_options(&mut self) -> io::Result<()> {
+        self.note(200, None);
         self.tail.clear();
         self.write_framing(Framing::Length(0));
         let line = b"HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n";

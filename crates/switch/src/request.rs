@@ -3,6 +3,7 @@
 use assay_http::field::{Field, decimal, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, Version};
+use assay_http::target::{self, TargetError};
 use assay_plane::fields;
 use thiserror::Error;
 
@@ -27,15 +28,12 @@ pub enum Refusal {
     /// Its body is too long.
     #[error("the body of the request is longer than the {0} bytes that are accepted here")]
     BodyTooLong(u64),
-    /// A tunnel.
-    #[error("CONNECT asks for a tunnel; this is a switch in front of servers")]
-    Connect,
     /// A trace.
     #[error("TRACE would show what the switch adds to requests, and is not passed on")]
     Trace,
-    /// A target that is none here.
-    #[error("the target of the request is neither a path nor an http:// URL")]
-    Target,
+    /// A target, or a host, that is none here.
+    #[error("{0}")]
+    Target(#[from] TargetError),
     /// The head did not come in time.
     #[error("the request did not come in time")]
     TooSlow,
@@ -52,8 +50,9 @@ impl Refusal {
             Refusal::HeadTooLong(_) | Refusal::TooManyFields(_) => 431,
             Refusal::TargetTooLong(_) => 414,
             Refusal::BodyTooLong(_) => 413,
-            Refusal::Connect | Refusal::Trace => 501,
-            Refusal::Target | Refusal::BadChunk => 400,
+            Refusal::Target(error) => error.status(),
+            Refusal::Trace => 501,
+            Refusal::BadChunk => 400,
             Refusal::TooSlow => 408,
         }
     }
@@ -81,9 +80,9 @@ pub struct Facts {
 /// A request's target in origin form, and the host that it names itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'h> {
-    /// Path and query, or `*`.
+    /// Path and query, or `*`. A URL may have a query and no path, in which case the `/` is missing here.
     pub path: &'h str,
-    /// From the URL, if it is one.
+    /// From the URL, if it is one; else from `Host`.
     pub host: Option<&'h [u8]>,
 }
 
@@ -93,34 +92,14 @@ pub fn target<'h>(head: &RequestHead<'h>, limits: &Limits) -> Result<Target<'h>,
     if text.len() as u64 > limits.target_bytes {
         return Err(Refusal::TargetTooLong(limits.target_bytes));
     }
-    if head.method == "CONNECT" {
-        return Err(Refusal::Connect);
-    }
     if head.method == "TRACE" {
         return Err(Refusal::Trace);
     }
-    if text.starts_with('/') {
-        return Ok(Target { path: text, host: head.host });
-    }
-    if text == "*" && head.method == "OPTIONS" {
-        return Ok(Target { path: text, host: head.host });
-    }
-    let rest = match text.split_at_checked(7) {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http://") => rest,
-        _ => return Err(Refusal::Target),
-    };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (host, path) = rest.split_at(end);
-    if host.is_empty() || host.contains('@') {
-        return Err(Refusal::Target);
-    }
-    let path = match path {
-        "" if head.method == "OPTIONS" => "*",
-        "" => "/",
-        path if path.starts_with('/') => path,
-        _ => return Err(Refusal::Target),
-    };
-    Ok(Target { path, host: Some(host.as_bytes()) })
+    let target = target::Target::of(head)?;
+    Ok(Target {
+        path: if target.path.is_empty() { "/" } else { target.path },
+        host: target.authority.map(str::as_bytes),
+    })
 }
 
 /// Facts of a request that is within its limits.
@@ -166,6 +145,9 @@ pub fn append(
 ) {
     out.extend_from_slice(head.method.as_bytes());
     out.push(b' ');
+    if target.path.starts_with('?') {
+        out.push(b'/');
+    }
     out.extend_from_slice(target.path.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
     // Only HTTP/1.0 clients may leave it out; servers want one.
@@ -248,8 +230,9 @@ mod tests {
             "{out}"
         );
         assert!(get("http://a").expect("goes on").0.starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
-        for bad in ["http://", "http://u@a/", "ftp://a/", "a:80", "http://a?x", "*"] {
-            assert_eq!(get(bad).map(|(out, _)| out), Err(Refusal::Target), "{bad}");
+        assert!(get("http://a?x").expect("goes on").0.starts_with("GET /?x HTTP/1.1\r\nHost: a\r\n"));
+        for bad in ["http://", "http://u@a/", "ftp://a/", "a:80", "/a#b", "*"] {
+            assert!(matches!(get(bad), Err(Refusal::Target(_))), "{bad}");
         }
         let (out, _) = sent("GET /x HTTP/1.0\r\n\r\n").expect("goes on");
         assert!(out.contains("Host: 127.0.0.1:80\r\n") && out.contains("Via: 1.0 sw\r\n"));

@@ -34,6 +34,7 @@ impl Running {
                 memory_bytes: 1_000_000,
                 stale_if_error_s: 0,
                 origins: vec![OriginRoute { authority: "a".into(), address: origin }],
+                access_log: None,
                 cooperation: None,
             };
             let runtime =

@@ -124,7 +124,7 @@ impl Client {
                 return;
             }
         }
-        if self.leaves_unread {
+        if self.leaves_unread || !self.input.unread().is_empty() {
             self.linger().await;
         }
     }
@@ -253,7 +253,8 @@ impl Client {
     pub(super) async fn refuse(&mut self, refusal: Refusal) -> io::Result<()> {
         add(&self.shared.counts.refused);
         (self.persists, self.leaves_unread) = (false, true);
-        let asked = For { is_head: false, is_11: true, persists: false };
+        let is_head = self.input.unread().starts_with(b"HEAD ");
+        let asked = For { is_head, is_11: true, persists: false };
         self.write_own(refusal.status(), &refusal.to_string(), asked).await
     }
 

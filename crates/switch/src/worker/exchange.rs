@@ -29,6 +29,9 @@ use crate::tally::add;
 /// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
 const COPIED_BYTES: usize = 4096;
 
+/// Most words on the way (1xx) to one request: a server that goes on and on holds everyone who waits for it.
+const MOST_WORDS: u32 = 32;
+
 /// Why a server gave no usable answer. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum Loss {
@@ -186,9 +189,14 @@ impl Client {
         let name = &order.standing.setup.config.name;
         let server = &slot.server.name;
         let bad = |error| Fault::Server(Loss::BadReply(server.clone(), error), false);
+        let mut words = 0;
         loop {
             match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
+                Some((head, _)) if head.is_interim() && words == MOST_WORDS => {
+                    return Err(bad(HeadError::Syntax("words on the way without end")));
+                }
                 Some((head, length)) if head.is_interim() => {
+                    words += 1;
                     // The body is sent already, or was never waited with.
                     let is_for_client = order.facts.is_11 && head.status != 100;
                     self.out.clear();
@@ -252,8 +260,10 @@ impl Client {
         let mut carrier = Carrier::new(facts.from_server, facts.to_client == Framing::Chunked);
         let taken = self.first_part(&mut carrier, upstream.input.unread());
         let Ok((taken, plain)) = taken else {
-            self.persists = false;
-            return Ok(done);
+            // Nothing of it has gone to the client.
+            let loss = Loss::BadReply(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
+            slot.is_answered = true;
+            return self.send_own(order, loss.status(), &loss.to_string()).await;
         };
         if carrier.is_done() && plain == 0 {
             // All is here: the server is free before the client has it.
@@ -284,6 +294,9 @@ impl Client {
                 if more.is_err() {
                     let _ = shared.news.send(News::Failed(slot.server.id));
                 }
+                if facts.to_client == Framing::UntilClose {
+                    self.reset();
+                }
                 return Ok(done);
             }
             if !self.out.is_empty() {
@@ -295,6 +308,14 @@ impl Client {
         done.bytes = carrier.payload;
         self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
         Ok(done)
+    }
+
+    /// The end of the connection is the end of the body for this client: it must not look like one.
+    fn reset(&mut self) {
+        // Nothing more can be done if that fails.
+        let _ = self.stream.set_zero_linger();
+        self.leaves_unread = false;
+        self.input = Input::default();
     }
 
     /// Takes the part of the body that came with its head: how many bytes, and how many of them, at their end, are still to be
