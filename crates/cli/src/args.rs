@@ -11,10 +11,12 @@ use crate::commands::{
     logs::LogsArgs,
     policies::PoliciesArgs,
     proxies::ProxiesArgs,
+    replay::ReplayArgs,
     report::ReportArgs,
     role::RoleArgs,
     run::RunArgs,
     simulate::SimulateArgs,
+    spe::SpeArgs,
     switch::SwitchArgs,
     webstone::WebstoneArgs,
     workloads::WorkloadsArgs,
@@ -78,6 +80,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Analyse the access logs of a proxy: hits, misses, peers, times, URLs
     Logs(Box<LogsArgs>),
+    /// Send the requests of access logs, or of a list of URLs, to any address
+    Replay(Box<ReplayArgs>),
     /// Compare runs, and say whether something got worse by more than is allowed
     Compare(Box<CompareArgs>),
     /// Simulate clusters behind a switch: policies, loads and nodes against each other
@@ -90,6 +94,8 @@ pub enum Command {
     Policies(PoliciesArgs),
     /// Run a content-aware layer-7 switch in front of servers, with any of the policies
     Switch(SwitchArgs),
+    /// Evaluate several proxies at once, on the same clients
+    Spe(SpeArgs),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one

@@ -83,6 +83,11 @@ pub fn style(file: Option<&Path>) -> Style {
     }
 }
 
+/// True when somebody looks at what is said aside.
+pub fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
 /// True when the user asked for no colour (<https://no-color.org>).
 pub fn no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())

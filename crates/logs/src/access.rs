@@ -25,6 +25,8 @@ pub struct Access<'a> {
     pub method: &'a [u8],
     /// URL of the request, or path and query where the host stands elsewhere or nowhere.
     pub url: &'a [u8],
+    /// Query of the URL, where it stands apart from the path; without its question mark.
+    pub query: &'a [u8],
     /// Host of the request, where it is not part of the URL.
     pub host: &'a [u8],
     /// Content type of the answer.

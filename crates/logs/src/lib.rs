@@ -21,6 +21,7 @@ pub mod input;
 pub mod read;
 pub mod replay;
 pub mod run;
+mod set;
 pub mod sketch;
 pub mod table;
 pub mod terminal;
@@ -32,6 +33,8 @@ use document::Document;
 use error::LogsError;
 use format::{Format, Recognised, recognise};
 use input::Input;
+
+pub use set::{ReadSet, for_each_access};
 
 /// Analyses logs. Files of a rotated set may come in any order: they are read in the order of their first requests.
 /// Without a format that of each is recognised.

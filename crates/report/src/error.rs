@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use assay_record::dir::RunDirError;
+use assay_record::spe::SpeDirError;
 
 /// What can go wrong with a report.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,9 @@ pub enum ReportError {
     /// The run directory cannot be read, or the report cannot be written into it.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// The directory of an evaluation cannot be read, or the report cannot be written into it.
+    #[error(transparent)]
+    SpeDir(#[from] SpeDirError),
     /// There is no experiment in the directory.
     #[error("{} is not an experiment directory (it has no experiment.json); name a directory that `assay lab` made", path.display())]
     NotAnExperiment {

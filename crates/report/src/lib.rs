@@ -1,7 +1,7 @@
 //! Says what a run was worth: as a document ([`summary`]), in a terminal ([`terminal`]) and as one offline
 //! HTML page ([`html`]). And which subject of an experiment did better, in the same forms ([`compare`]).
 //!
-//! Takes numbers along in the forms of others ([`export`]).
+//! And what an evaluation of proxies on live traffic says ([`spe`]). Takes numbers along in the forms of others ([`export`]).
 //!
 //! Reads the run directory and nothing else. Percentiles are taken from merged histograms only.
 //!
@@ -29,6 +29,7 @@ pub mod policies;
 mod repeat;
 pub mod require;
 mod resources;
+pub mod spe;
 mod special;
 mod steps;
 pub mod summary;

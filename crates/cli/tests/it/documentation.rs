@@ -91,6 +91,7 @@ fn the_reference_names_every_command_and_every_flag() {
         "lab",
         "check",
         "report",
+        "replay",
         "compare",
         "logs",
         "simulate",

@@ -10,6 +10,7 @@ mod experiments;
 mod machine;
 mod matrix;
 mod mistakes;
+mod replaying;
 mod requirements;
 mod runs;
 mod simulate;

@@ -1,6 +1,6 @@
 //! Which of the known formats is a log written in? The one that fits most of its first lines.
 
-use super::{Format, KNOWN};
+use super::{Dialect, Format, KNOWN, w3c};
 use crate::access::Access;
 use crate::class::{self, Word};
 
@@ -30,8 +30,10 @@ pub fn recognise(head: &[u8]) -> Option<Recognised> {
     lines.retain(|line| !line.is_empty() && line[0] != b'#');
     lines.truncate(LINES);
     let mut best: Option<(usize, usize, Format)> = None;
-    for known in KNOWN {
-        let format = known.format();
+    // A log that names its fields itself is read by that, if it can be.
+    let own = named_by_itself(head);
+    let formats = KNOWN.iter().map(super::Known::format);
+    for format in own.clone().into_iter().chain(formats.filter(|_| own.is_none())) {
         let mut access = Access::default();
         let (mut fit, mut told) = (0, 0);
         for line in &lines {
@@ -48,6 +50,16 @@ pub fn recognise(head: &[u8]) -> Option<Recognised> {
     }
     let (fit, _, format) = best?;
     (fit * ONE_IN >= lines.len()).then_some(Recognised { format, tried: lines.len(), fit })
+}
+
+/// The format that a line of the log itself names (W3C extended).
+fn named_by_itself(head: &[u8]) -> Option<Format> {
+    let mut lines = head.split(|byte| *byte == b'\n').map(trim);
+    let line = lines.find(|line| line.starts_with(w3c::DIRECTIVE.as_bytes()))?;
+    let mut format = Format::compile(Dialect::W3c, std::str::from_utf8(line).ok()?).ok()?;
+    "w3c".clone_into(&mut format.name);
+    "W3C extended, as the log itself names its fields".clone_into(&mut format.about);
+    Some(format)
 }
 
 /// Without what other systems put before the end of a line.

@@ -106,7 +106,11 @@ impl Field {
     #[inline]
     pub(crate) fn take<'a>(&self, text: &'a [u8], access: &mut Access<'a>, clock: &mut Clock) -> Option<()> {
         match self {
-            Field::Skip | Field::SkipList | Field::Braces | Field::Scheme | Field::Query => {}
+            Field::Skip | Field::SkipList | Field::Braces | Field::Scheme => {}
+            Field::Query => {
+                let text = text_or_none(text);
+                access.query = text.strip_prefix(b"?").unwrap_or(text);
+            }
             Field::EpochSeconds => clock.epoch_us = Some(seconds_us(text)?),
             Field::EpochMillis => clock.epoch_us = Some(signed(text)?.checked_mul(1000)?),
             Field::EpochMicros => clock.epoch_us = Some(signed(text)?),

@@ -13,6 +13,7 @@ mod nginx;
 mod squid;
 mod time;
 mod trafficserver;
+mod w3c;
 
 use std::fmt;
 
@@ -52,6 +53,8 @@ pub enum Dialect {
     TrafficServer,
     /// `{field}`, as descriptions of proxies have it.
     Assay,
+    /// W3C extended: the line `#Fields: …` of the log itself.
+    W3c,
 }
 
 /// A compiled format.
@@ -150,6 +153,7 @@ impl Format {
             Dialect::Haproxy => haproxy::pieces(text),
             Dialect::TrafficServer => trafficserver::pieces(text),
             Dialect::Assay => assay::pieces(text),
+            Dialect::W3c => w3c::pieces(text),
         };
         pieces
             .and_then(assemble)
@@ -292,6 +296,7 @@ impl Dialect {
             Dialect::Haproxy => "HAProxy",
             Dialect::TrafficServer => "Traffic Server",
             Dialect::Assay => "Assay's descriptions of proxies",
+            Dialect::W3c => "W3C extended logs",
         }
     }
 }
@@ -304,6 +309,9 @@ impl fmt::Display for Format {
 
 /// Whose words a format string uses: each proxy has signs of its own.
 fn dialect_of(text: &str) -> Option<Dialect> {
+    if text.starts_with(w3c::DIRECTIVE) {
+        return Some(Dialect::W3c);
+    }
     let any = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
     if any(&["%<"]) && trafficserver::looks_like(text) {
         return Some(Dialect::TrafficServer);

@@ -16,13 +16,13 @@ use serde::{Serialize, Serializer};
 use crate::steps::Step;
 
 pub(crate) use run::charts;
-pub(crate) use times::distribution;
+pub(crate) use times::{cdf, distribution};
 
 /// Words that are mostly known beforehand.
 pub(crate) type Text = Cow<'static, str>;
 
 /// Everything that the script of a run's page draws.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Charts {
     /// Phases that ran, in seconds since the start of the run.
     pub phases: Vec<Band>,

@@ -168,7 +168,8 @@ fn by_phase(series: &Series, phases: &[&str]) -> Option<Chart> {
     (named.len() > 1).then(|| distribution("response-phases", "Percentile curves by phase", about, &named))
 }
 
-type Named<'a> = (&'a str, &'static str, &'a Histogram);
+/// A name, its colour, and times.
+pub(crate) type Named<'a> = (&'a str, &'static str, &'a Histogram);
 
 /// Times from the shortest to the longest.
 pub(crate) fn distribution(
@@ -197,7 +198,12 @@ pub(crate) fn distribution(
 }
 
 /// The share of times up to each time.
-fn cdf(id: &'static str, title: &'static str, about: &'static str, classes: &[Named<'_>]) -> Chart {
+pub(crate) fn cdf(
+    id: &'static str,
+    title: &'static str,
+    about: &'static str,
+    classes: &[Named<'_>],
+) -> Chart {
     let place = |us: u64| f64::from(POINTS_PER_DECADE) * (us.max(1) as f64).log10();
     let known = || classes.iter().map(|class| class.2).filter(|histogram| histogram.count() > 0);
     let first = known().filter_map(|h| h.quantile_us(0.0)).map(|us| place(us).floor() as i32 - 1).min();

@@ -28,9 +28,9 @@ mod requests;
 mod saturation;
 mod settings;
 pub mod student;
-mod terminal;
+pub(crate) mod terminal;
 mod verdict;
-mod views;
+pub(crate) mod views;
 mod winners;
 mod words;
 

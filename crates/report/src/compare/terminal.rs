@@ -10,8 +10,7 @@ use crate::terminal::{BOLD, CYAN, DIM, GREEN, RED, Style, YELLOW, clean, wrapped
 
 /// The comparison as text, with a newline at its end.
 pub(crate) fn render(comparison: &Comparison, report: Option<&Path>, style: &Style) -> String {
-    let style = Style { width: style.width.max(40), ..*style };
-    let mut page = Page { style, text: String::new() };
+    let mut page = Page::new(style);
     let title = page.paint(BOLD, &clean(&comparison.name));
     page.line(&title);
     if !comparison.title.is_empty() {
@@ -54,13 +53,20 @@ pub(crate) fn render(comparison: &Comparison, report: Option<&Path>, style: &Sty
     page.text
 }
 
-struct Page {
+/// A page of text that grows.
+pub(crate) struct Page {
     style: Style,
-    text: String,
+    pub text: String,
 }
 
 impl Page {
-    fn paint(&self, code: &str, text: &str) -> String {
+    /// An empty page.
+    pub(crate) fn new(style: &Style) -> Self {
+        Self { style: Style { width: style.width.max(40), ..*style }, text: String::new() }
+    }
+
+    /// In a colour, where there are colours.
+    pub(crate) fn paint(&self, code: &str, text: &str) -> String {
         if self.style.colour && !text.is_empty() {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
@@ -68,13 +74,14 @@ impl Page {
         }
     }
 
-    fn line(&mut self, text: &str) {
+    /// A line.
+    pub(crate) fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
     /// A marked paragraph with a hanging indent.
-    fn paragraph(&mut self, mark: &str, code: &str, text: &str) {
+    pub(crate) fn paragraph(&mut self, mark: &str, code: &str, text: &str) {
         let indent = if mark.is_empty() { 0 } else { 2 };
         let head = self.paint(code, mark);
         for (index, line) in wrapped(&clean(text), self.style.width - indent).into_iter().enumerate() {
@@ -86,7 +93,8 @@ impl Page {
         }
     }
 
-    fn section(&mut self, heading: &str, grid: &Grid) {
+    /// A heading and a table; nothing, where it has no rows.
+    pub(crate) fn section(&mut self, heading: &str, grid: &Grid) {
         if grid.rows.is_empty() {
             return;
         }

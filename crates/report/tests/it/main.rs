@@ -15,6 +15,7 @@ mod own;
 mod page;
 mod python;
 mod recompute;
+mod spe;
 mod summary;
 mod synthetic;
 mod terminal;

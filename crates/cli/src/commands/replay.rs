@@ -1,0 +1,225 @@
+//! `assay replay`: send the requests of access logs, or of a list of URLs, to any address.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use assay_lab::units;
+use assay_logs::format::Format;
+use assay_replay::plan::list::Arrivals;
+use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
+use clap::Args;
+use tokio::runtime::{Builder, LocalOptions};
+
+use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::{output, target};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay replay access.log --to 127.0.0.1:8080     as its clients once asked, in the log's own time
+  assay replay access.log.gz --to proxy:3128 --forward --speed 10
+                                                  through a forward proxy, ten times as fast
+  assay replay '/var/log/apache2/access.log*' --to 127.0.0.1:8080 --host www.example.org --for 10m
+                                                  ten minutes of a rotated set that says no host
+  assay replay --urls urls.txt --to 127.0.0.1:3128 --forward --connections 1000 --per-connection 2 --rate 1
+                                                  a list of URLs at random: 1,000 connections, one a second
+
+Exit codes:
+  0 fine · 1 it failed · 2 usage error · 105 interrupted";
+
+/// Flags of `assay replay`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// Access logs, plain, gzip or zstd; `*` and `?` in a name; `-` is standard input. With --urls: files with a URL
+    /// per line
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
+    pub files: Vec<PathBuf>,
+    /// Send to this address
+    #[arg(long, value_name = "HOST:PORT", required_unless_present = "schema")]
+    pub to: Option<String>,
+    /// It is a forward proxy: send whole URLs
+    #[arg(long)]
+    pub forward: bool,
+    /// How much faster than it was; 0.5 is half as fast
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
+    pub speed: f64,
+    /// Name of the log's format, or a format string as the proxy itself takes it; without, it is recognised
+    #[arg(short, long, value_name = "NAME|STRING")]
+    pub format: Option<String>,
+    /// The host of paths that say none; without, the address that is sent to
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Files hold a URL per line: ask for them at random
+    #[arg(long, conflicts_with_all = ["speed", "format", "limit"])]
+    pub urls: bool,
+    /// With --urls: connections in all; without, so many that every URL is asked for once
+    #[arg(long, value_name = "N", requires = "urls")]
+    pub connections: Option<u64>,
+    /// With --urls: requests of a connection, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "urls", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub per_connection: u32,
+    /// With --urls: connections a second, on average
+    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "urls", value_parser = positive)]
+    pub rate: f64,
+    /// With --urls: seed of chance
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "urls")]
+    pub seed: u64,
+    /// Send so many requests of the log at most
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Send nothing that is due later than this
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    pub for_: Option<Duration>,
+    /// A further header field, like 'User-Agent: me'; can be given several times
+    #[arg(long, value_name = "NAME: VALUE", value_parser = field)]
+    pub header: Vec<String>,
+    /// How long an answer may take
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub timeout: Duration,
+    /// How long an idle connection of a client is kept
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = units::duration)]
+    pub keep_idle: Duration,
+    /// Requests under way at most; one that is due beyond that is not sent, and counted
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub most_open: usize,
+    /// Write every request to FILE, as Parquet
+    #[arg(long, value_name = "FILE")]
+    pub xacts: Option<PathBuf>,
+    /// The result as one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Write the result to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Say nothing while it runs
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Print the JSON Schema of the document instead
+    #[arg(long, conflicts_with_all = ["files", "json"])]
+    pub schema: bool,
+}
+
+/// Sends, and says what came back.
+pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
+    let file = args.output.as_deref();
+    if args.schema {
+        output::result(&output::json(&Results::json_schema())?, file)?;
+        return Ok(Exit::Fine);
+    }
+    output::check_result(file)?;
+    output::check_result(args.xacts.as_deref())?;
+    let (options, source) = (options(args)?, source(args)?);
+    let start = || "cannot start the replay";
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .with_context(start)
+        .map_err(Failure::failed)?;
+    let results = runtime.block_on(async {
+        let mut interrupts = Interrupts::listen().with_context(start).map_err(Failure::failed)?;
+        let stop = async move { interrupts.next().await };
+        drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure)
+    });
+    if !args.quiet && output::is_watched() {
+        output::eprint("\r\u{1b}[K");
+    }
+    let results = results?;
+    let text = if args.json { results.to_json().map_err(Failure::failed)? } else { results.to_terminal() };
+    output::result(&text, file)?;
+    Ok(if results.interrupted { Exit::Interrupted } else { Exit::Fine })
+}
+
+fn options(args: &ReplayArgs) -> Result<Options, Failure> {
+    let to =
+        args.to.as_deref().ok_or_else(|| Failure::usage(anyhow!("say where to send to: --to HOST:PORT")))?;
+    let own_agent = args.header.iter().any(|line| line.to_ascii_lowercase().starts_with("user-agent:"));
+    let mut fields = String::from("Accept: */*\r\n");
+    if !own_agent {
+        fields.push_str(concat!("User-Agent: assay-replay/", env!("CARGO_PKG_VERSION"), "\r\n"));
+    }
+    args.header.iter().for_each(|line| fields.extend([line.as_str(), "\r\n"]));
+    Ok(Options {
+        to: target::resolve(to)?,
+        forward: args.forward,
+        fields: fields.into_bytes(),
+        patience: args.timeout,
+        keep_idle: args.keep_idle,
+        most_open: args.most_open,
+        xacts: args.xacts.clone(),
+    })
+}
+
+fn source(args: &ReplayArgs) -> Result<Source, Failure> {
+    // A server is asked for its own name; what a forward proxy is asked for must say its host.
+    let host = args.host.clone().or_else(|| args.to.clone().filter(|_| !args.forward));
+    let for_ns = args.for_.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let files = args.files.clone();
+    if args.urls {
+        let arrivals = Arrivals {
+            connections: args.connections.unwrap_or(u64::MAX),
+            requests_each: args.per_connection,
+            per_second: args.rate,
+            seed: args.seed,
+        };
+        let once = args.connections.is_none();
+        return Ok(Source::List(List { files, host, arrivals, once, for_ns }));
+    }
+    let format = args.format.as_deref().map(Format::parse).transpose().map_err(Failure::usage)?;
+    Ok(Source::Log(Log { files, format, speed: args.speed, host, limit: args.limit, for_ns }))
+}
+
+/// A line a second, over itself, where somebody looks.
+fn tell(args: &ReplayArgs, so_far: &Results) {
+    if args.quiet || !output::is_watched() || so_far.requests == 0 {
+        return;
+    }
+    let mean = so_far.response_ms.mean.map_or_else(String::new, |ms| format!(", {ms:.1} ms on average"));
+    let failed: u64 = so_far.errors.values().sum();
+    output::eprint(&format!(
+        "\r{:.0} s: {} sent, {} under way, {} answered, {failed} failed{mean}\u{1b}[K",
+        so_far.duration_s, so_far.requests, so_far.under_way, so_far.answered
+    ));
+}
+
+fn failure(error: ReplayError) -> Failure {
+    match error {
+        ReplayError::Logs(_) | ReplayError::List { .. } | ReplayError::Nothing { .. } => {
+            Failure::usage(error)
+        }
+        _ => Failure::failed(error),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err(format!("`{text}` is no number above 0")),
+    }
+}
+
+/// `Name: value`, without anything that would end the line.
+fn field(text: &str) -> Result<String, String> {
+    let name = text.split(':').next().unwrap_or_default();
+    let is_name = !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&b));
+    if !is_name || !text.contains(':') || text.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(format!("`{text}` is no header field; write it as 'Name: value'"));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_field_cannot_smuggle_a_second_one_in() {
+        assert_eq!(field("X-One: 1").unwrap(), "X-One: 1");
+        for bad in ["X-One", ": 1", "X One: 1", "X: 1\r\nY: 2"] {
+            assert!(field(bad).is_err(), "{bad}");
+        }
+        assert!(positive("0").is_err() && positive("inf").is_err() && positive("x").is_err());
+    }
+}

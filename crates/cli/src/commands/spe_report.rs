@@ -1,0 +1,58 @@
+//! `assay spe report`: what does the directory of an evaluation say?
+
+use std::path::PathBuf;
+
+use assay_record::spe::SpeDir;
+use assay_report::spe::{self, Evaluation};
+use clap::Args;
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay spe report spe/evaluation-20260102-030405
+  assay spe report spe/evaluation-20260102-030405 --json -o evaluation.json";
+
+/// Flags of `assay spe report`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SpeReportArgs {
+    /// The directory of an evaluation
+    #[arg(value_name = "DIR", required_unless_present = "schema")]
+    pub dir: Option<PathBuf>,
+    /// The result as one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Write the result to FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Make no HTML report
+    #[arg(long)]
+    pub no_report: bool,
+    /// Print the JSON Schema of the document instead
+    #[arg(long, conflicts_with_all = ["dir", "json", "no_report"])]
+    pub schema: bool,
+}
+
+/// Reports an evaluation: leaves `summary.json` and (unless told not to) `report.html` in its directory, and prints the
+/// result.
+pub fn report(args: &SpeReportArgs) -> Result<Exit, Failure> {
+    let file = args.output.as_deref();
+    let Some(path) = &args.dir else {
+        output::result(&output::json(&Evaluation::json_schema())?, file)?;
+        return Ok(Exit::Fine);
+    };
+    output::check_result(file)?;
+    let dir = SpeDir::open(path).map_err(Failure::usage)?;
+    let evaluation = spe::evaluate(&dir).map_err(Failure::failed)?;
+    evaluation.write_json(&dir).map_err(Failure::failed)?;
+    let page =
+        if args.no_report { None } else { Some(evaluation.write_html(&dir).map_err(Failure::failed)?) };
+    let text = match args.json {
+        true => evaluation.to_json().map_err(Failure::failed)?,
+        false => evaluation.to_terminal(page.as_deref(), &output::style(file)),
+    };
+    output::result(&text, file)?;
+    Ok(Exit::Fine)
+}

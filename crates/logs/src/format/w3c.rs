@@ -1,0 +1,53 @@
+//! W3C extended: a line of the log itself (`#Fields: date time c-ip cs-method cs-uri-stem …`) says what the others hold.
+
+use super::Piece;
+use super::field::Field;
+use super::time::TimePattern;
+
+/// What the line begins with that names the fields.
+pub(super) const DIRECTIVE: &str = "#Fields:";
+
+/// The line that names the fields, in pieces.
+pub(super) fn pieces(format: &str) -> Result<Vec<Piece>, String> {
+    let names = format.strip_prefix(DIRECTIVE).unwrap_or(format).split_ascii_whitespace();
+    let mut pieces = Vec::new();
+    let (mut has_time, mut has_url) = (false, false);
+    for name in names {
+        if !pieces.is_empty() {
+            pieces.push(Piece::Text(" ".into()));
+        }
+        let field = field(name);
+        has_time |= matches!(name.to_ascii_lowercase().as_str(), "time" | "gmttime");
+        has_url |= matches!(field, Field::Url | Field::Path);
+        pieces.push(match field {
+            // Some programs put texts with blanks in them into quotes.
+            Field::Skip | Field::Url | Field::Path => Piece::Quoted(field),
+            field => Piece::Field(field),
+        });
+    }
+    if has_time && has_url {
+        Ok(pieces)
+    } else {
+        Err("must name at least time, and cs-uri or cs-uri-stem".into())
+    }
+}
+
+fn field(name: &str) -> Field {
+    match name.to_ascii_lowercase().as_str() {
+        "date" | "gmtdate" => Field::Time(TimePattern::known("%Y-%m-%d")),
+        "time" | "gmttime" => Field::Time(TimePattern::known("%H:%M:%S")),
+        "c-ip" => Field::Client,
+        "cs-method" => Field::Method,
+        "cs-uri" => Field::Url,
+        "cs-uri-stem" => Field::Path,
+        "cs-uri-query" => Field::Query,
+        "cs-host" | "cs(host)" => Field::Host,
+        "sc-status" => Field::Status,
+        "sc-bytes" => Field::Bytes,
+        "s-action" => Field::Outcome,
+        "s-hierarchy" => Field::Hierarchy,
+        "rs(content-type)" | "sc(content-type)" => Field::ContentType,
+        // How long it took is in milliseconds here and in seconds there: it is not taken.
+        _ => Field::Skip,
+    }
+}

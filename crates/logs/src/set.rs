@@ -1,0 +1,139 @@
+//! How are the lines of a whole set of logs read one by one, in the order of its files, until it is enough?
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use crate::access::Access;
+use crate::error::LogsError;
+use crate::format::{Format, read_line, trim};
+use crate::input::{Input, Piece};
+use crate::{in_order, input, known};
+
+/// What was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadSet {
+    /// Lines that hold something, comments not among them.
+    pub lines: u64,
+    /// Lines that are not of the format.
+    pub malformed: u64,
+    /// Files, in the order in which they were read.
+    pub files: Vec<PathBuf>,
+    /// Name of the format of the last of them.
+    pub format: String,
+}
+
+/// Hands over every line of these logs that can be read, with the format it is written in, until it is told to stop.
+/// Files of a rotated set may come in any order: they are read in the order of their first requests. Without a format
+/// that of each is recognised. A file is read in pieces, whatever its size.
+pub fn for_each_access(
+    names: &[PathBuf],
+    format: Option<&Format>,
+    mut each: impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
+) -> Result<ReadSet, LogsError> {
+    let mut files = Vec::new();
+    for name in names {
+        files.extend(input::expand(name)?);
+    }
+    let files = in_order(files, format)?;
+    let mut read = ReadSet::default();
+    for path in &files {
+        let mut input = Input::open(path)?;
+        let Some(recognised) = known(&mut input, format)? else {
+            if files.len() == 1 {
+                return Err(LogsError::Empty { name: input.name });
+            }
+            continue;
+        };
+        read.format.clone_from(&recognised.format.name);
+        let flow = read_file(&mut input, &recognised.format, &mut read, &mut each);
+        if let Some(source) = input.broken {
+            return Err(LogsError::Read { path: path.clone(), source });
+        }
+        read.files.push(path.clone());
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(read)
+}
+
+fn read_file(
+    input: &mut Input,
+    format: &Format,
+    read: &mut ReadSet,
+    each: &mut impl FnMut(&Access<'_>, &Format) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    while let Some(piece) = input.next_piece() {
+        let Piece::Lines(text) = piece else {
+            read.lines += 1;
+            read.malformed += 1;
+            continue;
+        };
+        for line in text.split(|byte| *byte == b'\n').map(trim) {
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            read.lines += 1;
+            let mut access = Access::default();
+            match read_line(format, line, &mut access) {
+                Ok(()) => each(&access, format)?,
+                Err(_) => read.malformed += 1,
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_one_by_one_in_the_order_of_a_rotated_set_until_it_is_enough() {
+        let tmp = tempfile::tempdir().unwrap();
+        let line = |second: u32, path: &str| {
+            format!("192.0.2.7 - - [10/Oct/2025:13:55:{second:02} +0000] \"GET {path} HTTP/1.1\" 200 5\n")
+        };
+        let (old, new) = (tmp.path().join("access.log.1"), tmp.path().join("access.log"));
+        std::fs::write(&new, line(40, "/c") + &line(41, "/d")).unwrap();
+        std::fs::write(&old, line(30, "/a") + "nonsense\n" + &line(31, "/b")).unwrap();
+        let read = |most: usize| {
+            let mut seen = Vec::new();
+            let read = for_each_access(&[new.clone(), old.clone()], None, |access, _| {
+                seen.push(String::from_utf8(access.url.to_vec()).unwrap());
+                if seen.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            (seen.concat(), read.unwrap())
+        };
+        let (seen, counted) = read(9);
+        assert_eq!((seen.as_str(), counted.lines, counted.malformed), ("/a/b/c/d", 5, 1));
+        assert_eq!(counted.files, [old.clone(), new.clone()]);
+        assert_eq!(read(3).0, "/a/b/c");
+    }
+
+    #[test]
+    fn a_log_that_names_its_fields_is_read_by_these() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("u_ex.log");
+        let text = "#Software: Microsoft Internet Information Services 8.5\r\n#Version: 1.0\r\n\
+                    #Fields: date time s-ip cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent) sc-status sc-bytes time-taken\r\n\
+                    2025-10-10 13:55:36 10.0.0.1 GET /a - 192.0.2.7 Mozilla/5.0+(X11) 200 512 15\r\n\
+                    2025-10-10 13:55:37 10.0.0.1 HEAD /b x=1&y=2 192.0.2.8 \"quoted agent\" 404 0 3\r\n";
+        std::fs::write(&file, text).unwrap();
+        let mut seen = Vec::new();
+        let read = for_each_access(&[file], None, |access, _| {
+            let texts = [access.method, access.url, access.query, access.client];
+            let [method, url, query, client] = texts.map(|text| String::from_utf8_lossy(text).into_owned());
+            seen.push((access.time_us, method, url, query, client, access.status, access.bytes));
+            ControlFlow::Continue(())
+        });
+        let read = read.unwrap();
+        assert_eq!((read.lines, read.malformed, read.format.as_str()), (2, 0, "w3c"));
+        let at = 1_760_104_536_000_000;
+        let row = |at, method: &str, url: &str, query: &str, client: &str, status, bytes| {
+            (Some(at), method.into(), url.into(), query.into(), client.into(), status, bytes)
+        };
+        assert_eq!(seen[0], row(at, "GET", "/a", "", "192.0.2.7", 200, 512));
+        assert_eq!(seen[1], row(at + 1_000_000, "HEAD", "/b", "x=1&y=2", "192.0.2.8", 404, 0));
+    }
+}

@@ -1,0 +1,21 @@
+//! Who sends what, and when? Pure: times are numbers, and chance comes from a seed.
+
+pub mod list;
+pub mod log;
+mod order;
+mod spread;
+
+use crate::request::Call;
+
+/// Something to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// When, in nanoseconds since the start.
+    pub due_ns: u64,
+    /// Whose connections it goes over.
+    pub client: Box<str>,
+    /// What; several are sent one after the other, each when the answer before it is complete.
+    pub calls: Vec<Call>,
+    /// The connection may be used for more afterwards.
+    pub keep: bool,
+}

@@ -1,0 +1,280 @@
+//! What came back: added up, as a document, and in words.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use assay_record::histogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ReplayError;
+use crate::exchange::Seen;
+use crate::request::Call;
+use crate::source::Fed;
+
+/// Version of the document.
+pub const RESULTS_SCHEMA: &str = "assay-replay/1";
+
+/// What became of a replay.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "Assay replay")]
+pub struct Results {
+    /// `assay-replay/1`.
+    pub schema: String,
+    /// To whom it was sent.
+    pub to: String,
+    /// With whole URLs, as to a forward proxy.
+    pub forward: bool,
+    /// What was read, and what of it was not sent.
+    pub read: Fed,
+    /// It was ended before its end.
+    pub interrupted: bool,
+    /// How long it was, in seconds.
+    pub duration_s: f64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Whole answers.
+    pub answered: u64,
+    /// Requests that were due while too many were under way, and were not sent.
+    pub skipped: u64,
+    /// Requests that were due after it was interrupted.
+    pub unsent: u64,
+    /// Requests under way now.
+    pub under_way: u64,
+    /// Requests sent a second time, because a connection turned out to be closed.
+    pub retries: u64,
+    /// Connections made.
+    pub connections: u64,
+    /// Whole answers a second.
+    pub rate: Option<f64>,
+    /// Whole answers by status.
+    pub statuses: BTreeMap<String, u64>,
+    /// Requests without a whole answer, by what went wrong.
+    pub errors: BTreeMap<String, u64>,
+    /// Bytes of answers' heads.
+    pub head_bytes: u64,
+    /// Bytes of answers' bodies, chunked coding not among them.
+    pub body_bytes: u64,
+    /// From sending (connecting, where a connection was made) to the last byte.
+    pub response_ms: Times,
+    /// From sending to the first byte.
+    pub first_byte_ms: Times,
+    /// Time to connect, where a connection was made.
+    pub connect_ms: Times,
+    /// How late requests were sent: our own fault.
+    pub lateness_ms: Times,
+    /// Requests that are missing from the table of requests, because the disk was too slow.
+    pub rows_lost: u64,
+}
+
+/// Times in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Times {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// The longest.
+    pub max: Option<f64>,
+}
+
+impl Times {
+    fn of(histogram: &Histogram) -> Self {
+        let at = |share| histogram.quantile_us(share).map(|us| us as f64 / 1000.0);
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean_us().map(|us| us.round() / 1000.0),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max_us().map(|us| us as f64 / 1000.0),
+        }
+    }
+}
+
+/// A request that was sent, and what became of it.
+pub(crate) struct Sent<'a> {
+    pub client: &'a str,
+    pub call: &'a Call,
+    /// When it was due.
+    pub due_ns: u64,
+    pub seen: &'a Seen,
+}
+
+/// Adds up.
+#[derive(Default)]
+pub(crate) struct Tally {
+    requests: u64,
+    answered: u64,
+    pub skipped: u64,
+    pub unsent: u64,
+    retries: u64,
+    connections: u64,
+    statuses: BTreeMap<u16, u64>,
+    errors: BTreeMap<&'static str, u64>,
+    head_bytes: u64,
+    body_bytes: u64,
+    response: Histogram,
+    first_byte: Histogram,
+    connect: Histogram,
+    lateness: Histogram,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, sent: &Sent<'_>) {
+        let seen = sent.seen;
+        self.requests += 1;
+        self.retries += u64::from(seen.retried);
+        self.connections += u64::from(seen.connected_ns.is_some());
+        self.head_bytes += seen.head_bytes;
+        self.body_bytes += seen.body_bytes;
+        self.lateness.record(seen.sent_ns.saturating_sub(sent.due_ns) / 1000);
+        let after = |ns: Option<u64>| Some(ns?.saturating_sub(seen.sent_ns) / 1000);
+        if let Some(us) = after(seen.connected_ns) {
+            self.connect.record(us);
+        }
+        if let Some(error) = seen.error {
+            *self.errors.entry(error.name()).or_default() += 1;
+            return;
+        }
+        self.answered += 1;
+        if let Some(status) = seen.status {
+            *self.statuses.entry(status).or_default() += 1;
+        }
+        for (histogram, us) in
+            [(&mut self.first_byte, after(seen.first_ns)), (&mut self.response, seen.response_us())]
+        {
+            if let Some(us) = us {
+                histogram.record(us);
+            }
+        }
+    }
+
+    pub(crate) fn results(&self, passed_ns: u64, fed: &Fed) -> Results {
+        let duration_s = (passed_ns / 1_000_000) as f64 / 1000.0;
+        let rate = (duration_s > 0.0).then(|| (self.answered as f64 / duration_s * 1000.0).round() / 1000.0);
+        Results {
+            schema: RESULTS_SCHEMA.to_owned(),
+            read: fed.clone(),
+            duration_s,
+            requests: self.requests,
+            answered: self.answered,
+            skipped: self.skipped,
+            unsent: self.unsent,
+            retries: self.retries,
+            connections: self.connections,
+            rate,
+            statuses: self.statuses.iter().map(|(status, count)| (status.to_string(), *count)).collect(),
+            errors: self.errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),
+            head_bytes: self.head_bytes,
+            body_bytes: self.body_bytes,
+            response_ms: Times::of(&self.response),
+            first_byte_ms: Times::of(&self.first_byte),
+            connect_ms: Times::of(&self.connect),
+            lateness_ms: Times::of(&self.lateness),
+            ..Results::default()
+        }
+    }
+}
+
+impl Results {
+    /// The document as text, with a newline at its end.
+    pub fn to_json(&self) -> Result<String, ReplayError> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// JSON Schema of the document.
+    pub fn json_schema() -> serde_json::Value {
+        schemars::schema_for!(Results).to_value()
+    }
+
+    /// In words, with a newline at its end.
+    pub fn to_terminal(&self) -> String {
+        let mut text = String::new();
+        let kind = if self.forward { "forward proxy" } else { "server" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "Replayed to the {kind} at {} in {:.1} s", self.to, self.duration_s);
+        if self.interrupted {
+            text.push_str("  It was interrupted: this is what was sent until then.\n");
+        }
+        text.push('\n');
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(text, "{name:<16} {value}");
+        };
+        line("requests", format!("{} sent, {} answered{}", self.requests, self.answered, self.rate_words()));
+        line("connections", format!("{} made, {} requests sent again", self.connections, self.retries));
+        line("statuses", listed(&self.statuses));
+        line("errors", listed(&self.errors));
+        line("bytes", format!("{} of bodies, {} of heads", self.body_bytes, self.head_bytes));
+        if self.skipped + self.unsent > 0 {
+            line(
+                "not sent",
+                format!("{} because too many were under way, {} after the end", self.skipped, self.unsent),
+            );
+        }
+        let left_out = self.left_out();
+        if !left_out.is_empty() {
+            line("left out", left_out);
+        }
+        text.push('\n');
+        let _ = writeln!(
+            text,
+            "{:<16} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "ms", "mean", "p50", "p90", "p99", "p99.9", "max"
+        );
+        for (name, times) in [
+            ("response", &self.response_ms),
+            ("first byte", &self.first_byte_ms),
+            ("connect", &self.connect_ms),
+            ("sent late", &self.lateness_ms),
+        ] {
+            let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.3}"));
+            let [mean, p50, p90, p99, p999, max] =
+                [times.mean, times.p50, times.p90, times.p99, times.p999, times.max].map(cell);
+            let _ =
+                writeln!(text, "{name:<16} {mean:>10} {p50:>10} {p90:>10} {p99:>10} {p999:>10} {max:>10}");
+        }
+        if self.rows_lost > 0 {
+            let _ = writeln!(
+                text,
+                "\n{} requests are missing from the table: the disk was too slow",
+                self.rows_lost
+            );
+        }
+        text
+    }
+
+    fn rate_words(&self) -> String {
+        self.rate.map_or_else(String::new, |rate| format!(" ({rate:.1}/s)"))
+    }
+
+    /// What of the log or list is not sent, and why.
+    fn left_out(&self) -> String {
+        let parts = [
+            (self.read.malformed, "lines not of the format"),
+            (self.read.other_methods, "of other methods than GET and HEAD"),
+            (self.read.unusable, "without a usable URL"),
+            (self.read.other_schemes, "of other schemes than http"),
+            (self.read.timeless, "without a time"),
+        ];
+        let named = parts.iter().filter(|part| part.0 > 0).map(|(count, what)| format!("{count} {what}"));
+        named.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn listed(counts: &BTreeMap<String, u64>) -> String {
+    let named = counts.iter().map(|(name, count)| format!("{name}: {count}"));
+    let text = named.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { "none".to_owned() } else { text }
+}

@@ -1,0 +1,236 @@
+//! Where does a plan come from? Logs and lists, read in a thread of their own, as far ahead as is needed.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use assay_logs::access::Access;
+use assay_logs::format::Format;
+use assay_logs::{ReadSet, for_each_access};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::Sender;
+
+use crate::error::ReplayError;
+use crate::plan::Planned;
+use crate::plan::list::{Arrivals, ListPlan};
+use crate::plan::log::{Entry, LogPlan};
+use crate::request::{Call, Unusable};
+
+/// Most URLs of a list.
+const MOST_URLS: usize = 10_000_000;
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Access logs, in their own time.
+    Log(Log),
+    /// A list of URLs, at random.
+    List(List),
+}
+
+/// Access logs.
+#[derive(Debug, Clone)]
+pub struct Log {
+    /// Files, as `assay logs` takes them.
+    pub files: Vec<PathBuf>,
+    /// Their format; none: it is recognised.
+    pub format: Option<Format>,
+    /// How much faster than it was.
+    pub speed: f64,
+    /// Where a path without a host belongs.
+    pub host: Option<String>,
+    /// Requests at most.
+    pub limit: Option<u64>,
+    /// The replay lasts so long at most, in nanoseconds of its own time.
+    pub for_ns: Option<u64>,
+}
+
+/// A list of URLs.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// Files with a URL per line.
+    pub files: Vec<PathBuf>,
+    /// Where a path without a host belongs.
+    pub host: Option<String>,
+    /// When, and over how many connections.
+    pub arrivals: Arrivals,
+    /// Only so many connections that every URL is asked for once.
+    pub once: bool,
+    /// It lasts so long at most, in nanoseconds.
+    pub for_ns: Option<u64>,
+}
+
+/// What was read, and what of it is not sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fed {
+    /// Lines that hold something.
+    pub lines: u64,
+    /// Lines that are not of the log's format.
+    pub malformed: u64,
+    /// Requests of other methods than GET and HEAD: a log does not hold their bodies.
+    pub other_methods: u64,
+    /// Requests without a usable URL: tunnels, `-`, paths of no known host.
+    pub unusable: u64,
+    /// Requests for `https:` and other schemes, which are not spoken here.
+    pub other_schemes: u64,
+    /// Lines without a time.
+    pub timeless: u64,
+    /// Files, in the order in which they were read.
+    pub files: Vec<String>,
+    /// Format of the log; empty: a list.
+    pub format: String,
+    /// How much of the log's own time was planned, in seconds.
+    pub covered_s: f64,
+}
+
+/// Nobody listens any more.
+struct Gone;
+
+impl Source {
+    /// Reads, plans, and hands the plan over piece by piece; blocks while that is far enough ahead.
+    pub(crate) fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+        match self {
+            Source::Log(log) => log.feed(to),
+            Source::List(list) => list.feed(to),
+        }
+    }
+}
+
+impl Log {
+    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+        let mut fed = Fed::default();
+        let mut plan = LogPlan::new(self.speed);
+        let mut handed = 0;
+        let read: ReadSet = for_each_access(&self.files, self.format.as_ref(), |access, format| {
+            if let Some(entry) = self.entry(access, format, &mut fed) {
+                plan.push(entry);
+            }
+            match self.hand_over(&mut plan, &mut handed, to) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(Gone) => ControlFlow::Break(()),
+            }
+        })?;
+        plan.finish();
+        let _ = self.hand_over(&mut plan, &mut handed, to);
+        fed.lines = read.lines;
+        fed.malformed = read.malformed;
+        fed.files = read.files.iter().map(|file| file.display().to_string()).collect();
+        fed.format = read.format;
+        fed.covered_s = plan.covered_us() as f64 / 1e6;
+        if handed == 0 && !to.is_closed() {
+            return Err(nothing(&fed, &self.files));
+        }
+        Ok(fed)
+    }
+
+    fn hand_over(&self, plan: &mut LogPlan, handed: &mut u64, to: &Sender<Planned>) -> Result<(), Gone> {
+        while let Some(planned) = plan.pop() {
+            let enough = self.limit.is_some_and(|limit| *handed >= limit);
+            if enough || self.for_ns.is_some_and(|for_ns| planned.due_ns > for_ns) {
+                return Err(Gone);
+            }
+            *handed += 1;
+            to.blocking_send(planned).map_err(|_| Gone)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&self, access: &Access<'_>, format: &Format, fed: &mut Fed) -> Option<Entry> {
+        let head_only = match access.method {
+            b"GET" => false,
+            b"HEAD" => true,
+            _ => {
+                fed.other_methods += 1;
+                return None;
+            }
+        };
+        let Some(time_us) = access.time_us else {
+            fed.timeless += 1;
+            return None;
+        };
+        // Squid dates a line when the request ends; it was made as much earlier as it took.
+        let took_us = if format.name == "squid" { access.duration_us.unwrap_or(0) } else { 0 };
+        let logged = Some(access.host).filter(|host| !host.is_empty());
+        let host = logged.or(self.host.as_deref().map(str::as_bytes));
+        let joined;
+        let url = if access.query.is_empty() {
+            access.url
+        } else {
+            joined = [access.url, b"?", access.query].concat();
+            &joined
+        };
+        let call = fed.call(head_only, url, host)?;
+        Some(Entry {
+            at_us: time_us.saturating_sub_unsigned(took_us),
+            client: String::from_utf8_lossy(access.client).into_owned().into_boxed_str(),
+            call,
+        })
+    }
+}
+
+impl List {
+    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+        let mut fed = Fed::default();
+        let mut calls = Vec::new();
+        for path in &self.files {
+            let read = |cause| ReplayError::List { path: path.clone(), cause };
+            let text = match path.as_os_str() == "-" {
+                true => std::io::read_to_string(std::io::stdin()).map_err(read)?.into_bytes(),
+                false => std::fs::read(path).map_err(read)?,
+            };
+            for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+                if line.is_empty() || line[0] == b'#' || calls.len() >= MOST_URLS {
+                    continue;
+                }
+                fed.lines += 1;
+                calls.extend(fed.call(false, line, self.host.as_deref().map(str::as_bytes)));
+            }
+            fed.files.push(path.display().to_string());
+        }
+        if calls.is_empty() {
+            return Err(nothing(&fed, &self.files));
+        }
+        let mut arrivals = self.arrivals.clone();
+        if self.once {
+            let connections = calls.len().div_ceil(arrivals.requests_each as usize) as u64;
+            arrivals.connections = arrivals.connections.min(connections);
+        }
+        for planned in ListPlan::new(calls, arrivals) {
+            let late = self.for_ns.is_some_and(|for_ns| planned.due_ns > for_ns);
+            if late || to.blocking_send(planned).is_err() {
+                break;
+            }
+        }
+        Ok(fed)
+    }
+}
+
+impl Fed {
+    fn call(&mut self, head_only: bool, url: &[u8], host: Option<&[u8]>) -> Option<Call> {
+        match Call::new(head_only, url, host) {
+            Ok(call) => Some(call),
+            Err(Unusable::Scheme) => {
+                self.other_schemes += 1;
+                None
+            }
+            Err(Unusable::NoUrl | Unusable::NoHost) => {
+                self.unusable += 1;
+                None
+            }
+        }
+    }
+}
+
+fn nothing(fed: &Fed, files: &[PathBuf]) -> ReplayError {
+    let name = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    let why = if fed.lines == 0 {
+        "it is empty".to_owned()
+    } else {
+        format!(
+            "of {} lines, {} are not of the format, {} have no usable URL (a path needs a host: --host), {} are of a \
+             scheme that is not spoken here, {} have other methods than GET and HEAD, {} have no time",
+            fed.lines, fed.malformed, fed.unusable, fed.other_schemes, fed.other_methods, fed.timeless
+        )
+    };
+    ReplayError::Nothing { name, why }
+}

@@ -1,0 +1,230 @@
+//! Logs and lists, sent to a server that remembers what it was asked.
+
+mod server;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_replay::plan::list::Arrivals;
+use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
+use server::{Asked, Server};
+
+/// So fast that nobody waits.
+const FAST: f64 = 100_000.0;
+
+fn options(server: &Server) -> Options {
+    Options {
+        to: server.address,
+        forward: false,
+        fields: b"Accept: */*\r\n".to_vec(),
+        patience: Duration::from_secs(30),
+        keep_idle: Duration::from_secs(30),
+        most_open: 1000,
+        xacts: None,
+    }
+}
+
+fn log(files: Vec<PathBuf>) -> Log {
+    Log { files, format: None, speed: FAST, host: Some("www.example.org".into()), limit: None, for_ns: None }
+}
+
+/// Replays; nobody stops it.
+fn replay(options: Options, source: Source) -> Result<Results, ReplayError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .unwrap();
+    runtime.block_on(drive(options, source, |_| {}, std::future::pending()))
+}
+
+fn combined(client: u8, second: u32, request: &str) -> String {
+    format!(
+        "192.0.2.{client} - - [10/Oct/2025:13:{:02}:{:02} +0000] \"{request}\" 200 5 \"-\" \"-\"\n",
+        second / 60,
+        second % 60
+    )
+}
+
+#[test]
+fn a_log_is_sent_again_in_its_order_with_each_client_on_connections_of_its_own() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("access.log");
+    let mut text = String::new();
+    // A minute apart even at this speed is long enough for the answer before to be there.
+    for n in 0..20u32 {
+        let (client, method) = (1 + (n % 2) as u8, if n % 5 == 4 { "HEAD" } else { "GET" });
+        text += &combined(client, n * 120, &format!("{method} /{n} HTTP/1.1"));
+    }
+    text += &combined(1, 2400, "POST /form HTTP/1.1");
+    text += "no line of a log\n";
+    std::fs::write(&file, text).unwrap();
+    let slower = Log { speed: 2_000.0, ..log(vec![file]) };
+    let results = replay(options(&server), Source::Log(slower)).unwrap();
+    let asked = server.asked();
+    let lines: Vec<&str> = asked.iter().map(|one| one.line.as_str()).collect();
+    assert_eq!(lines.len(), 20);
+    assert_eq!((lines[0], lines[4]), ("GET /0 HTTP/1.1", "HEAD /4 HTTP/1.1"));
+    assert!(asked.iter().all(|one| one.host == "www.example.org"));
+    for Asked { line, connection, .. } in &asked {
+        let number: u32 = line.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
+        let others = asked.iter().filter(|other| other.connection == *connection);
+        let parity = |line: &str| line.split(['/', ' ']).nth(2).unwrap().parse::<u32>().unwrap() % 2;
+        assert!(
+            others.into_iter().all(|other| parity(&other.line) == number % 2),
+            "clients share no connection"
+        );
+    }
+    assert_eq!(
+        (results.requests, results.answered, results.read.other_methods, results.read.malformed),
+        (20, 20, 1, 1)
+    );
+    assert_eq!(results.statuses["200"], 20);
+    assert_eq!(results.body_bytes, 16 * 5, "HEAD has no body");
+    assert!(results.connections <= 20 && results.errors.is_empty());
+    assert_eq!((results.response_ms.count, results.lateness_ms.count), (20, 20));
+    assert!((results.read.covered_s - 2280.0).abs() < 1e-9, "{}", results.read.covered_s);
+}
+
+#[test]
+fn a_forward_proxy_gets_whole_urls_of_a_squid_log_in_the_order_of_beginning() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("access.log");
+    // The second line began first: it took 900 seconds.
+    let text = "1700000800.000    100 192.0.2.1 TCP_MISS/200 300 GET http://a.example/late - HIER_DIRECT/a.example text/html\n\
+                1700000900.000 900000 192.0.2.2 TCP_HIT/200 300 GET http://b.example/early?q=1 - HIER_NONE/- text/html\n\
+                1700000901.000      5 192.0.2.2 TCP_TUNNEL/200 300 CONNECT c.example:443 - HIER_DIRECT/c.example -\n";
+    std::fs::write(&file, text).unwrap();
+    let options = Options { forward: true, ..options(&server) };
+    let results =
+        replay(options, Source::Log(Log { speed: 4_000.0, host: None, ..log(vec![file]) })).unwrap();
+    let lines: Vec<String> = server.asked().into_iter().map(|one| one.line).collect();
+    assert_eq!(lines, ["GET http://b.example/early?q=1 HTTP/1.1", "GET http://a.example/late HTTP/1.1"]);
+    assert_eq!((results.requests, results.read.other_methods, results.read.format.as_str()), (2, 1, "squid"));
+}
+
+#[test]
+fn a_list_is_asked_for_over_connections_with_several_requests_each() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("urls.txt");
+    std::fs::write(&file, "# a list\nhttp://a.example/1\n/2\n\nhttps://a.example/3\nhttp://a.example/4\n")
+        .unwrap();
+    let arrivals = Arrivals { connections: 5, requests_each: 2, per_second: 500.0, seed: 3 };
+    let list = List { files: vec![file], host: Some("b".into()), arrivals, once: false, for_ns: None };
+    let xacts = tmp.path().join("xacts.parquet");
+    let options = Options { xacts: Some(xacts.clone()), ..options(&server) };
+    let results = replay(options, Source::List(list)).unwrap();
+    let asked = server.asked();
+    assert_eq!((results.requests, results.connections, results.read.other_schemes), (10, 5, 1));
+    let mut by_connection = std::collections::BTreeMap::<u64, Vec<&str>>::new();
+    asked.iter().for_each(|one| by_connection.entry(one.connection).or_default().push(one.path()));
+    let mut pairs: Vec<Vec<&str>> = by_connection.into_values().collect();
+    pairs.sort();
+    assert_eq!(pairs, [["/1", "/2"], ["/1", "/2"], ["/2", "/4"], ["/4", "/1"], ["/4", "/1"]].map(Vec::from));
+    assert!(xacts.is_file() && results.rows_lost == 0);
+}
+
+#[test]
+fn what_goes_wrong_is_counted_and_nobody_waits_for_it() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("urls.txt");
+    std::fs::write(&file, "/reset\n/garbage\n/truncated\n/hang\n/fine\n/close\n/fine\n").unwrap();
+    let arrivals = Arrivals { connections: 7, requests_each: 1, per_second: 1000.0, seed: 1 };
+    let list = List { files: vec![file], host: Some("h".into()), arrivals, once: false, for_ns: None };
+    let options = Options { patience: Duration::from_secs(2), ..options(&server) };
+    let results = replay(options, Source::List(list)).unwrap();
+    let errors: Vec<(&str, u64)> =
+        results.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+    assert_eq!(errors, [("garbage", 1), ("reset", 1), ("timed_out", 1), ("truncated", 1)]);
+    assert_eq!((results.requests, results.answered), (7, 3));
+}
+
+#[test]
+fn a_connection_that_was_closed_meanwhile_is_no_error() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("access.log");
+    let text: String = (0..6).map(|n| combined(1, n * 300, "GET /then-close HTTP/1.1")).collect();
+    std::fs::write(&file, text).unwrap();
+    let results = replay(options(&server), Source::Log(Log { speed: 3_000.0, ..log(vec![file]) })).unwrap();
+    assert_eq!((results.requests, results.answered, results.errors.len()), (6, 6, 0));
+    assert_eq!(results.connections, 6);
+}
+
+#[test]
+fn requests_beyond_what_may_be_under_way_are_counted_and_not_sent() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("urls.txt");
+    std::fs::write(&file, "/hang\n").unwrap();
+    let arrivals = Arrivals { connections: 20, requests_each: 1, per_second: 1e6, seed: 1 };
+    let list = List { files: vec![file], host: Some("h".into()), arrivals, once: false, for_ns: None };
+    let options = Options { most_open: 3, patience: Duration::from_secs(2), ..options(&server) };
+    let results = replay(options, Source::List(list)).unwrap();
+    assert_eq!(results.requests + results.skipped, 20);
+    assert!(results.requests >= 3 && results.skipped > 0, "{results:?}");
+}
+
+#[test]
+fn a_limit_and_a_time_end_it_early_and_a_long_log_is_read_as_far_as_needed() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("access.log");
+    let text: String = (0..3000).map(|n| combined(1, n, &format!("GET /{n} HTTP/1.1"))).collect();
+    std::fs::write(&file, text).unwrap();
+    let limited = Log { limit: Some(7), ..log(vec![file.clone()]) };
+    assert_eq!(replay(options(&server), Source::Log(limited)).unwrap().requests, 7);
+    let shortened = Log { for_ns: Some(100_000), speed: 100_000.0, ..log(vec![file]) };
+    assert_eq!(
+        replay(options(&server), Source::Log(shortened)).unwrap().requests,
+        11,
+        "0 to 10 seconds of the log"
+    );
+}
+
+#[test]
+fn a_log_with_nothing_to_send_says_why() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("access.log");
+    std::fs::write(&file, combined(1, 0, "POST / HTTP/1.1")).unwrap();
+    let error = replay(options(&server), Source::Log(log(vec![file]))).unwrap_err().to_string();
+    assert!(error.contains("1 have other methods than GET and HEAD"), "{error}");
+    let missing = replay(options(&server), Source::Log(log(vec![tmp.path().join("no.log")]))).unwrap_err();
+    assert!(missing.to_string().contains("no.log"), "{missing}");
+}
+
+#[test]
+fn being_stopped_ends_it_and_says_so() {
+    let server = Server::start();
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("access.log");
+    std::fs::write(&file, combined(1, 0, "GET /a HTTP/1.1") + &combined(1, 3599, "GET /b HTTP/1.1")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .unwrap();
+    let source = Source::Log(Log { speed: 1.0, ..log(vec![file]) });
+    let asked = server.first_request();
+    let results = runtime.block_on(drive(options(&server), source, |_| {}, asked)).unwrap();
+    assert!(results.interrupted);
+    assert_eq!(results.requests, 1);
+}
+
+#[test]
+fn results_are_true_to_their_published_schema() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/replay.schema.json");
+    let schema = format!("{:#}\n", Results::json_schema());
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &schema).unwrap();
+    }
+    assert!(std::fs::read_to_string(&path).unwrap_or_default() == schema, "run with UPDATE_GOLDEN=1");
+    let validator = jsonschema::validator_for(&Results::json_schema()).unwrap();
+    let results = Results { schema: assay_replay::results::RESULTS_SCHEMA.into(), ..Results::default() };
+    let value: serde_json::Value = serde_json::from_str(&results.to_json().unwrap()).unwrap();
+    assert!(validator.is_valid(&value));
+    assert!(results.to_terminal().contains("requests"));
+}
