@@ -68,6 +68,11 @@ impl LoopbackNet {
         self.free_port(self.address(0, usize::from(place) + 1), PROXY_PORT)
     }
 
+    /// Where the Collector has a door.
+    pub fn door(&self, place: u8) -> Result<SocketAddr, LabError> {
+        self.free_port(self.address(1, usize::from(place) + 1), ORIGIN_PORT)
+    }
+
     /// Where the workload's origins listen, in its order; their own ports where those can be used.
     pub fn origins(&self, workload: &Workload) -> Result<Vec<SocketAddr>, LabError> {
         let room = ROBOT_BLOCK - 1;

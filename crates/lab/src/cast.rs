@@ -91,6 +91,8 @@ impl Cast {
                 Some(StartedProxy::Real { .. }) | None => None,
             },
             RoleKind::Links => self.links.as_mut(),
+            // They are no part of a run.
+            RoleKind::Collector | RoleKind::Multiplier => None,
         }
     }
 

@@ -35,6 +35,7 @@ pub mod real;
 mod realtime;
 mod roles;
 mod run;
+pub mod spe;
 mod start;
 #[cfg(test)]
 mod testing;

@@ -263,7 +263,7 @@ fn check_target(plan: &RunPlan) -> Result<(), LabError> {
     }
 }
 
-fn check_described(description: &Description, mode: Mode) -> Result<(), LabError> {
+pub(crate) fn check_described(description: &Description, mode: Mode) -> Result<(), LabError> {
     let title = &description.title;
     if !description.modes.contains(&mode) {
         let modes: Vec<&str> = description.modes.iter().map(|mode| mode.name()).collect();

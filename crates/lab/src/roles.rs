@@ -26,6 +26,10 @@ pub enum RoleKind {
     Proxy(u16),
     /// Carries packets between the others.
     Links,
+    /// Stands where origins would be, in an evaluation of several proxies at once.
+    Collector,
+    /// Answers clients there, and asks all proxies.
+    Multiplier,
 }
 
 impl RoleKind {
@@ -36,6 +40,8 @@ impl RoleKind {
             RoleKind::Origins => "origins",
             RoleKind::Proxy(_) => "proxy",
             RoleKind::Links => "links",
+            RoleKind::Collector => "collector",
+            RoleKind::Multiplier => "multiplier",
         }
     }
 }

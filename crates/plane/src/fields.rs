@@ -16,14 +16,27 @@ fn is_hop_by_hop(field: &Field<'_>) -> bool {
     }
 }
 
-/// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
-/// in `Connection`, nor those that `leave_out` picks. Then our own `Via`: the version that it came with, and our name.
+/// Appends the fields that go on, a line each ([`append_passing`]). Then our own `Via`: the version that it came with, and
+/// our name.
 pub fn append_end_to_end(
     out: &mut Vec<u8>,
     fields: Fields<'_>,
     (version, name): (Version, &str),
     leave_out: impl Fn(&Field<'_>) -> bool,
 ) {
+    append_passing(out, fields, leave_out);
+    let via = match version {
+        Version::Http10 => "1.0 ",
+        Version::Http11 => "1.1 ",
+    };
+    out.extend_from_slice(b"Via: ");
+    out.extend_from_slice(via.as_bytes());
+    append_line_end(out, name.as_bytes());
+}
+
+/// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
+/// in `Connection`, nor those that `leave_out` picks.
+pub fn append_passing(out: &mut Vec<u8>, fields: Fields<'_>, leave_out: impl Fn(&Field<'_>) -> bool) {
     // Hardly any message names fields of its own: one look tells, instead of one for every field.
     let nominates = fields.clone().any(|field| field.is("connection") && has_other_options(field.value));
     for field in fields.clone() {
@@ -32,13 +45,6 @@ pub fn append_end_to_end(
             append(out, field.name, field.value);
         }
     }
-    let via = match version {
-        Version::Http10 => "1.0 ",
-        Version::Http11 => "1.1 ",
-    };
-    out.extend_from_slice(b"Via: ");
-    out.extend_from_slice(via.as_bytes());
-    append_line_end(out, name.as_bytes());
 }
 
 /// Appends one field line.

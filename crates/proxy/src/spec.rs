@@ -88,10 +88,13 @@ pub enum Relation {
     Parent,
 }
 
+/// As an authority: every host, named in a whole URL or not, is behind that one address.
+pub const EVERY_HOST: &str = "*";
+
 /// One origin behind the proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginRoute {
-    /// `host:port` as clients say it.
+    /// `host:port` as clients say it, or [`EVERY_HOST`].
     pub authority: String,
     /// Its real address.
     pub address: SocketAddr,

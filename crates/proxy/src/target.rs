@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 pub use assay_http::target::Target;
 use assay_http::target::without_default_port;
 
-use crate::spec::OriginRoute;
+use crate::spec::{EVERY_HOST, OriginRoute};
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Route {
 /// Which origin is where.
 #[derive(Debug)]
 pub struct Routes {
+    /// Everything goes there, whatever it names.
+    all: Option<SocketAddr>,
     by_authority: HashMap<String, SocketAddr>,
     first: Option<OriginRoute>,
 }
@@ -32,7 +34,9 @@ impl Routes {
         let name = |origin: &OriginRoute| without_default_port(&origin.authority).to_ascii_lowercase();
         // The first of two that have the same name is the one that counts.
         let by_authority = origins.iter().rev().map(|origin| (name(origin), origin.address)).collect();
-        Self { by_authority, first: origins.first().cloned() }
+        let all = origins.iter().find(|origin| origin.authority == EVERY_HOST).map(|origin| origin.address);
+        let first = origins.iter().find(|origin| origin.authority != EVERY_HOST).cloned();
+        Self { all, by_authority, first }
     }
 
     /// What stands for the host of a request that names none.
@@ -42,6 +46,9 @@ impl Routes {
 
     /// Where this request goes.
     pub fn route(&self, target: &Target<'_>) -> Route {
+        if let Some(address) = self.all {
+            return Route::Address(address);
+        }
         let authority = target.authority.unwrap_or(self.fallback_authority());
         let name = without_default_port(authority).to_ascii_lowercase();
         if let Some(&address) = self.by_authority.get(&name) {
@@ -98,6 +105,11 @@ mod tests {
         assert_eq!(port("GET http://127.0.0.9:77/ HTTP/1.1\r\nHost: x\r\n\r\n"), Some(77));
         assert_eq!(port("GET http://[::1]/ HTTP/1.1\r\nHost: x\r\n\r\n"), Some(80));
         assert_eq!(forward("c"), Route::Name("c:80".into()));
+        let all = OriginRoute { authority: EVERY_HOST.into(), address: "127.0.0.1:9".parse().unwrap() };
+        let routes = Routes::new(&[all]);
+        let target = Target { authority: Some("a"), path: "/", is_absolute: true };
+        assert_eq!(routes.route(&target), Route::Address("127.0.0.1:9".parse().unwrap()));
+        assert_eq!(routes.fallback_authority(), "");
         let none = Routes::new(&[]);
         let target = Target { authority: Some("a"), path: "/", is_absolute: false };
         assert_eq!(none.route(&target), Route::Nowhere);

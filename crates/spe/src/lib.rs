@@ -12,4 +12,6 @@
 //! or HTTP/2.
 
 pub mod collector;
+pub mod multiplier;
 pub mod spec;
+pub mod validate;

@@ -21,6 +21,8 @@ pub enum Role {
     Links,
     /// The Collector of simultaneous proxy evaluation.
     Collector,
+    /// The Multiplier of simultaneous proxy evaluation.
+    Multiplier,
 }
 
 /// Flags of `assay role`.
@@ -39,6 +41,7 @@ pub fn role(args: &RoleArgs) -> Result<Exit, Failure> {
         Role::Origins => assay_engine::origin::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Links => assay_lab::bed::role::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Collector => assay_spe::collector::run(&read(&args.spec)?).map_err(Failure::failed)?,
+        Role::Multiplier => assay_spe::multiplier::run(read(&args.spec)?).map_err(Failure::failed)?,
         Role::Proxy => assay_proxy::run(read(&args.spec)?).map_err(Failure::failed)?,
     }
     Ok(Exit::Fine)

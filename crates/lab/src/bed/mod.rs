@@ -214,7 +214,7 @@ impl Bed {
             RoleKind::Robots => Place::Robots,
             RoleKind::Origins => Place::Origins,
             RoleKind::Proxy(_) => Place::Target,
-            RoleKind::Links => return None,
+            RoleKind::Links | RoleKind::Collector | RoleKind::Multiplier => return None,
         };
         self.rooms.iter().find(|room| room.places.contains(&place)).map(|room| &room.namespace)
     }

@@ -3,3 +3,6 @@
 mod collector;
 mod collector_harness;
 mod collector_pace;
+mod multiplier;
+mod multiplier_bed;
+mod multiplier_faults;

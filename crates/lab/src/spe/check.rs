@@ -1,0 +1,193 @@
+//! What stands in the way of an evaluation, before anything is started?
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use assay_spe::validate::Rules;
+
+use super::{DOORS, SpePlan, UnderTest, Which};
+use crate::address::{self, is_private};
+use crate::description::Description;
+use crate::error::LabError;
+use crate::plan::Mode;
+use crate::prepare;
+use crate::topology::Protocol;
+
+/// Refuses a plan that cannot be carried out.
+pub fn check(plan: &SpePlan) -> Result<(), LabError> {
+    Rules::load(plan.rules.as_deref()).map_err(|e| LabError::plan(e.to_string()))?;
+    let mut labels = BTreeSet::from([assay_record::spe::DIRECT]);
+    for proxy in &plan.proxies {
+        if !labels.insert(&proxy.label) {
+            return Err(LabError::plan(format!(
+                "two targets are called `{}`; name one differently: --proxy NAME={}",
+                proxy.label, proxy.label
+            )));
+        }
+        check_proxy(plan, proxy)?;
+    }
+    match (&plan.origin, plan.mode) {
+        (None, Mode::Reverse) => {
+            return Err(LabError::plan(
+                "a reverse proxy stands for an origin; say which with --origin HOST:PORT",
+            ));
+        }
+        (Some((_, address)), _) => check_own(plan, *address)?,
+        (None, Mode::Forward) => {}
+    }
+    let doors = (plan.doors.is_some() || has_running(plan)).then(|| all_doors(plan));
+    for address in std::iter::once(plan.listen).chain(doors.into_iter().flatten()) {
+        if let Some(why) = address::cannot_listen(address) {
+            return Err(LabError::plan(why));
+        }
+    }
+    Ok(())
+}
+
+/// True where a proxy runs already, and so must know its door beforehand.
+pub(super) fn has_running(plan: &SpePlan) -> bool {
+    plan.proxies.iter().any(|proxy| matches!(proxy.which, Which::Running(_)))
+}
+
+/// The doors on one address: the Multiplier's, then one for each proxy.
+pub(super) fn all_doors(plan: &SpePlan) -> Vec<SocketAddr> {
+    let first = plan.doors.unwrap_or(DOORS);
+    let port = |step: usize| first.port().saturating_add(u16::try_from(step).unwrap_or(u16::MAX));
+    (0..=plan.proxies.len()).map(|step| SocketAddr::new(first.ip(), port(step))).collect()
+}
+
+fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
+    match &proxy.which {
+        Which::Builtin if plan.memory_bytes == 0 => Err(LabError::plan(
+            "the built-in proxy keeps everything in memory, and --memory is 0; give it some",
+        )),
+        Which::Builtin => Ok(()),
+        Which::Described(description) => {
+            can_be_led(description, plan.mode)?;
+            prepare::check_described(description, plan.mode)?;
+            description.check_capacity(plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
+        }
+        Which::Running(address) => {
+            check_own(plan, *address)?;
+            let doors = plan.doors.unwrap_or(DOORS);
+            if !address.ip().is_loopback() && doors.ip().is_loopback() {
+                return Err(LabError::plan(format!(
+                    "the proxy {address} is on another machine and cannot reach its door on {doors}; say where doors are \
+                     with --doors and an address of this machine that it can reach"
+                )));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A forward proxy is led to its door as to a parent, by which everything goes.
+fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
+    let title = &description.title;
+    let knows_parents = description.hierarchy.parents.contains(&Protocol::Hash);
+    if mode == Mode::Forward && !(description.modes.contains(&mode) && knows_parents) {
+        return Err(LabError::plan(format!(
+            "{title} cannot be evaluated as a forward proxy: its description does not say how everything is sent through \
+             one parent, which the Collector's door is to be; start it yourself, with its door as parent, and name its \
+             address, or evaluate it with --reverse"
+        )));
+    }
+    Ok(())
+}
+
+fn check_own(plan: &SpePlan, address: SocketAddr) -> Result<(), LabError> {
+    if !is_private(address.ip()) && !plan.own_target {
+        return Err(LabError::plan(format!(
+            "{address} is a public address; what clients ask here is asked there too, by Assay. If it is yours, say so \
+             with --i-own-this-target"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use assay_spe::spec::{Turns, When};
+
+    use super::*;
+
+    fn plan(proxies: Vec<UnderTest>) -> SpePlan {
+        SpePlan {
+            exe: "/nowhere".into(),
+            assay_version: "0".into(),
+            listen: "127.0.0.1:0".parse().unwrap(),
+            mode: Mode::Reverse,
+            origin: Some(("origin.example".into(), "127.0.0.1:9".parse().unwrap())),
+            proxies,
+            doors: Some("127.0.0.1:0".parse().unwrap()),
+            when: When::After,
+            turns: Turns::Permuted,
+            seed: 1,
+            minimum_freshness: Duration::from_secs(180),
+            maximum_age: Duration::from_secs(3600),
+            replay: true,
+            collector_memory_bytes: 1 << 28,
+            memory_bytes: 1 << 28,
+            disk_bytes: 1 << 30,
+            most_waiting: 100,
+            patience: Duration::from_secs(60),
+            rules: None,
+            directory: "/nowhere".into(),
+            text_log: false,
+            duration: None,
+            own_target: false,
+        }
+    }
+
+    fn under_test(label: &str, which: Which) -> UnderTest {
+        UnderTest { label: label.into(), which }
+    }
+
+    fn refused(plan: &SpePlan) -> String {
+        let error = check(plan).unwrap_err();
+        assert!(error.before_start(), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn labels_are_told_apart_and_public_addresses_need_a_word() {
+        let builtin = || under_test("a", Which::Builtin);
+        assert!(refused(&plan(vec![builtin(), builtin()])).contains("called `a`"));
+        assert!(refused(&plan(vec![under_test("direct", Which::Builtin)])).contains("called `direct`"));
+        let public = under_test("p", Which::Running("8.8.8.8:80".parse().unwrap()));
+        assert!(refused(&plan(vec![public])).contains("--i-own-this-target"));
+    }
+
+    #[test]
+    fn a_proxy_elsewhere_must_be_able_to_reach_its_door() {
+        let elsewhere = under_test("p", Which::Running("10.1.2.3:80".parse().unwrap()));
+        assert!(refused(&plan(vec![elsewhere])).contains("--doors"));
+    }
+
+    #[test]
+    fn a_proxy_without_parents_is_no_forward_proxy_here() {
+        let varnish = crate::find("varnish", &[]).unwrap();
+        let varnish = under_test("v", Which::Described(Box::new(varnish)));
+        let forward = SpePlan { mode: Mode::Forward, ..plan(vec![varnish]) };
+        assert!(refused(&forward).contains("cannot be evaluated as a forward proxy"));
+        let squid = crate::find("squid", &[]).unwrap();
+        assert!(can_be_led(&squid, Mode::Forward).is_ok());
+    }
+
+    #[test]
+    fn a_reverse_proxy_needs_an_origin_and_rules_must_be_readable() {
+        assert!(refused(&SpePlan { origin: None, ..plan(Vec::new()) }).contains("--origin"));
+        let rules = Some("/nowhere/rules.toml".into());
+        assert!(refused(&SpePlan { rules, ..plan(Vec::new()) }).contains("/nowhere/rules.toml"));
+    }
+
+    #[test]
+    fn doors_are_on_ports_that_follow_each_other() {
+        let mut plan = plan(vec![under_test("a", Which::Builtin), under_test("b", Which::Builtin)]);
+        plan.doors = Some("127.0.0.1:4000".parse().unwrap());
+        let ports: Vec<u16> = all_doors(&plan).iter().map(SocketAddr::port).collect();
+        assert_eq!(ports, [4000, 4001, 4002]);
+    }
+}

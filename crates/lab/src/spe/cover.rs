@@ -1,0 +1,351 @@
+//! What goes on between the start and the end of an evaluation, and what of it is kept?
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use assay_record::dir::RunDirError;
+use assay_record::role::{Command, Event};
+use assay_record::spe::{
+    CollectorSettings, DIRECT, DoorWriter, Ended, How, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target, Totals,
+};
+use assay_spe::spec::{Turns, When};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::start::{doors, millis};
+use super::{SpeEvent, SpeOutcome, SpePlan, Standing, Which};
+use crate::address::LoopbackNet;
+use crate::error::LabError;
+use crate::instant::StartInstant;
+use crate::plan::Mode;
+use crate::real::RealProxy;
+use crate::roles::{Role, RoleKind, Said};
+
+/// How long a role may take to be ready.
+const READY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long the Multiplier may take for its last answers, and the Collector for its last word.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// An evaluation that goes on.
+pub(super) struct Evaluation {
+    pub(super) plan: SpePlan,
+    pub(super) dir: SpeDir,
+    pub(super) info: SpeInfo,
+    /// Addresses of our own; they are ours as long as this lives.
+    pub(super) net: LoopbackNet,
+    /// Where the Collector's doors are.
+    pub(super) doors: Vec<SocketAddr>,
+    // In this order: those that ask go before those that are asked.
+    pub(super) multiplier: Option<Role>,
+    pub(super) builtins: Vec<Role>,
+    pub(super) reals: Vec<(String, Box<RealProxy>)>,
+    pub(super) collector: Option<Role>,
+    pub(super) said: mpsc::UnboundedSender<(RoleKind, Said)>,
+    heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
+    events: mpsc::UnboundedSender<SpeEvent>,
+    door_rows: Option<DoorWriter>,
+    standing: Standing,
+    start: Option<StartInstant>,
+    done: Vec<RoleKind>,
+}
+
+impl Evaluation {
+    /// Makes the directory and claims addresses.
+    pub(super) fn begin(plan: SpePlan, events: mpsc::UnboundedSender<SpeEvent>) -> Result<Self, LabError> {
+        let net = LoopbackNet::claim()?;
+        let doors = doors(&plan, &net)?;
+        let dir = SpeDir::create(&plan.directory).map_err(|e| LabError::plan(e.to_string()))?;
+        let door_rows = DoorWriter::create(&dir.doors_path()).map_err(|e| LabError::plan(e.to_string()))?;
+        let info = info(&plan);
+        let standing = Standing {
+            labels: info.targets.iter().map(|target| target.label.clone()).collect(),
+            ..Standing::default()
+        };
+        let (said, heard) = mpsc::unbounded_channel();
+        let evaluation = Self {
+            plan,
+            dir,
+            info,
+            net,
+            doors,
+            multiplier: None,
+            builtins: Vec::new(),
+            reals: Vec::new(),
+            collector: None,
+            said,
+            heard,
+            events,
+            door_rows: Some(door_rows),
+            standing,
+            start: None,
+            done: Vec::new(),
+        };
+        evaluation.write_info()?;
+        evaluation.tell(SpeEvent::Directory(evaluation.dir.path().to_owned()));
+        Ok(evaluation)
+    }
+
+    pub(super) fn tell(&self, event: SpeEvent) {
+        // Nobody needs to listen.
+        let _ = self.events.send(event);
+    }
+
+    pub(super) fn write_info(&self) -> Result<(), LabError> {
+        self.dir.write_info(&self.info).map_err(unwritten)
+    }
+
+    /// Starts everybody and goes on until it is over.
+    pub(super) async fn drive(&mut self, stop: watch::Receiver<bool>) -> Result<How, LabError> {
+        let mut asked = stop;
+        let started = tokio::select! {
+            started = self.start() => started,
+            () = stopped(&mut asked) => return Err(LabError::Interrupted),
+        };
+        let address = started?;
+        self.tell(SpeEvent::Listening(address));
+        let how = self.watch(&mut asked).await?;
+        self.tell(SpeEvent::Draining);
+        self.drain().await?;
+        Ok(how)
+    }
+
+    async fn start(&mut self) -> Result<SocketAddr, LabError> {
+        self.start_collector().await?;
+        let proxies = self.start_proxies().await?;
+        let address = self.start_multiplier(&proxies).await?;
+        let start = StartInstant::soon();
+        for role in self.multiplier.iter_mut().chain(&mut self.collector) {
+            role.tell(start.command()).await?;
+        }
+        self.start = Some(start);
+        Ok(address)
+    }
+
+    /// Waits until a role is ready: where it listens.
+    pub(super) async fn ready(&mut self, kind: RoleKind) -> Result<Vec<SocketAddr>, LabError> {
+        let deadline = Instant::now() + READY_PATIENCE;
+        loop {
+            let Ok(next) = tokio::time::timeout_at(deadline, self.heard.recv()).await else {
+                let name = kind.name();
+                return Err(LabError::run(format!("the {name} was not ready within {READY_PATIENCE:?}")));
+            };
+            match next {
+                Some((from, Said::Event(event))) => match *event {
+                    Event::Ready { listening } if from == kind => return Ok(listening),
+                    other => self.take(other)?,
+                },
+                Some((from, Said::Ended)) => {
+                    let words = self.obituary(from).await;
+                    return Err(LabError::run(format!("the {} did not start: {words}", from.name())));
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    /// The evaluation itself, until its time is over or somebody ends it.
+    async fn watch(&mut self, stop: &mut watch::Receiver<bool>) -> Result<How, LabError> {
+        let end = self.plan.duration.map(|duration| Instant::now() + duration);
+        let over = async {
+            match end {
+                Some(end) => tokio::time::sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(over);
+        let mut second = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                () = stopped(stop) => return Ok(How::Interrupted),
+                () = &mut over => return Ok(How::Finished),
+                Some((kind, said)) = self.heard.recv() => self.hear(kind, said).await?,
+                _ = second.tick() => {
+                    self.look_after();
+                    self.tell(SpeEvent::Second(Box::new(self.standing.clone())));
+                }
+            }
+        }
+    }
+
+    async fn hear(&mut self, kind: RoleKind, said: Said) -> Result<(), LabError> {
+        match said {
+            Said::Event(event) if matches!(*event, Event::Done) => self.done.push(kind),
+            Said::Event(event) => self.take(*event)?,
+            Said::Ended if self.done.contains(&kind) => {}
+            Said::Ended if matches!(kind, RoleKind::Proxy(_)) => {
+                // Its answers are missing from now on; nothing else is.
+                let words = self.obituary(kind).await;
+                self.tell(SpeEvent::Died(words));
+            }
+            Said::Ended => return Err(LabError::Assay(self.obituary(kind).await)),
+            Said::Nonsense(words) => {
+                return Err(LabError::Assay(format!("{} said what is no event: {words}", kind.name())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Proxies that ended by themselves are told of, once.
+    fn look_after(&mut self) {
+        let mut died = Vec::new();
+        self.reals.retain_mut(|(label, proxy)| match proxy.died() {
+            Some(words) => {
+                died.push(format!("{label}: {words}"));
+                false
+            }
+            None => true,
+        });
+        died.into_iter().for_each(|words| self.tell(SpeEvent::Died(words)));
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), LabError> {
+        match event {
+            Event::Multiplier(counters) => self.standing.multiplier = *counters,
+            Event::Collector(interval) => {
+                self.standing.collector = interval.counters;
+                if let Some(writer) = &mut self.door_rows {
+                    for row in &interval.doors {
+                        writer.push(row).map_err(|e| LabError::run(e.to_string()))?;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets clients and proxies finish, then hears the last of both roles.
+    async fn drain(&mut self) -> Result<(), LabError> {
+        for kind in [RoleKind::Multiplier, RoleKind::Collector] {
+            if let Some(role) = self.role(kind) {
+                role.tell(Command::Stop).await?;
+            }
+            let deadline = Instant::now() + DRAIN_PATIENCE;
+            while !self.done.contains(&kind) {
+                match tokio::time::timeout_at(deadline, self.heard.recv()).await {
+                    Ok(Some((from, said))) => self.hear(from, said).await?,
+                    Ok(None) | Err(_) => {
+                        let name = kind.name();
+                        return Err(LabError::Assay(format!(
+                            "the last report of the {name} did not come within {DRAIN_PATIENCE:?}"
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn role(&mut self, kind: RoleKind) -> Option<&mut Role> {
+        match kind {
+            RoleKind::Multiplier => self.multiplier.as_mut(),
+            RoleKind::Collector => self.collector.as_mut(),
+            _ => self.builtins.iter_mut().find(|role| role.kind == kind),
+        }
+    }
+
+    async fn obituary(&mut self, kind: RoleKind) -> String {
+        match self.role(kind) {
+            Some(role) => role.obituary().await,
+            None => format!("the {} ended", kind.name()),
+        }
+    }
+
+    /// Stops everybody and writes down how it ended.
+    pub(super) async fn finish(mut self, ended: Result<How, LabError>) -> Result<SpeOutcome, LabError> {
+        let how = match &ended {
+            Ok(how) => how.clone(),
+            Err(LabError::Interrupted) => How::Interrupted,
+            Err(error) => How::Failed(error.to_string()),
+        };
+        if let Some(mut multiplier) = self.multiplier.take() {
+            multiplier.end().await;
+        }
+        for mut builtin in std::mem::take(&mut self.builtins) {
+            builtin.end().await;
+        }
+        for (_, proxy) in std::mem::take(&mut self.reals) {
+            proxy.settle().await;
+            proxy.stop(None).await;
+        }
+        if let Some(mut collector) = self.collector.take() {
+            collector.end().await;
+        }
+        let written = self.door_rows.take().map_or(Ok(()), DoorWriter::finish);
+        let at_ms = self.start.map_or(0, StartInstant::elapsed_ms);
+        self.info.ended = Some(Ended { at_ms, how: how.clone() });
+        self.info.totals = totals(&self.standing);
+        let noted = self.write_info();
+        ended?;
+        written.map_err(|e: RunDirError| LabError::run(e.to_string()))?;
+        noted?;
+        Ok(SpeOutcome { directory: self.dir.path().to_owned(), how, standing: self.standing })
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        // Whoever could have stopped it is gone.
+        std::future::pending().await
+    }
+}
+
+fn unwritten(error: SpeDirError) -> LabError {
+    LabError::run(error.to_string())
+}
+
+fn info(plan: &SpePlan) -> SpeInfo {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let target = |label: &str, address: Option<SocketAddr>| Target {
+        label: label.to_owned(),
+        address: address.map(|address| address.to_string()),
+        ..Target::default()
+    };
+    let proxies = plan.proxies.iter().map(|proxy| match proxy.which {
+        Which::Running(address) => target(&proxy.label, Some(address)),
+        Which::Builtin | Which::Described(_) => target(&proxy.label, None),
+    });
+    SpeInfo {
+        schema: SCHEMA,
+        version: plan.assay_version.clone(),
+        started_unix_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+        seed: plan.seed,
+        forward: plan.mode == Mode::Forward,
+        when: match plan.when {
+            When::After => "after".into(),
+            When::AtOnce => "at_once".into(),
+        },
+        turns: match plan.turns {
+            Turns::Permuted => "permuted".into(),
+            Turns::Fixed => "fixed".into(),
+        },
+        targets: std::iter::once(target(DIRECT, None)).chain(proxies).collect(),
+        collector: CollectorSettings {
+            minimum_freshness_ms: millis(plan.minimum_freshness),
+            maximum_age_ms: millis(plan.maximum_age),
+            replay: plan.replay,
+            memory_bytes: plan.collector_memory_bytes,
+            disk_bytes: 0,
+        },
+        ..SpeInfo::default()
+    }
+}
+
+fn totals(standing: &Standing) -> Totals {
+    let (multiplier, collector) = (&standing.multiplier, &standing.collector);
+    Totals {
+        clients: multiplier.clients,
+        requests: multiplier.requests,
+        connects: multiplier.connects,
+        refused: multiplier.refused,
+        client_gone: multiplier.client_gone,
+        dropped: multiplier.targets.iter().map(|target| target.dropped).collect(),
+        answers_lost: multiplier.answers_lost,
+        origin_requests: collector.origin_requests,
+        origin_errors: collector.origin_errors,
+        evictions: collector.evictions,
+        recordings: collector.recordings,
+        stored_bytes: collector.memory_bytes + collector.disk_bytes,
+        peak_memory_bytes: multiplier.peak_memory_bytes + collector.peak_memory_bytes,
+    }
+}

@@ -1,0 +1,227 @@
+//! How are the Collector, the proxies under test and the Multiplier started?
+
+use std::net::SocketAddr;
+
+use assay_proxy::spec::{EVERY_HOST, OriginRoute, ProxySpec};
+use assay_record::spe::DIRECT;
+use assay_spe::spec::{CollectorSpec, Door, MultiplierSpec, ProxyUnderTest};
+
+use super::cover::Evaluation;
+use super::{SpeEvent, UnderTest, Which, check};
+use crate::address::LoopbackNet;
+use crate::arithmetic;
+use crate::description::{Circle, Description, Origin, Peer};
+use crate::error::LabError;
+use crate::plan::Mode;
+use crate::process::Launch;
+use crate::real::{self, Choice, RealProxy};
+use crate::roles::{Role, RoleKind};
+use crate::topology::{Protocol, Relation};
+
+/// Connections that a proxy that is started is prepared for.
+const CONNECTIONS: u64 = 4000;
+
+/// Where the doors are: on addresses of our own, unless somebody outside must know them.
+pub(super) fn doors(plan: &super::SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
+    if plan.doors.is_some() || check::has_running(plan) {
+        return Ok(check::all_doors(plan));
+    }
+    (0..=plan.proxies.len()).map(|place| net.door(u8::try_from(place).unwrap_or(u8::MAX))).collect()
+}
+
+impl Evaluation {
+    /// Starts the Collector and waits until its doors are open.
+    pub(super) async fn start_collector(&mut self) -> Result<(), LabError> {
+        let plan = &self.plan;
+        let labels = std::iter::once(DIRECT).chain(plan.proxies.iter().map(|proxy| proxy.label.as_str()));
+        let doors =
+            labels.zip(&self.doors).map(|(who, &listen)| Door { listen, who: who.to_owned() }).collect();
+        let spec = CollectorSpec {
+            doors,
+            origins: Vec::new(),
+            default_origin: plan.origin.as_ref().map(|(_, address)| *address),
+            minimum_freshness_ms: millis(plan.minimum_freshness),
+            maximum_age_ms: millis(plan.maximum_age),
+            replay: plan.replay,
+            memory_bytes: plan.collector_memory_bytes,
+            disk: None,
+            cpus: Vec::new(),
+        };
+        self.collector = Some(self.start_role(RoleKind::Collector, "collector", &spec)?);
+        self.doors = self.ready(RoleKind::Collector).await?;
+        Ok(())
+    }
+
+    /// Starts those proxies that do not run already; where all of them are.
+    pub(super) async fn start_proxies(&mut self) -> Result<Vec<SocketAddr>, LabError> {
+        let mut addresses = Vec::new();
+        for (index, proxy) in self.plan.proxies.clone().into_iter().enumerate() {
+            let door =
+                *self.doors.get(index + 1).ok_or_else(|| LabError::run("the Collector has too few doors"))?;
+            let (address, software) = match &proxy.which {
+                Which::Running(address) => {
+                    self.tell(SpeEvent::Door { label: proxy.label.clone(), door });
+                    (*address, None)
+                }
+                Which::Builtin => (self.start_builtin(index, &proxy, door).await?, Some("Assay".to_owned())),
+                Which::Described(description) => {
+                    self.start_described(index, &proxy, description, door).await?
+                }
+            };
+            if let Some(target) = self.info.targets.get_mut(index + 1) {
+                target.address = Some(address.to_string());
+                target.software = software;
+            }
+            addresses.push(address);
+        }
+        self.write_info()?;
+        Ok(addresses)
+    }
+
+    async fn start_builtin(
+        &mut self,
+        index: usize,
+        proxy: &UnderTest,
+        door: SocketAddr,
+    ) -> Result<SocketAddr, LabError> {
+        self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
+        let place = u8::try_from(index).unwrap_or(u8::MAX);
+        let spec = ProxySpec {
+            name: format!("assay-{}", proxy.label),
+            listen: self.net.cache(place)?,
+            threads: 1,
+            cpus: Vec::new(),
+            memory_bytes: self.plan.memory_bytes,
+            stale_if_error_s: 0,
+            origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: door }],
+            cooperation: None,
+        };
+        let kind = RoleKind::Proxy(place.into());
+        let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
+        self.builtins.push(role);
+        let listening = self.ready(kind).await?;
+        Ok(listening.first().copied().unwrap_or(spec.listen))
+    }
+
+    async fn start_described(
+        &mut self,
+        index: usize,
+        proxy: &UnderTest,
+        description: &Description,
+        door: SocketAddr,
+    ) -> Result<(SocketAddr, Option<String>), LabError> {
+        let version = real::version(description).await.map_err(LabError::run)?;
+        let software = format!("{} {version}", description.title);
+        self.tell(SpeEvent::Starting(format!("{}: {software}", proxy.label)));
+        let keep = self.dir.proxy_dir(&proxy.label);
+        let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
+        std::fs::create_dir_all(&keep).map_err(cannot)?;
+        let place = u8::try_from(index).unwrap_or(u8::MAX);
+        let listen = self.net.cache(place)?;
+        let authority = match &self.plan.origin {
+            Some((authority, _)) => authority.clone(),
+            None => door.to_string(),
+        };
+        let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
+        let choice = Choice {
+            description: description.clone(),
+            mode: self.plan.mode,
+            listen,
+            origins: vec![Origin::new(0, &authority, door)],
+            memory_bytes: self.plan.memory_bytes,
+            disk_bytes: self.plan.disk_bytes,
+            cpus: Vec::new(),
+            cpu_count: u32::try_from(cpu_count).unwrap_or(1),
+            doors: Vec::new(),
+            helper_cpus: Vec::new(),
+            descriptors: arithmetic::raise_descriptor_limit(),
+            connections: CONNECTIONS,
+            circle: (self.plan.mode == Mode::Forward).then(|| circle(&proxy.label, door)),
+            keep,
+            namespace: None,
+            asked_from: None,
+            temp: None,
+        };
+        let mut started = RealProxy::start(choice).await?;
+        started.wait_ready().await?;
+        self.reals.push((proxy.label.clone(), Box::new(started)));
+        Ok((listen, Some(software)))
+    }
+
+    /// Starts the Multiplier and waits until clients may come: where.
+    pub(super) async fn start_multiplier(&mut self, proxies: &[SocketAddr]) -> Result<SocketAddr, LabError> {
+        let plan = &self.plan;
+        let named = plan.proxies.iter().zip(proxies);
+        let collector =
+            self.doors.first().copied().ok_or_else(|| LabError::run("the Collector has no door"))?;
+        let spec = MultiplierSpec {
+            listen: plan.listen,
+            collector: crate::prepare::reachable(collector),
+            proxies: named
+                .map(|(proxy, &address)| ProxyUnderTest { label: proxy.label.clone(), address })
+                .collect(),
+            forward: plan.mode == Mode::Forward,
+            when: plan.when,
+            turns: plan.turns,
+            seed: plan.seed,
+            most_waiting: plan.most_waiting,
+            patience_ms: millis(plan.patience),
+            rules: plan.rules.clone(),
+            directory: plan.directory.clone(),
+            text_log: plan.text_log,
+            cpus: Vec::new(),
+        };
+        self.multiplier = Some(self.start_role(RoleKind::Multiplier, "multiplier", &spec)?);
+        let listening = self.ready(RoleKind::Multiplier).await?;
+        Ok(listening.first().copied().unwrap_or(self.plan.listen))
+    }
+
+    fn start_role<S: serde::Serialize>(
+        &self,
+        kind: RoleKind,
+        file: &str,
+        spec: &S,
+    ) -> Result<Role, LabError> {
+        let roles = self.dir.path().join("roles");
+        let path = roles.join(format!("{file}.json"));
+        let cannot =
+            |e: &dyn std::fmt::Display| LabError::run(format!("cannot write {}: {e}", path.display()));
+        std::fs::create_dir_all(&roles).map_err(|e| cannot(&e))?;
+        let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
+        std::fs::write(&path, text).map_err(|e| cannot(&e))?;
+        let launch = Launch {
+            program: self.plan.exe.clone().into(),
+            arguments: vec!["role".into(), kind.name().into(), path.clone().into()],
+            environment: Default::default(),
+            directory: &roles,
+            cpus: &[],
+            talks: true,
+            output: &roles.join(format!("{file}.log")),
+            group: None,
+            doors: &[],
+            namespace: None,
+            inherit: Vec::new(),
+        };
+        Role::start(kind, launch, self.said.clone())
+    }
+}
+
+/// Everything goes through the door, as through the one parent.
+fn circle(name: &str, door: SocketAddr) -> Circle {
+    Circle {
+        name: name.to_owned(),
+        peers: vec![Peer {
+            name: "collector".into(),
+            relation: Relation::Parent,
+            protocol: Protocol::Hash,
+            ip: door.ip().to_string(),
+            port: door.port(),
+        }],
+        never_direct: true,
+        ..Circle::default()
+    }
+}
+
+pub(super) fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,318 @@
+//! What do clients' thread, proxies' thread and the writing thread know together?
+//!
+//! Counters, how much is waiting for each proxy, and how much of clients' bodies is held for them. Everything here is an
+//! atomic number or a channel: nobody waits for anybody.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, TrySendError};
+
+use assay_plane::clock::monotonic_ns;
+use assay_record::spe::{AnswerError, MultiplierCounters, TargetCounters, Verdict};
+
+use super::message::About;
+
+/// Most bytes of clients' bodies that are held for the proxies at once.
+const MOST_HELD: u64 = 64 << 20;
+
+/// What was measured of one answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// When the request was sent, `CLOCK_MONOTONIC`.
+    pub sent_ns: u64,
+    /// Status.
+    pub status: Option<u16>,
+    /// How long the connection took; none: it was there already.
+    pub connect_ns: Option<u64>,
+    /// From sending to the first byte.
+    pub first_byte_ns: Option<u64>,
+    /// From the first byte to the last.
+    pub transfer_ns: Option<u64>,
+    /// Bytes of the head.
+    pub head_bytes: u64,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// Why it is not whole.
+    pub error: Option<AnswerError>,
+}
+
+impl Measured {
+    /// Response time as the document has it.
+    pub fn response_ns(&self) -> u64 {
+        [self.connect_ns, self.first_byte_ns, self.transfer_ns].into_iter().flatten().sum()
+    }
+}
+
+/// What is to be written down about one answer.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// About the request.
+    pub about: Arc<About>,
+    /// Whose answer: 0 is the Collector's.
+    pub target: u16,
+    /// Place among the proxies.
+    pub place: u8,
+    /// What was measured.
+    pub measured: Measured,
+    /// MD5 of the body.
+    pub checksum: Option<String>,
+    /// What the comparison came to.
+    pub verdict: Verdict,
+    /// The field that differs.
+    pub header: Option<String>,
+    /// What the Collector's status was.
+    pub direct_status: Option<u16>,
+}
+
+#[derive(Default)]
+struct TargetBoard {
+    asked: AtomicU64,
+    answered: AtomicU64,
+    matching: AtomicU64,
+    mismatches: AtomicU64,
+    no_answer: AtomicU64,
+    dropped: AtomicU64,
+    waiting: AtomicU64,
+    response_sum_us: AtomicU64,
+    body_bytes: AtomicU64,
+}
+
+/// What the writing thread is told.
+#[derive(Debug)]
+pub enum ToWrite {
+    /// Write this.
+    Entry {
+        /// What.
+        entry: Box<Entry>,
+        /// When the start was.
+        start_ns: u64,
+    },
+    /// That was all.
+    End,
+}
+
+/// What all threads know.
+pub struct Board {
+    start_ns: AtomicU64,
+    most_waiting: u64,
+    targets: Vec<TargetBoard>,
+    held: AtomicU64,
+    lost: AtomicU64,
+    entries: SyncSender<ToWrite>,
+    /// Connections of clients.
+    pub clients: AtomicU64,
+    /// Of these, open now.
+    pub open_clients: AtomicU64,
+    /// Requests.
+    pub requests: AtomicU64,
+    /// Tunnels.
+    pub connects: AtomicU64,
+    /// Requests that were refused.
+    pub refused: AtomicU64,
+    /// Clients that left before they had their answer.
+    pub client_gone: AtomicU64,
+}
+
+/// Adds one.
+pub fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
+}
+
+impl Board {
+    /// For so many proxies, of each of which so many answers may be outstanding; entries go to `entries`.
+    pub fn new(proxies: usize, most_waiting: u32, entries: SyncSender<ToWrite>) -> Self {
+        Self {
+            start_ns: AtomicU64::new(monotonic_ns()),
+            most_waiting: most_waiting.into(),
+            targets: (0..=proxies).map(|_| TargetBoard::default()).collect(),
+            held: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            entries,
+            clients: AtomicU64::new(0),
+            open_clients: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            connects: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            client_gone: AtomicU64::new(0),
+        }
+    }
+
+    /// From now on, times count from this instant.
+    pub fn start(&self, at_ns: u64) {
+        self.start_ns.store(at_ns, Relaxed);
+    }
+
+    /// When it started.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns.load(Relaxed)
+    }
+
+    /// Whether a proxy may be asked one more; then it counts as waiting until [`Board::tell`] hears of its answer.
+    pub fn admit(&self, target: u16) -> bool {
+        let Some(board) = self.targets.get(usize::from(target)) else { return false };
+        if board.waiting.fetch_add(1, Relaxed) < self.most_waiting {
+            return true;
+        }
+        board.waiting.fetch_sub(1, Relaxed);
+        false
+    }
+
+    /// A request was sent to a target.
+    pub fn asked(&self, target: u16) {
+        self.targets.get(usize::from(target)).into_iter().for_each(|board| count(&board.asked));
+    }
+
+    /// Counts an answer of one that was admitted, and writes it down.
+    pub fn answered(&self, entry: Entry) {
+        if let Some(board) = self.targets.get(usize::from(entry.target)) {
+            board.waiting.fetch_sub(1, Relaxed);
+        }
+        self.tell(entry);
+    }
+
+    /// Counts an answer and writes it down. When the disk is too slow, it is lost rather than waited for.
+    pub fn tell(&self, entry: Entry) {
+        if let Some(board) = self.targets.get(usize::from(entry.target)) {
+            let measured = &entry.measured;
+            match entry.verdict {
+                Verdict::Dropped => count(&board.dropped),
+                _ if measured.error.is_some() => count(&board.no_answer),
+                _ if measured.status.is_some() => {
+                    count(&board.answered);
+                    board.response_sum_us.fetch_add(measured.response_ns() / 1_000, Relaxed);
+                }
+                _ => {}
+            }
+            match entry.verdict {
+                Verdict::Ok => count(&board.matching),
+                verdict if verdict.is_mismatch() => count(&board.mismatches),
+                _ => {}
+            }
+            board.body_bytes.fetch_add(measured.body_bytes, Relaxed);
+        }
+        let line = ToWrite::Entry { entry: Box::new(entry), start_ns: self.start_ns() };
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.entries.try_send(line) {
+            count(&self.lost);
+        }
+    }
+
+    /// Nothing more is to be written. Waits until the writing thread has heard of it.
+    pub fn close(&self) {
+        // If it is gone, it has ended already.
+        let _ = self.entries.send(ToWrite::End);
+    }
+
+    /// Room for a body that is held for the proxies; none: too much is held already.
+    pub fn hold(self: &Arc<Self>, bytes: u64) -> Option<Held> {
+        if self.held.fetch_add(bytes, Relaxed) + bytes <= MOST_HELD {
+            return Some(Held { board: Arc::clone(self), bytes });
+        }
+        self.held.fetch_sub(bytes, Relaxed);
+        None
+    }
+
+    /// The counters as they are.
+    pub fn counters(&self) -> MultiplierCounters {
+        let of = |board: &TargetBoard| TargetCounters {
+            asked: board.asked.load(Relaxed),
+            answered: board.answered.load(Relaxed),
+            matching: board.matching.load(Relaxed),
+            mismatches: board.mismatches.load(Relaxed),
+            no_answer: board.no_answer.load(Relaxed),
+            dropped: board.dropped.load(Relaxed),
+            waiting: board.waiting.load(Relaxed),
+            response_sum_us: board.response_sum_us.load(Relaxed),
+            body_bytes: board.body_bytes.load(Relaxed),
+        };
+        MultiplierCounters {
+            at_ms: monotonic_ns().saturating_sub(self.start_ns()) / 1_000_000,
+            clients: self.clients.load(Relaxed),
+            open_clients: self.open_clients.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            connects: self.connects.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            client_gone: self.client_gone.load(Relaxed),
+            answers_lost: self.lost.load(Relaxed),
+            targets: self.targets.iter().map(of).collect(),
+            ..MultiplierCounters::default()
+        }
+    }
+}
+
+/// Room that is taken; dropped, it is given back.
+pub struct Held {
+    board: Arc<Board>,
+    bytes: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.board.held.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Held({})", self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::mpsc::sync_channel;
+
+    use assay_http::head::Version;
+
+    use super::*;
+
+    fn entry(target: u16, verdict: Verdict) -> Entry {
+        let about = About {
+            number: 0,
+            client: IpAddr::from([127, 0, 0, 1]),
+            method: "GET".into(),
+            version: Version::Http11,
+            url: "http://a/".into(),
+            is_validation: false,
+        };
+        let measured = Measured { status: Some(200), first_byte_ns: Some(5_000), ..Measured::default() };
+        let (place, checksum, header) = (0, None, None);
+        Entry { about: about.into(), target, place, measured, checksum, verdict, header, direct_status: None }
+    }
+
+    #[test]
+    fn no_more_wait_for_a_proxy_than_may_and_each_answer_makes_room() {
+        let (entries, _written) = sync_channel(10);
+        let board = Board::new(2, 2, entries);
+        assert!(board.admit(1) && board.admit(1) && !board.admit(1));
+        assert!(board.admit(2), "the other proxy has room of its own");
+        let waiting: Vec<u64> = board.counters().targets.iter().map(|target| target.waiting).collect();
+        assert_eq!(waiting, [0, 2, 1]);
+        board.answered(entry(1, Verdict::Ok));
+        assert!(board.admit(1));
+        assert!(!board.admit(9), "there is no such proxy");
+    }
+
+    #[test]
+    fn what_cannot_be_written_in_time_is_counted_as_lost() {
+        let (entries, written) = sync_channel(1);
+        let board = Board::new(1, 9, entries);
+        board.tell(entry(1, Verdict::Ok));
+        board.tell(entry(1, Verdict::BodyMismatch));
+        let counters = board.counters();
+        assert_eq!((counters.answers_lost, counters.targets[1].answered), (1, 2));
+        assert_eq!((counters.targets[1].matching, counters.targets[1].mismatches), (1, 1));
+        assert_eq!(counters.targets[1].response_sum_us, 10);
+        drop(written);
+    }
+
+    #[test]
+    fn room_for_bodies_is_bounded_and_given_back() {
+        let (entries, _written) = sync_channel(1);
+        let board = Arc::new(Board::new(1, 9, entries));
+        let first = board.hold(MOST_HELD).unwrap();
+        assert!(board.hold(1).is_none());
+        drop(first);
+        assert!(board.hold(1).is_some());
+    }
+}

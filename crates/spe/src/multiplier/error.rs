@@ -1,0 +1,56 @@
+//! What can keep the Multiplier from its work?
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use assay_plane::stdio::StdioError;
+use assay_plane::worker::WorkerError;
+use assay_record::dir::RunDirError;
+use thiserror::Error;
+
+use crate::validate::rules::RulesError;
+
+/// Why the Multiplier cannot run. Causes are part of the message, and so no `source` of the error.
+#[derive(Debug, Error)]
+pub enum MultiplierError {
+    /// It cannot listen.
+    #[error(
+        "cannot listen for clients on {address}: {cause}; choose a free address of this machine with --listen"
+    )]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// More proxies than an order has room for.
+    #[error("{0} proxies are too many to be asked at once; 64 is the most")]
+    TooMany(usize),
+    /// The rules.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The table of answers.
+    #[error("answers cannot be written down: {0}")]
+    Table(RunDirError),
+    /// The text log.
+    #[error("cannot write {}: {cause}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// No thread, or no runtime.
+    #[error("cannot start a thread: {0}")]
+    Start(io::Error),
+    /// A thread panicked; the message is on standard error.
+    #[error("a thread of the Multiplier panicked: this is a bug of Assay")]
+    Panicked,
+    /// The processors that were named.
+    #[error(transparent)]
+    Pin(#[from] WorkerError),
+    /// The parent process.
+    #[error(transparent)]
+    Parent(#[from] StdioError),
+}

@@ -1,0 +1,286 @@
+//! How are the proxies asked, and what did each of them answer?
+//!
+//! In a thread of its own, so that whatever a proxy does costs no client anything. Each connection of a client has a *lane*
+//! to each proxy: one connection, kept if the proxy keeps it, and one request outstanding on it. What waits in lanes is
+//! bounded by [`Board::admit`], before it comes here.
+
+use std::collections::HashMap;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_http::head::ResponseHead;
+use assay_plane::body::BodyReader;
+use assay_plane::clock::monotonic_ns;
+use assay_plane::upstream::{Patience, Upstream};
+use assay_plane::wire::{self, Scratch};
+use assay_record::spe::{AnswerError, Verdict};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::answer;
+use super::board::{Board, Entry, Measured};
+use super::message::Message;
+use crate::validate::{Digester, Finding, Rules, Sample, compare};
+
+/// A connection is there by then, or there is nobody.
+const CONNECT: Duration = Duration::from_secs(10);
+/// An answer may have so many bytes more than twice the Collector's.
+const MORE_BYTES: u64 = 1 << 20;
+/// How many an answer may have while nothing is known of the Collector's.
+const MOST_BYTES: u64 = 1 << 30;
+/// How long answers that are still due are waited for at the end.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The Collector's answer, which the others are held against.
+#[derive(Debug)]
+pub struct Direct {
+    /// Its status.
+    pub status: Option<u16>,
+    /// What is compared; none: it is not whole.
+    pub sample: Option<Sample>,
+    /// How long it took.
+    pub took_ns: u64,
+}
+
+/// Hears of the Collector's answer once it is complete.
+pub type Awaited = watch::Receiver<Option<Arc<Direct>>>;
+
+/// A request that some proxies are to be asked.
+pub struct Question {
+    /// Whose connection it came in on.
+    pub client: u64,
+    /// The request.
+    pub message: Arc<Message>,
+    /// Whom to ask, in this order: places, and proxies by index. All of them were admitted.
+    pub order: Vec<(u8, u8)>,
+    /// What they are held against.
+    pub direct: Awaited,
+}
+
+/// What the thread is told.
+pub enum ToProxies {
+    /// Ask this.
+    Ask(Question),
+    /// A client has closed its connection: those to proxies go too, when everything is answered.
+    Left(u64),
+    /// That was all.
+    End,
+}
+
+/// One request, as a lane gets it.
+struct Asked {
+    message: Arc<Message>,
+    place: u8,
+    direct: Awaited,
+}
+
+/// All proxies under test.
+pub struct Proxies {
+    /// Where they are.
+    pub addresses: Vec<SocketAddr>,
+    /// How long each step of an answer may take.
+    pub patience: Duration,
+    /// Where answers are counted.
+    pub board: Arc<Board>,
+    /// What is a difference.
+    pub rules: Arc<Rules>,
+    /// Where reads land.
+    pub scratch: Scratch,
+}
+
+/// Asks what it is told to until that was all, and then waits a while for what is still due.
+pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
+    let proxies = Rc::new(proxies);
+    let mut clients: HashMap<u64, Vec<Option<UnboundedSender<Asked>>>> = HashMap::new();
+    let mut lanes = JoinSet::new();
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = told.recv() => next,
+            Some(_) = lanes.join_next() => continue,
+        };
+        match next {
+            Some(ToProxies::Ask(question)) => {
+                let Question { client, message, order, direct } = question;
+                let senders = clients.entry(client).or_insert_with(|| vec![None; proxies.addresses.len()]);
+                for (place, index) in order {
+                    let asked = Asked { message: Arc::clone(&message), place, direct: direct.clone() };
+                    let sender = senders[usize::from(index)].get_or_insert_with(|| {
+                        let (sender, questions) = unbounded_channel();
+                        lanes.spawn_local(lane(Rc::clone(&proxies), index, questions));
+                        sender
+                    });
+                    // A lane ends only after its sender.
+                    let _ = sender.send(asked);
+                }
+            }
+            Some(ToProxies::Left(client)) => drop(clients.remove(&client)),
+            Some(ToProxies::End) | None => break,
+        }
+    }
+    drop(clients);
+    let all = async { while lanes.join_next().await.is_some() {} };
+    // What is not answered by then is nobody's any more.
+    let _ = timeout(LAST_PATIENCE.min(proxies.patience + Duration::from_secs(1)), all).await;
+}
+
+/// Asks one proxy what comes in on one client's connection.
+async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<Asked>) {
+    let mut connection: Option<Upstream> = None;
+    loop {
+        let next = match &connection {
+            None => questions.recv().await,
+            Some(open) => tokio::select! {
+                biased;
+                next = questions.recv() => next,
+                // Nothing may come on an idle connection: bytes or an end make it useless.
+                _ = open.stream.readable() => {
+                    if !is_quiet(open) {
+                        connection = None;
+                    }
+                    continue;
+                }
+            },
+        };
+        let Some(asked) = next else { return };
+        proxies.answer(index, &mut connection, asked).await;
+    }
+}
+
+fn is_quiet(connection: &Upstream) -> bool {
+    let read = connection.stream.try_read(&mut [0]);
+    matches!(read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+/// What came of asking once.
+struct Outcome {
+    measured: Measured,
+    sample: Option<Sample>,
+    /// The connection, if it can be used again.
+    connection: Option<Upstream>,
+}
+
+impl Proxies {
+    /// Asks, measures, waits for the Collector's answer, compares, and tells.
+    async fn answer(&self, index: u8, connection: &mut Option<Upstream>, asked: Asked) {
+        let Asked { message, place, mut direct } = asked;
+        let target = u16::from(index) + 1;
+        self.board.asked(target);
+        let open = connection.take().filter(is_quiet);
+        let was_open = open.is_some();
+        let mut outcome = self.ask(index, open, &message, &direct).await;
+        let never_read =
+            outcome.measured.error == Some(AnswerError::Reset) && outcome.measured.status.is_none();
+        if was_open && never_read {
+            // It was closed just when it was to be used; that is nobody's fault.
+            outcome = self.ask(index, None, &message, &direct).await;
+        }
+        *connection = outcome.connection;
+        let told = direct.wait_for(Option::is_some).await.map_or(None, |told| told.clone());
+        let found = match (&outcome.sample, told.as_ref().and_then(|direct| direct.sample.as_ref())) {
+            (None, _) => Finding { verdict: Verdict::NoAnswer, header: None },
+            (Some(_), None) => Finding { verdict: Verdict::NotCompared, header: None },
+            (Some(sample), Some(direct)) => compare(&self.rules, direct, sample),
+        };
+        self.board.answered(Entry {
+            about: Arc::clone(&message.about),
+            target,
+            place,
+            measured: outcome.measured,
+            checksum: outcome.sample.map(|sample| sample.body.checksum()),
+            verdict: found.verdict,
+            header: found.header,
+            direct_status: told.and_then(|direct| direct.status),
+        });
+    }
+
+    async fn ask(&self, index: u8, open: Option<Upstream>, message: &Message, direct: &Awaited) -> Outcome {
+        let mut measured = Measured { sent_ns: monotonic_ns(), ..Measured::default() };
+        let asked = self.exchange(index, open, message, direct, &mut measured).await;
+        let (sample, connection) = match asked {
+            Ok((sample, connection)) => (Some(sample), connection),
+            Err(error) => {
+                measured.error = Some(error);
+                (None, None)
+            }
+        };
+        Outcome { measured, sample, connection }
+    }
+
+    async fn exchange(
+        &self,
+        index: u8,
+        open: Option<Upstream>,
+        message: &Message,
+        direct: &Awaited,
+        measured: &mut Measured,
+    ) -> Result<(Sample, Option<Upstream>), AnswerError> {
+        let patience = Patience { connect: CONNECT.min(self.patience), reply: self.patience };
+        let mut proxy = match open {
+            Some(open) => open,
+            None => answer::connect(self.addresses[usize::from(index)], patience, measured).await?,
+        };
+        measured.sent_ns = monotonic_ns();
+        let mut slices = [IoSlice::new(&message.head), IoSlice::new(&message.body)];
+        let sent = wire::write_all(&mut proxy.stream, &mut slices, self.patience).await;
+        if let Err(error) = &sent
+            && answer::of_io(error) == AnswerError::TimedOut
+        {
+            return Err(AnswerError::TimedOut);
+        }
+        // One that does not want all of the body may have said so before it closed.
+        let mut first_ns = None;
+        let (length, status) =
+            answer::final_head(&mut proxy, &self.scratch, self.patience, &mut first_ns).await?;
+        let first_ns = first_ns.unwrap_or_else(monotonic_ns);
+        measured.status = Some(status);
+        measured.first_byte_ns = Some(first_ns.saturating_sub(measured.sent_ns));
+        measured.head_bytes = length as u64;
+        let head_bytes = proxy.input.unread()[..length].to_vec();
+        let Ok(Some((head, _))) = ResponseHead::parse(&head_bytes) else { return Err(AnswerError::Garbage) };
+        let method = message.about.method.as_str();
+        let (framing, persists) = (head.body(method), head.persists(method));
+        proxy.input.consume(length);
+        let mut digester = Digester::new(&head, &self.rules);
+        let mut body = BodyReader::new(framing);
+        let mut last_ns = first_ns;
+        loop {
+            let next = body.next(&mut proxy.stream, &mut proxy.input, &self.scratch, self.patience).await;
+            let Some(chunk) = next.map_err(|error| answer::of_body(&error))? else { break };
+            last_ns = monotonic_ns();
+            measured.body_bytes += chunk.len() as u64;
+            measured.transfer_ns = Some(last_ns.saturating_sub(first_ns));
+            self.is_enough(measured, last_ns, direct)?;
+            digester.push(&chunk);
+        }
+        measured.transfer_ns = Some(last_ns.saturating_sub(first_ns));
+        let is_bodiless = method == "HEAD" || status == 304;
+        let sample = Sample { status, is_bodiless, body: digester.finish(), head: head_bytes };
+        let keep = persists && message.persists && sent.is_ok() && proxy.input.unread().is_empty();
+        Ok((sample, keep.then_some(proxy)))
+    }
+
+    /// An error for an answer that goes on and on.
+    fn is_enough(&self, measured: &Measured, now_ns: u64, direct: &Awaited) -> Result<(), AnswerError> {
+        let Some(direct) = direct.borrow().clone() else {
+            return if measured.body_bytes > MOST_BYTES { Err(AnswerError::TooLong) } else { Ok(()) };
+        };
+        let most_bytes = direct
+            .sample
+            .as_ref()
+            .map_or(MOST_BYTES, |sample| 2 * sample.body.bytes.max(sample.body.decoded_bytes) + MORE_BYTES);
+        if measured.body_bytes > most_bytes {
+            return Err(AnswerError::TooLong);
+        }
+        let most = self.patience + 4 * Duration::from_nanos(direct.took_ns);
+        if u128::from(now_ns.saturating_sub(measured.sent_ns)) > most.as_nanos() {
+            return Err(AnswerError::TimedOut);
+        }
+        Ok(())
+    }
+}

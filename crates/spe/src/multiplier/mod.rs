@@ -1,0 +1,204 @@
+//! The Multiplier: answers clients from the Collector, and asks every proxy under test the same.
+//!
+//! Three threads: clients are answered in one ([`client`], [`exchange`]), proxies asked in another ([`lanes`]), and what was
+//! measured is written down in a third ([`log`]). They share numbers and channels alone ([`board`]), so a proxy that
+//! hangs, resets, sends garbage or never ends costs its own samples and no client anything; past a bound, requests for it
+//! are dropped and counted.
+//!
+//! *Does not:* look into tunnels, store answers, or decide what is a difference ([`crate::validate`] does).
+
+mod answer;
+mod board;
+mod client;
+mod error;
+mod exchange;
+mod lanes;
+mod log;
+mod message;
+mod order;
+mod role;
+mod tunnel;
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use assay_plane::listen::listen;
+use assay_plane::upstream::Pool;
+use assay_plane::wire::Scratch;
+use assay_record::spe::MultiplierCounters;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::spawn_local;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use self::board::Board;
+pub use self::client::Limits;
+use self::client::Shared;
+pub use self::error::MultiplierError;
+use self::lanes::{Proxies, ToProxies};
+use self::log::Writer;
+pub use self::order::permuted;
+pub use self::role::run;
+use crate::spec::MultiplierSpec;
+use crate::validate::Rules;
+
+/// Most proxies that are asked.
+const MOST_PROXIES: usize = 64;
+/// How often idle connections to the Collector are looked through, and how old they may be.
+const SWEEP: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(30);
+/// How long to wait when no descriptor is left for a new connection.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
+/// How long clients that are being answered may take at the end.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A Multiplier that listens. It belongs to one tokio runtime that can run local tasks.
+pub struct Multiplier {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Rc<Shared>,
+    proxies_done: oneshot::Receiver<()>,
+    writer: Writer,
+    next_client: Cell<u64>,
+}
+
+impl Multiplier {
+    /// Listens, and starts the threads that ask proxies and write. No client is accepted before [`Multiplier::serve`].
+    pub fn bind(spec: &MultiplierSpec, limits: Limits) -> Result<Self, MultiplierError> {
+        let count = spec.proxies.len();
+        let proxies = u8::try_from(count).ok().filter(|_| count <= MOST_PROXIES);
+        let proxies = proxies.ok_or(MultiplierError::TooMany(count))?;
+        let rules = Arc::new(Rules::load(spec.rules.as_deref())?);
+        let refused = |cause| MultiplierError::Listen { address: spec.listen, cause };
+        let listener = listen(spec.listen).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
+        let (writer, entries) = Writer::start(&spec.directory, spec.text_log, labels)?;
+        let board = Arc::new(Board::new(count, spec.most_waiting, entries));
+        let addresses = spec.proxies.iter().map(|proxy| proxy.address).collect();
+        let patience = Duration::from_millis(spec.patience_ms);
+        let asked = (Arc::clone(&board), Arc::clone(&rules));
+        let (to_proxies, proxies_done) = start_asking(addresses, patience, asked)?;
+        let shared = Rc::new(Shared {
+            board,
+            rules,
+            pool: Pool::default(),
+            scratch: Scratch::new(),
+            collector: spec.collector,
+            is_forward: spec.forward,
+            when: spec.when,
+            turns: spec.turns,
+            seed: spec.seed,
+            proxies,
+            to_proxies,
+            name: format!("assay-{}-{}", std::process::id(), address.port()),
+            limits,
+            is_stopping: Cell::new(false),
+            stop: Notify::new(),
+            left: Notify::new(),
+            next_request: Cell::new(0),
+        });
+        Ok(Self { listener, address, shared, proxies_done, writer, next_client: Cell::new(0) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> MultiplierCounters {
+        self.shared.board.counters()
+    }
+
+    /// From now on, times count from this instant (`CLOCK_MONOTONIC`).
+    pub fn start(&self, at_ns: u64) {
+        self.shared.board.start(at_ns);
+    }
+
+    /// Accepts and serves clients, for ever.
+    pub async fn serve(&self) {
+        let mut sweep = interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        let id = self.next_client.get();
+                        self.next_client.set(id + 1);
+                        // Without it, the end of an answer could wait for the acknowledgement of its beginning.
+                        if stream.set_nodelay(true).is_ok() {
+                            spawn_local(client::serve(stream, (id, peer.ip()), Rc::clone(&self.shared)));
+                        }
+                    }
+                    // The connection is gone, or no descriptor is left: others end, and then there are some again.
+                    Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
+                },
+                _ = sweep.tick() => self.shared.pool.close_older_than(IDLE),
+            }
+        }
+    }
+
+    /// Lets clients have the answers that they wait for and proxies give theirs, for a while; then writes down what is
+    /// left.
+    pub async fn finish(self) -> Result<MultiplierCounters, MultiplierError> {
+        let Self { listener, shared, proxies_done, writer, .. } = self;
+        drop(listener);
+        shared.is_stopping.set(true);
+        shared.stop.notify_waiters();
+        let all_left = async {
+            loop {
+                let left = shared.left.notified();
+                if shared.board.open_clients.load(Relaxed) == 0 {
+                    return;
+                }
+                left.await;
+            }
+        };
+        // Who takes longer is cut off when the process ends.
+        let _ = timeout(LAST_PATIENCE, all_left).await;
+        // An error means that it has ended already.
+        let _ = shared.to_proxies.send(ToProxies::End);
+        let _ = proxies_done.await;
+        shared.board.close();
+        writer.finish()?;
+        Ok(shared.board.counters())
+    }
+
+    /// Writes down what is there, and nothing more.
+    pub fn abandon(self) -> Result<(), MultiplierError> {
+        self.shared.board.close();
+        self.writer.finish()
+    }
+}
+
+/// Starts the thread that asks proxies: where questions go, and what says that it has ended.
+fn start_asking(
+    addresses: Vec<SocketAddr>,
+    patience: Duration,
+    (board, rules): (Arc<Board>, Arc<Rules>),
+) -> Result<(mpsc::UnboundedSender<ToProxies>, oneshot::Receiver<()>), MultiplierError> {
+    let (sender, told) = mpsc::unbounded_channel();
+    let (done, ended) = oneshot::channel();
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let work = move || {
+        let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(begun.send(Err(error))),
+        };
+        // Whoever started this waits for it.
+        let _ = begun.send(Ok(()));
+        let proxies = Proxies { addresses, patience, board, rules, scratch: Scratch::new() };
+        runtime.block_on(lanes::run(proxies, told));
+        drop(runtime);
+        let _ = done.send(());
+    };
+    std::thread::Builder::new().name("proxies".into()).spawn(work).map_err(MultiplierError::Start)?;
+    has_begun.recv().map_err(|_| MultiplierError::Panicked)?.map_err(MultiplierError::Start)?;
+    Ok((sender, ended))
+}

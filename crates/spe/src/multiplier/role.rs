@@ -1,0 +1,71 @@
+//! How does the Multiplier run as a process of its own, told by standard input and reporting on standard output?
+
+use std::time::Duration;
+
+use assay_plane::stdio::{Commands, emit};
+use assay_plane::worker::{pin, raise_descriptor_limit};
+use assay_record::role::{Command, Event};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Limits, Multiplier, MultiplierError};
+use crate::spec::MultiplierSpec;
+
+/// How often counters are reported.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// Runs the Multiplier as the whole process: says `Ready` when it listens, reports its counters once a second, drains and
+/// says `Done` when it is told to stop, and ends at once when its standard input does.
+pub fn run(spec: MultiplierSpec) -> Result<(), MultiplierError> {
+    raise_descriptor_limit();
+    pin(&spec.cpus)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .map_err(MultiplierError::Start)?;
+    let result = runtime.block_on(obey(&spec));
+    // A look-up of a name may still be running; nobody waits for it.
+    runtime.shutdown_background();
+    result
+}
+
+async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
+    let mut commands = Commands::from_stdin().map_err(MultiplierError::Start)?;
+    let multiplier = Multiplier::bind(spec, Limits::default())?;
+    emit(&Event::Ready { listening: vec![multiplier.address()] })?;
+    let mut tick = interval(REPORT);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let told = {
+        let serving = multiplier.serve();
+        tokio::pin!(serving);
+        loop {
+            tokio::select! {
+                () = &mut serving => {}
+                _ = tick.tick() => report(multiplier.counters())?,
+                command = commands.next() => match command? {
+                    Some(Command::Start { at_monotonic_ns, .. }) => multiplier.start(at_monotonic_ns),
+                    Some(Command::Stop) => break true,
+                    None => break false,
+                },
+            }
+        }
+    };
+    if !told {
+        return multiplier.abandon();
+    }
+    report(multiplier.finish().await?)?;
+    Ok(emit(&Event::Done)?)
+}
+
+fn report(mut counters: assay_record::spe::MultiplierCounters) -> Result<(), MultiplierError> {
+    counters.peak_memory_bytes = peak_memory_bytes();
+    Ok(emit(&Event::Multiplier(Box::new(counters)))?)
+}
+
+/// Most resident memory of this process so far; 0 where the system does not say.
+fn peak_memory_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

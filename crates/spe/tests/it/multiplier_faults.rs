@@ -1,0 +1,168 @@
+//! Whatever a proxy does, or a client: nothing is lost but what it spoils itself.
+
+use std::rc::Rc;
+
+use assay_record::spe::{AnswerError, Verdict};
+use assay_spe::spec::When;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::multiplier_bed::{Bed, Part, Server, ok, run, send, until};
+
+#[test]
+fn every_kind_of_broken_proxy_costs_its_own_samples_only() {
+    run(async {
+        let collector = Server::of(ok("", "hello")).await;
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+        let endless = "HTTP/1.1 200 OK\r\n\r\n";
+        let answers = [
+            (vec![Part::Hang], AnswerError::TimedOut),
+            (vec![Part::Close], AnswerError::Reset),
+            (vec![send("\u{0}\u{1}garbage\r\n\r\n"), Part::Hang], AnswerError::Garbage),
+            (vec![send(head), send("he"), Part::Close], AnswerError::Truncated),
+            (vec![send(head), send("he"), Part::Hang], AnswerError::TimedOut),
+            (vec![send(endless), Part::Endless(vec![b'x'; 65536])], AnswerError::TooLong),
+            (
+                vec![send("HTTP/1.1 200 OK\r\n"), Part::Endless(b"X-More: 1\r\n".to_vec())],
+                AnswerError::TooLong,
+            ),
+            (vec![Part::Endless(b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec())], AnswerError::TooLong),
+            (
+                vec![send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Part::Hang],
+                AnswerError::Garbage,
+            ),
+        ];
+        let mut proxies = Vec::new();
+        for (answer, _) in &answers {
+            proxies.push(Server::of(answer.clone()).await.address);
+        }
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let sound = Server::of(ok("", "hello")).await;
+        proxies.extend([gone, sound.address]);
+        let bed = Bed::with(&collector, &proxies, |spec| spec.patience_ms = 300);
+        for asked in 1..=2 {
+            assert_eq!(bed.get("/").await.body.as_deref(), Some("hello"));
+            bed.answers(asked).await;
+        }
+        let rows = bed.finish().await;
+        let errors = answers.iter().map(|(_, error)| *error).chain([AnswerError::Refused]);
+        for (target, error) in (1..).zip(errors) {
+            let of_target: Vec<_> = rows.iter().filter(|row| row.target == target).collect();
+            assert_eq!(of_target.len(), 2);
+            for row in of_target {
+                assert_eq!((row.verdict, row.error), (Verdict::NoAnswer, Some(error)), "{target}: {row:?}");
+            }
+        }
+        let last = rows.iter().filter(|row| usize::from(row.target) == proxies.len());
+        assert!(last.clone().count() == 2 && last.clone().all(|row| row.verdict == Verdict::Ok));
+    });
+}
+
+#[test]
+fn an_answer_that_goes_on_and_on_is_cut_off_while_the_collector_is_still_answering_too() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let slow = vec![Part::Wait(Rc::clone(&gate)), send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")];
+        let collector = Server::of(slow).await;
+        let trickle = vec![send("HTTP/1.1 200 OK\r\n\r\n"), Part::Endless(vec![b'x'; 1 << 16])];
+        let proxy = Server::of(trickle).await;
+        let bed = Bed::with(&collector, &[proxy.address], |spec| spec.when = When::AtOnce);
+        let mut client = bed.client().await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        until(|| proxy.count() == 1).await;
+        gate.add_permits(1);
+        assert_eq!(client.reply("GET").await.body.as_deref(), Some("x"));
+        bed.answers(1).await;
+        let rows = bed.finish().await;
+        assert_eq!(rows[1].error, Some(AnswerError::TooLong));
+    });
+}
+
+#[test]
+fn requests_for_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
+    run(async {
+        let collector = Server::of(ok("", "x")).await;
+        let gate = Rc::new(Semaphore::new(0));
+        let hanging = Server::of([vec![Part::Wait(Rc::clone(&gate))], ok("", "x")].concat()).await;
+        let sound = Server::of(ok("", "x")).await;
+        let bed = Bed::with(&collector, &[hanging.address, sound.address], |spec| spec.most_waiting = 3);
+        for asked in 1..=8 {
+            assert_eq!(bed.get("/").await.status, 200);
+            until(|| bed.counters().targets[2].answered == asked).await;
+        }
+        let counters = bed.counters();
+        assert_eq!((counters.targets[1].dropped, counters.targets[1].waiting), (5, 3));
+        gate.add_permits(3);
+        bed.answers(8).await;
+        let rows = bed.finish().await;
+        let of = |verdict| rows.iter().filter(|row| row.target == 1 && row.verdict == verdict).count();
+        assert_eq!((of(Verdict::Dropped), of(Verdict::Ok)), (5, 3));
+    });
+}
+
+#[test]
+fn a_client_that_leaves_takes_nothing_from_the_proxies() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let large = "y".repeat(200_000);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", large.len() * 50);
+        let mut parts = vec![send(&head), send(&large), Part::Wait(Rc::clone(&gate))];
+        parts.extend((0..49).map(|_| send(&large)));
+        let collector = Server::of(parts).await;
+        let whole = large.repeat(50);
+        let proxy = Server::of(ok("", &whole)).await;
+        let bed = Bed::start(&collector, &[proxy.address]);
+        let mut client = bed.client().await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        client.stream.read_buf(&mut client.buf).await.unwrap();
+        drop(client);
+        gate.add_permits(1);
+        bed.answers(1).await;
+        assert_eq!(bed.counters().client_gone, 1);
+        let rows = bed.finish().await;
+        assert_eq!(rows[0].error, Some(AnswerError::ClientGone));
+        assert_eq!((rows[1].verdict, rows[1].body_bytes), (Verdict::Ok, whole.len() as u64));
+    });
+}
+
+#[test]
+fn half_a_request_is_nobodys() {
+    run(async {
+        let collector = Server::of(ok("", "x")).await;
+        let proxy = Server::of(ok("", "x")).await;
+        let bed = Bed::start(&collector, &[proxy.address]);
+        let mut client = bed.client().await;
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc").await;
+        drop(client);
+        until(|| bed.counters().open_clients == 0).await;
+        let rows = bed.finish().await;
+        assert_eq!((rows.len(), rows[0].error), (1, Some(AnswerError::ClientGone)));
+        assert_eq!((collector.count(), proxy.count()), (0, 0));
+    });
+}
+
+#[test]
+fn at_the_end_clients_get_the_answers_that_they_wait_for_and_no_new_ones() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let collector = Server::of([vec![Part::Wait(Rc::clone(&gate))], ok("", "x")].concat()).await;
+        let proxy = Server::of(ok("", "x")).await;
+        let bed = Bed::start(&collector, &[proxy.address]);
+        let (mut waiting, mut idle) = (bed.client().await, bed.client().await);
+        waiting.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        until(|| collector.count() == 1 && bed.counters().open_clients == 2).await;
+        let release = async {
+            assert!(idle.is_closed().await);
+            gate.add_permits(1);
+            let reply = waiting.reply("GET").await;
+            assert!(reply.head.contains("\r\nConnection: close\r\n"), "{}", reply.head);
+            assert!(waiting.is_closed().await);
+        };
+        let (rows, ()) = tokio::join!(bed.finish(), release);
+        assert_eq!(
+            rows.iter().map(|row| row.verdict).collect::<Vec<_>>(),
+            [Verdict::NotCompared, Verdict::Ok]
+        );
+    });
+}
