@@ -86,6 +86,8 @@ pub enum Command {
     Compare(Box<CompareArgs>),
     /// Simulate clusters behind a switch: policies, loads and nodes against each other
     Simulate(SimulateArgs),
+    /// Evaluate several proxies at once on the requests of real clients, unnoticed by them and by origins
+    Spe(Box<SpeArgs>),
     /// Start a cluster's nodes, with a switch in front; measure its policies, or what a node needs
     Cluster(Box<ClusterArgs>),
     /// WebStone: clients that ask without a pause, by a file list, more and more of them
@@ -94,8 +96,6 @@ pub enum Command {
     Policies(PoliciesArgs),
     /// Run a content-aware layer-7 switch in front of servers, with any of the policies
     Switch(SwitchArgs),
-    /// Evaluate several proxies at once, on the same clients
-    Spe(SpeArgs),
     /// List the proxies that can be tested on this machine
     Proxies(ProxiesArgs),
     /// List the workloads that come with Assay, or print one

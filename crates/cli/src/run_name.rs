@@ -1,4 +1,5 @@
-//! Where does a run go when the user does not say? `runs/<workload>-<proxy>-<date>-<time>`; an experiment: `runs/<name>-<date>-<time>`.
+//! Where does a run go when the user does not say? `runs/<workload>-<proxy>-<date>-<time>`; an experiment:
+//! `runs/<name>-<date>-<time>`; an evaluation: `spe/<proxies>-<date>-<time>`.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,6 +8,10 @@ use assay_report::calendar::Utc;
 
 /// Where runs and experiments go.
 pub const RUNS: &str = "runs";
+/// Where evaluations of several proxies at once go.
+const EVALUATIONS: &str = "spe";
+/// Most letters of the name of one: it is made of as many names as there are proxies.
+const NAME_LETTERS: usize = 60;
 
 /// A directory that is not there yet, for a run.
 pub fn fresh(workload: &str, target: &str) -> PathBuf {
@@ -18,10 +23,20 @@ pub fn fresh_experiment(name: &str) -> PathBuf {
     dated(&plain(name))
 }
 
+/// A directory that is not there yet, for an evaluation of several proxies at once.
+pub fn fresh_evaluation(name: &str) -> PathBuf {
+    let short: String = plain(name).chars().take(NAME_LETTERS).collect();
+    dated_in(EVALUATIONS, &short)
+}
+
 fn dated(name: &str) -> PathBuf {
+    dated_in(RUNS, name)
+}
+
+fn dated_in(parent: &str, name: &str) -> PathBuf {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let name = format!("{name}-{}", stamp(now_s));
-    let named = |suffix: String| Path::new(RUNS).join(format!("{name}{suffix}"));
+    let named = |suffix: String| Path::new(parent).join(format!("{name}{suffix}"));
     let more = (2..).map(|n| named(format!("-{n}")));
     std::iter::once(named(String::new()))
         .chain(more)

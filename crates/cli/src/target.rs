@@ -87,7 +87,7 @@ pub fn resolve_topology(
 }
 
 /// True for `HOST:PORT`; no description is called like that.
-fn is_address(name: &str) -> bool {
+pub fn is_address(name: &str) -> bool {
     name.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && !port.contains('/'))
 }
 

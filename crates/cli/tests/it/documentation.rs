@@ -95,6 +95,7 @@ fn the_reference_names_every_command_and_every_flag() {
         "compare",
         "logs",
         "simulate",
+        "spe",
         "switch",
         "proxies",
         "workloads",

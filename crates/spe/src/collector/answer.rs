@@ -111,7 +111,11 @@ impl Answer {
 
     /// What is said for an origin that did not answer.
     pub fn failed(status: u16, received_ms: i64, length: u64) -> Self {
-        let reason = if status == 504 { "Gateway Timeout" } else { "Bad Gateway" };
+        let reason = match status {
+            200 => "OK",
+            504 => "Gateway Timeout",
+            _ => "Bad Gateway",
+        };
         let mut text = Vec::with_capacity(128);
         write_status_line(status, reason, &mut text);
         let fields_at = text.len();

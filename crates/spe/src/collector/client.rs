@@ -90,6 +90,10 @@ async fn turn(
     input.consume(length);
     let Ok(Some((parsed, _))) = RequestHead::parse(head) else { return Ok(Next::End) };
     client.turn_to(&parsed);
+    if is_question_of_the_lab(&parsed) && !client.shared.is_direct(client.door) {
+        client.send_error(200, "the door is open", false).await?;
+        return Ok(if client.persists { Next::Request } else { Next::End });
+    }
     client.shared.count_door(client.door, |c| c.requests += 1);
     if parsed.method == "CONNECT" {
         return Ok(Next::Tunnel);
@@ -112,6 +116,15 @@ async fn turn(
     ask.write_key(body.digest, key);
     answer(client, &ask, key, body).await?;
     Ok(if client.persists { Next::Request } else { Next::End })
+}
+
+/// Whoever starts a proxy asks through it whether it is ready; that is no client's request, and no origin's business.
+fn is_question_of_the_lab(head: &RequestHead<'_>) -> bool {
+    let path = match head.target.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
+        None => head.target,
+    };
+    head.method == "GET" && path == "/assay/health"
 }
 
 /// Answers what cannot be understood; after that the connection is of no use.

@@ -135,7 +135,7 @@ fn half_a_request_is_nobodys() {
         let mut client = bed.client().await;
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc").await;
         drop(client);
-        until(|| bed.counters().open_clients == 0).await;
+        until(|| bed.counters().clients == 1 && bed.counters().open_clients == 0).await;
         let rows = bed.finish().await;
         assert_eq!((rows.len(), rows[0].error), (1, Some(AnswerError::ClientGone)));
         assert_eq!((collector.count(), proxy.count()), (0, 0));
@@ -164,5 +164,36 @@ fn at_the_end_clients_get_the_answers_that_they_wait_for_and_no_new_ones() {
             rows.iter().map(|row| row.verdict).collect::<Vec<_>>(),
             [Verdict::NotCompared, Verdict::Ok]
         );
+    });
+}
+
+#[test]
+fn many_clients_at_once_are_answered_and_every_answer_is_compared() {
+    const CLIENTS: usize = 200;
+    run(async {
+        let collector = Server::start(|seen, _| ok("", seen.line())).await;
+        let sound = Server::start(|seen, _| ok("", seen.line())).await;
+        let hanging = Server::of(vec![Part::Hang]).await;
+        let proxies = [sound.address, hanging.address, sound.address];
+        let bed =
+            Bed::with(&collector, &proxies, |spec| (spec.most_waiting, spec.patience_ms) = (1000, 2000));
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            clients.push(bed.client().await);
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.send(format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            assert_eq!(client.reply("GET").await.body, Some(format!("GET /{number} HTTP/1.1")));
+        }
+        bed.answers(CLIENTS as u64).await;
+        let counters = bed.counters();
+        assert_eq!(counters.open_clients, CLIENTS as u64);
+        for target in [1, 3] {
+            assert_eq!(counters.targets[target].matching, CLIENTS as u64);
+        }
+        assert_eq!(counters.targets[2].no_answer, CLIENTS as u64);
+        assert_eq!(bed.finish().await.len(), 4 * CLIENTS);
     });
 }

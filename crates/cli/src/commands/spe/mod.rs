@@ -1,29 +1,343 @@
-//! `assay spe`: several proxies behind the same clients at once.
+//! `assay spe`: several proxies at once, on the requests of real clients.
 
+mod words;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use assay_lab::spe::{self, SpeEvent, SpeOutcome, SpePlan, UnderTest, Which};
+use assay_lab::{LabError, Mode};
+use assay_record::spe::How;
+use assay_spe::spec::{Turns, When};
 use clap::{Args, Subcommand};
+use tokio::sync::{mpsc, watch};
 
 use super::spe_report::{self, SpeReportArgs};
 use crate::exit::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::target::{is_address, resolve};
+use crate::{output, run_name, units};
+
+const WHO: &str = "Who";
+const ORDER: &str = "When and in which order";
+const COLLECTOR: &str = "The Collector";
+const RECORD: &str = "Results";
+
+const EXAMPLES: &str = "\
+Examples:
+  assay spe --listen 127.0.0.1:3128 --proxy squid --proxy builtin
+                                                 clients use 127.0.0.1:3128 as their proxy
+  assay spe --listen 127.0.0.1:8080 --origin www.example:80 --proxy varnish --proxy nginx
+                                                 127.0.0.1:8080 stands for www.example
+  assay spe --listen :3128 --proxy today=10.0.0.7:3128 --proxy candidate=10.0.0.8:3128 --doors 10.0.0.5:3200
+                                                 two proxies that run already, each with its door as parent
+
+Clients are answered from the Collector, and every proxy is asked the same. Nobody else notices: origins get one request
+for each need. The first Ctrl-C ends it and writes what is left; the second quits at once.";
 
 /// Flags of `assay spe`.
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct SpeArgs {
-    /// What to do.
+    /// What to do instead.
     #[command(subcommand)]
-    pub command: SpeCommand,
+    pub what: Option<SpeCommand>,
+    /// Where clients come in; without an address, on all of this machine's
+    #[arg(long, value_name = "[ADDR]:PORT", value_parser = listen_address, default_value = "127.0.0.1:3128", help_heading = WHO)]
+    pub listen: SocketAddr,
+    /// A proxy under test: `builtin`, a name from `assay proxies`, a description FILE.toml, or the HOST:PORT of one that
+    /// runs already; may be given more than once, and with a label of your own
+    #[arg(long, value_name = "[LABEL=]PROXY", help_heading = WHO)]
+    pub proxy: Vec<String>,
+    /// Clients speak to a server: the origin that `--origin` names
+    #[arg(long, conflicts_with = "forward", requires = "origin", help_heading = WHO)]
+    pub reverse: bool,
+    /// Clients speak to a proxy: requests carry whole URLs (the default without `--origin`)
+    #[arg(long, help_heading = WHO)]
+    pub forward: bool,
+    /// The origin that all stand for
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "forward", help_heading = WHO)]
+    pub origin: Option<String>,
+    /// Where the Collector's doors are: ADDR:PORT is the Multiplier's, and the next ports are the proxies', in their order
+    /// [default: chosen; 127.0.0.1:3200 where a proxy runs already]
+    #[arg(long, value_name = "ADDR:PORT", help_heading = WHO)]
+    pub doors: Option<SocketAddr>,
+    /// Memory for the cache of each proxy that is started
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::size, help_heading = WHO)]
+    pub memory: u64,
+    /// Disk for the cache of each proxy that is started
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = units::size, help_heading = WHO)]
+    pub disk: u64,
+    /// Look for proxy descriptions in DIR too; they win over bundled ones of the same name
+    #[arg(long, value_name = "DIR", help_heading = WHO)]
+    pub proxy_dir: Vec<PathBuf>,
+    /// You may ask origins and proxies with a public address: they are yours
+    #[arg(long, help_heading = WHO)]
+    pub i_own_this_target: bool,
+
+    /// Ask the proxies when the client's answer is complete (the default)
+    #[arg(long, conflicts_with = "at_once", help_heading = ORDER)]
+    pub after: bool,
+    /// Ask the proxies at once, at the clients' own pace
+    #[arg(long, help_heading = ORDER)]
+    pub at_once: bool,
+    /// Ask the proxies in the order in which they are named, instead of another for each request
+    #[arg(long, help_heading = ORDER)]
+    pub fixed_order: bool,
+    /// Seed of the order
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = ORDER)]
+    pub seed: u64,
+    /// Requests that may wait for one proxy; it is not asked those beyond, and they are counted
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = ORDER)]
+    pub most_waiting: u32,
+    /// How long a proxy may take for each step of an answer
+    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = ORDER)]
+    pub patience: Duration,
+
+    /// How long an answer that may not be cached is kept for the proxies that have not seen it
+    #[arg(long, value_name = "DUR", default_value = "180s", value_parser = units::duration, help_heading = COLLECTOR)]
+    pub minimum_freshness: Duration,
+    /// Recordings of that age are made anew
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = units::duration, help_heading = COLLECTOR)]
+    pub maximum_age: Duration,
+    /// Answer from recordings as fast as possible, instead of at their pace
+    #[arg(long, help_heading = COLLECTOR)]
+    pub no_replay: bool,
+    /// Memory for recordings
+    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = units::size, help_heading = COLLECTOR)]
+    pub collector_memory: u64,
+
+    /// Which differences are none, in TOML, beside the usual ones (docs/reference/spe.md)
+    #[arg(long, value_name = "FILE", help_heading = RECORD)]
+    pub rules: Option<PathBuf>,
+    /// Where results go; it must be empty or not be there [default: spe/NAME-DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = RECORD)]
+    pub dir: Option<PathBuf>,
+    /// Write each answer to answers.log too, a line of text
+    #[arg(long, help_heading = RECORD)]
+    pub text_log: bool,
+    /// End after DUR [default: with Ctrl-C]
+    #[arg(long, value_name = "DUR", value_parser = units::duration, help_heading = RECORD)]
+    pub duration: Option<Duration>,
 }
 
-/// What can be done with an evaluation.
+/// What else can be done with an evaluation.
 #[derive(Debug, Subcommand)]
 pub enum SpeCommand {
     /// Make summary and HTML report from the directory of an evaluation
     Report(SpeReportArgs),
 }
 
-/// Does it.
+/// Evaluates proxies until it is over, or says what an evaluation came to.
 pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
-    match &args.command {
-        SpeCommand::Report(report) => spe_report::report(report),
+    if let Some(SpeCommand::Report(report)) = &args.what {
+        return spe_report::report(report);
+    }
+    super::run::clear_leftovers();
+    let plan = plan(args)?;
+    spe::check(&plan).map_err(Failure::usage)?;
+    if !plan.listen.ip().is_loopback() {
+        output::eprint("note: everybody who can reach this machine may use it as a proxy\n");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the evaluation")
+        .map_err(Failure::failed)?;
+    let lasts = plan.duration.is_some();
+    match runtime.block_on(watched(plan))? {
+        Some(outcome) => {
+            output::stdout(&words::summary(&outcome))?;
+            Ok(exit(&outcome, lasts))
+        }
+        None => Ok(Exit::Interrupted),
+    }
+}
+
+/// Without a time to last for, Ctrl-C is how it ends.
+fn exit(outcome: &SpeOutcome, lasts: bool) -> Exit {
+    if outcome.standing.multiplier.answers_lost > 0 {
+        return Exit::Invalid;
+    }
+    match outcome.how {
+        How::Interrupted if lasts => Exit::Interrupted,
+        How::Finished | How::Interrupted => Exit::Fine,
+        How::Failed(_) => Exit::Failed,
+    }
+}
+
+/// Evaluates while the user watches; Ctrl-C once ends it well, twice at once. None: there is nothing to show.
+async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
+    let mut interrupts = Interrupts::listen().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
+    let (events, mut told) = mpsc::unbounded_channel::<SpeEvent>();
+    let (stop_sender, stop) = watch::channel(false);
+    let is_reverse = plan.mode == Mode::Reverse;
+    let view = async {
+        let mut view = words::View::new(is_reverse);
+        while let Some(event) = told.recv().await {
+            output::eprint(&view.say(&event));
+        }
+    };
+    let all = async { tokio::join!(spe::run(plan, events, stop), view).0 };
+    tokio::pin!(all);
+    let mut asked_before = false;
+    loop {
+        tokio::select! {
+            result = &mut all => return match result {
+                Ok(outcome) => Ok(Some(outcome)),
+                Err(LabError::Interrupted) => {
+                    output::eprint("interrupted before the first request; nothing was measured\n");
+                    Ok(None)
+                }
+                Err(error) if error.before_start() => Err(Failure::usage(error)),
+                Err(error) => Err(Failure::failed(error)),
+            },
+            () = interrupts.next() => {
+                if asked_before {
+                    output::eprint("quit at once\n");
+                    return Ok(None);
+                }
+                asked_before = true;
+                // Nobody listens any more when it has just ended; then there is nothing to stop.
+                let _ = stop_sender.send(true);
+            }
+        }
+    }
+}
+
+/// Everything the lab needs to know.
+fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
+    let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
+    let mode = if args.origin.is_some() { Mode::Reverse } else { Mode::Forward };
+    let origin = args.origin.as_ref().map(|name| Ok((name.clone(), resolve(name)?))).transpose()?;
+    let proxies = under_test(args)?;
+    let name: Vec<&str> = proxies.iter().map(|proxy| proxy.label.as_str()).collect();
+    let directory = args.dir.clone().unwrap_or_else(|| run_name::fresh_evaluation(&name.join("-")));
+    let absolute = |path: &PathBuf| {
+        let attempt = || format!("cannot make sense of the path {}", path.display());
+        std::path::absolute(path).with_context(attempt).map_err(Failure::usage)
+    };
+    Ok(SpePlan {
+        exe,
+        assay_version: env!("CARGO_PKG_VERSION").into(),
+        listen: args.listen,
+        mode,
+        origin,
+        proxies,
+        doors: args.doors,
+        when: if args.at_once { When::AtOnce } else { When::After },
+        turns: if args.fixed_order { Turns::Fixed } else { Turns::Permuted },
+        seed: args.seed,
+        minimum_freshness: args.minimum_freshness,
+        maximum_age: args.maximum_age,
+        replay: !args.no_replay,
+        collector_memory_bytes: args.collector_memory,
+        memory_bytes: args.memory,
+        disk_bytes: args.disk,
+        most_waiting: args.most_waiting,
+        patience: args.patience,
+        rules: args.rules.as_ref().map(absolute).transpose()?,
+        directory: absolute(&directory)?,
+        text_log: args.text_log,
+        duration: args.duration,
+        own_target: args.i_own_this_target,
+    })
+}
+
+/// The proxies, each with a label of its own.
+fn under_test(args: &SpeArgs) -> Result<Vec<UnderTest>, Failure> {
+    let mut all: Vec<UnderTest> = Vec::new();
+    for typed in &args.proxy {
+        let (label, name) = match typed.split_once('=') {
+            Some((label, name)) => (Some(check_label(label)?), name),
+            None => (None, typed.as_str()),
+        };
+        let which = match name {
+            "builtin" => Which::Builtin,
+            "direct" => {
+                return Err(Failure::usage(anyhow!("--proxy direct: direct is always there, and no proxy"))
+                    .hint("leave it out"));
+            }
+            name if is_address(name) => Which::Running(resolve(name)?),
+            name => {
+                let description = assay_lab::find(name, &args.proxy_dir).map_err(Failure::usage)?;
+                Which::Described(Box::new(description))
+            }
+        };
+        let label = label.unwrap_or_else(|| fresh_label(&which, name, &all));
+        all.push(UnderTest { label, which });
+    }
+    Ok(all)
+}
+
+fn check_label(label: &str) -> Result<String, Failure> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if label.is_empty() || label.starts_with('.') || !label.chars().all(fits) {
+        return Err(Failure::usage(anyhow!(
+            "`{label}` is no label; letters, digits, `-`, `_` and `.` make one"
+        )));
+    }
+    Ok(label.to_owned())
+}
+
+/// What it is called itself, with a number if another is called so.
+fn fresh_label(which: &Which, name: &str, others: &[UnderTest]) -> String {
+    let base = match which {
+        Which::Builtin => "builtin".to_owned(),
+        Which::Described(description) => description.name.clone(),
+        Which::Running(_) => name.replace([':', '[', ']'], "_"),
+    };
+    let numbered = (2..).map(|number: u32| format!("{base}-{number}"));
+    let is_free = |label: &String| others.iter().all(|other| other.label != *label);
+    std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base)
+}
+
+/// Reads `ADDR:PORT` or `:PORT`.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let whole = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    whole
+        .parse()
+        .map_err(|_| format!("`{text}` is no address with a port; write it like 127.0.0.1:3128 or :3128"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn args(typed: &[&str]) -> Box<SpeArgs> {
+        let all = ["assay", "spe"].iter().chain(typed);
+        let Command::Spe(args) = Cli::parse_from(all).command else { panic!("not spe") };
+        args
+    }
+
+    fn labels(typed: &[&str]) -> Vec<String> {
+        under_test(&args(typed)).unwrap().into_iter().map(|proxy| proxy.label).collect()
+    }
+
+    #[test]
+    fn proxies_are_called_by_their_names_unless_somebody_says_otherwise() {
+        let typed = ["--proxy", "squid", "--proxy", "builtin", "--proxy", "squid", "--proxy", "a=squid"];
+        assert_eq!(labels(&typed), ["squid", "builtin", "squid-2", "a"]);
+        assert_eq!(labels(&["--proxy", "127.0.0.1:80"]), ["127.0.0.1_80"]);
+        assert!(under_test(&args(&["--proxy", "a b=squid"])).is_err());
+        assert!(under_test(&args(&["--proxy", "direct"])).is_err());
+    }
+
+    #[test]
+    fn an_origin_makes_it_a_reverse_proxy() {
+        assert_eq!(plan(&args(&["--forward"])).unwrap().mode, Mode::Forward);
+        let reverse = plan(&args(&["--origin", "127.0.0.1:9000"])).unwrap();
+        assert_eq!((reverse.mode, reverse.origin.unwrap().0.as_str()), (Mode::Reverse, "127.0.0.1:9000"));
+    }
+
+    #[test]
+    fn a_port_alone_means_all_addresses() {
+        assert_eq!(listen_address(":3128").unwrap().to_string(), "0.0.0.0:3128");
+        assert!(listen_address("3128").is_err());
     }
 }

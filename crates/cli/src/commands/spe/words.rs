@@ -1,0 +1,152 @@
+//! What is said while an evaluation goes on, and at its end?
+
+use std::fmt::Write;
+
+use assay_lab::spe::{SpeEvent, SpeOutcome, Standing};
+use assay_record::spe::TargetCounters;
+
+/// What was said last.
+pub struct View {
+    is_reverse: bool,
+    /// Requests and answers of the last line.
+    last: (u64, u64),
+}
+
+impl View {
+    /// Before anything was said.
+    pub fn new(is_reverse: bool) -> Self {
+        Self { is_reverse, last: (0, 0) }
+    }
+
+    /// An event in words; empty when there is nothing new.
+    pub fn say(&mut self, event: &SpeEvent) -> String {
+        match event {
+            SpeEvent::Directory(path) => format!("results: {}\n", path.display()),
+            SpeEvent::Door { label, door } => {
+                let part = if self.is_reverse { "origin" } else { "parent, and nothing else," };
+                format!("{label} runs already: it must have {door} as its {part} for this\n")
+            }
+            SpeEvent::Starting(what) => format!("starting {what}\n"),
+            SpeEvent::Listening(address) => format!("ready: clients may come to {address}; Ctrl-C ends it\n"),
+            SpeEvent::Died(words) => format!("warning: {words}\n"),
+            SpeEvent::Draining => "ending: the last answers are waited for\n".into(),
+            SpeEvent::Second(standing) => self.second(standing),
+        }
+    }
+
+    fn second(&mut self, standing: &Standing) -> String {
+        let multiplier = &standing.multiplier;
+        let answers =
+            multiplier.targets.iter().map(|target| target.answered + target.no_answer + target.dropped);
+        let now = (multiplier.requests, answers.sum());
+        if std::mem::replace(&mut self.last, now) == now {
+            return String::new();
+        }
+        let mut line = format!("{:>6} s  {} requests", multiplier.at_ms / 1000, multiplier.requests);
+        for (label, target) in standing.labels.iter().zip(&multiplier.targets).skip(1) {
+            // Writing to a string cannot fail.
+            let _ = write!(line, " · {label} {} ok", target.matching);
+            for (count, what) in
+                [(target.mismatches, "differ"), (target.no_answer, "failed"), (target.dropped, "dropped")]
+            {
+                if count > 0 {
+                    let _ = write!(line, ", {count} {what}");
+                }
+            }
+        }
+        line.push('\n');
+        line
+    }
+}
+
+/// What came of it in all.
+pub fn summary(outcome: &SpeOutcome) -> String {
+    let Standing { labels, multiplier, collector } = &outcome.standing;
+    let mut text = format!(
+        "{} requests of {} connections; {} requests to origins; {} tunnels, {} refused, {} whose client left\n",
+        multiplier.requests,
+        multiplier.clients,
+        collector.origin_requests,
+        multiplier.connects,
+        multiplier.refused,
+        multiplier.client_gone
+    );
+    let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).max(6);
+    let _ = writeln!(
+        text,
+        "{:<width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}",
+        "", "answers", "matching", "differ", "failed", "dropped", "mean"
+    );
+    for (label, target) in labels.iter().zip(&multiplier.targets) {
+        let TargetCounters { answered, matching, mismatches, no_answer, dropped, .. } = *target;
+        let mean = target.response_sum_us.checked_div(answered).map_or("–".into(), milliseconds);
+        let _ = writeln!(
+            text,
+            "{label:<width$} {answered:>9} {matching:>9} {mismatches:>9} {no_answer:>9} {dropped:>9} {mean:>12}"
+        );
+    }
+    if multiplier.answers_lost > 0 {
+        let _ = writeln!(
+            text,
+            "{} answers could not be written down in time and are missing: the disk was too slow",
+            multiplier.answers_lost
+        );
+    }
+    let directory = outcome.directory.display();
+    let _ = writeln!(text, "results: {directory}\nmore: assay spe report {directory}");
+    text
+}
+
+fn milliseconds(us: u64) -> String {
+    format!("{}.{:03} ms", us / 1000, us % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::spe::{CollectorCounters, How, MultiplierCounters};
+
+    use super::*;
+
+    fn standing() -> Standing {
+        let target = |matching, mismatches, dropped| TargetCounters {
+            answered: matching + mismatches,
+            matching,
+            mismatches,
+            dropped,
+            response_sum_us: 1500 * (matching + mismatches),
+            ..TargetCounters::default()
+        };
+        Standing {
+            labels: vec!["direct".into(), "squid".into()],
+            multiplier: MultiplierCounters {
+                at_ms: 5000,
+                requests: 9,
+                targets: vec![target(0, 0, 0), target(6, 2, 1)],
+                ..MultiplierCounters::default()
+            },
+            collector: CollectorCounters { origin_requests: 4, ..CollectorCounters::default() },
+        }
+    }
+
+    #[test]
+    fn a_second_in_which_nothing_came_is_passed_over() {
+        let mut view = View::new(true);
+        let second = SpeEvent::Second(Box::new(standing()));
+        assert_eq!(view.say(&second), "     5 s  9 requests · squid 6 ok, 2 differ, 1 dropped\n");
+        assert_eq!(view.say(&second), "");
+    }
+
+    #[test]
+    fn the_summary_has_a_line_for_each_target() {
+        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing() };
+        let text = summary(&outcome);
+        let words: Vec<&str> =
+            text.lines().find(|line| line.starts_with("squid")).unwrap().split_whitespace().collect();
+        assert_eq!(words, ["squid", "8", "6", "2", "0", "1", "1.500", "ms"]);
+        assert!(
+            text.contains("4 requests to origins")
+                && text.contains("direct")
+                && text.ends_with("results: /d\nmore: assay spe report /d\n")
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Several proxies at once on the requests of clients, through the real binary: clients see what they see directly, and
+//! the origin is asked once for each need.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use assay_record::spe::{AnswerRow, How, SpeDir, SpeInfo, Verdict, read_answers};
+
+use crate::real::has;
+use crate::support::own_address;
+
+/// How often each line was asked for.
+type Asked = Arc<Mutex<BTreeMap<String, u32>>>;
+
+/// An origin in threads of its own: some pages may be cached, others not.
+fn origin() -> (SocketAddr, Asked) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = listener.local_addr().expect("it has an address");
+    let asked = Asked::default();
+    let counted = Arc::clone(&asked);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let counted = Arc::clone(&counted);
+            thread::spawn(move || serve(stream, &counted));
+        }
+    });
+    (address, asked)
+}
+
+fn serve(stream: TcpStream, asked: &Asked) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let (mut length, mut close) = (0, false);
+        loop {
+            let mut field = String::new();
+            reader.read_line(&mut field).ok().filter(|read| *read > 0)?;
+            let field = field.trim_end().to_ascii_lowercase();
+            match field.split_once(": ") {
+                Some(("content-length", value)) => length = value.parse().ok()?,
+                Some(("connection", value)) => close = value == "close",
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let path = words.get(1)?.to_string();
+        *asked.lock().expect("nobody panics").entry(format!("{} {path}", words[0])).or_default() += 1;
+        let answer = answer(words[0], &path, &body);
+        reader.get_mut().write_all(&answer).ok()?;
+        if close {
+            return None;
+        }
+    }
+}
+
+fn answer(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    let (status, cache, body) = match path {
+        "/missing" => ("404 Not Found", "no-store", b"there is none".to_vec()),
+        "/now" => ("200 OK", "no-store", b"made anew each time".to_vec()),
+        "/post" => ("200 OK", "no-store", [b"got ", body].concat()),
+        _ => ("200 OK", "public, max-age=600", path.repeat(3000).into_bytes()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\nContent-Type: text/plain\r\nCache-Control: {cache}\r\n\
+         X-Of: {path}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let body = if method == "HEAD" { Vec::new() } else { body };
+    [head.into_bytes(), body].concat()
+}
+
+/// An evaluation that goes on.
+struct Going {
+    child: Child,
+    listen: SocketAddr,
+    directory: tempfile::TempDir,
+}
+
+impl Going {
+    fn start(more: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("the temp directory is writable");
+        let listen = own_address(8090);
+        let dir = directory.path().join("spe");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command.args(["spe", "--listen", &listen.to_string(), "--dir", dir.to_str().expect("UTF-8")]);
+        command.args(["--memory", "32MB", "--disk", "64MB"]).args(more);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let stderr = child.stderr.take().expect("it has one");
+        let (tell, ready) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                eprintln!("spe: {line}");
+                if line.starts_with("ready: ") {
+                    let _ = tell.send(());
+                }
+            }
+        });
+        ready.recv_timeout(Duration::from_secs(60)).expect("clients may come");
+        Self { child, listen, directory }
+    }
+
+    /// Ends it as a user does: what was written down, and its exit code.
+    fn end(mut self) -> (SpeInfo, Vec<AnswerRow>, Option<i32>) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        let code = self.child.wait().expect("it ends").code();
+        let dir = SpeDir::open(&self.directory.path().join("spe")).expect("it has left something");
+        let rows = read_answers(&dir.answers_path()).expect("answers were written down");
+        (dir.read_info().expect("there is a head"), rows, code)
+    }
+}
+
+/// All that comes back for one request on a connection of its own, without what is said of the connection.
+fn ask(address: SocketAddr, host: SocketAddr, method: &str, target: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let request =
+        format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{length}Connection: close\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).expect("it is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it is text");
+    answer.replace("Connection: close\r\n", "")
+}
+
+/// What clients ask for; each line is one need, but for the second of those that may be cached.
+const REQUESTS: [(&str, &str, &str); 8] = [
+    ("GET", "/page", ""),
+    ("GET", "/page", ""),
+    ("GET", "/now", ""),
+    ("GET", "/now", ""),
+    ("GET", "/missing", ""),
+    ("POST", "/post", "a=1"),
+    ("GET", "/other?x=%7E", ""),
+    ("GET", "/page", ""),
+];
+
+/// Asks for everything, directly and through the Multiplier, and holds one against the other.
+fn see_the_same(going: &Going, origin: SocketAddr, is_forward: bool) {
+    for (method, path, body) in REQUESTS {
+        let target = if is_forward { format!("http://{origin}{path}") } else { path.to_owned() };
+        let directly = ask(origin, origin, method, path, body);
+        let through = ask(going.listen, origin, method, &target, body);
+        assert_eq!(through, directly, "{method} {path}");
+    }
+}
+
+fn hold(origin_asked: &Asked, rows: &[AnswerRow], proxies: u16) {
+    let asked = origin_asked.lock().expect("nobody panics");
+    let directly = |line: &str| {
+        REQUESTS.iter().filter(|(method, path, _)| format!("{method} {path}") == line).count() as u32
+    };
+    for (line, times) in asked.iter() {
+        let needs = if line == "GET /page" { 1 } else { directly(line) };
+        assert_eq!(times - directly(line), needs, "{line}");
+    }
+    for target in 1..=proxies {
+        let of: Vec<_> = rows.iter().filter(|row| row.target == target).collect();
+        assert_eq!(of.len(), REQUESTS.len());
+        let wrong: Vec<_> = of.iter().filter(|row| row.verdict != Verdict::Ok).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
+
+#[test]
+fn clients_see_what_they_see_directly_and_the_origin_is_asked_once_for_each_need() {
+    let (origin, asked) = origin();
+    let name = origin.to_string();
+    let going = Going::start(&["--origin", &name, "--proxy", "builtin", "--proxy", "second=builtin"]);
+    see_the_same(&going, origin, false);
+    let (info, rows, code) = going.end();
+    assert_eq!(code, Some(0));
+    hold(&asked, &rows, 2);
+    let labels: Vec<_> = info.targets.iter().map(|target| target.label.as_str()).collect();
+    assert_eq!(labels, ["direct", "builtin", "second"]);
+    assert_eq!(info.ended.expect("it has ended").how, How::Interrupted);
+    assert_eq!(info.totals.requests, REQUESTS.len() as u64);
+    assert!(info.totals.origin_requests > 0 && info.totals.peak_memory_bytes > 0);
+}
+
+#[test]
+fn a_forward_proxy_that_is_started_here_asks_for_everything_through_its_door() {
+    let (origin, asked) = origin();
+    let going = Going::start(&["--proxy", "builtin", "--at-once"]);
+    see_the_same(&going, origin, true);
+    let (info, rows, _) = going.end();
+    hold(&asked, &rows, 1);
+    assert!(info.forward && info.when == "at_once");
+}
+
+#[test]
+fn real_proxies_at_once() {
+    if !has("squid", "squid") || !has("varnishd", "varnish") {
+        return;
+    }
+    let (origin, asked) = origin();
+    let name = origin.to_string();
+    let going =
+        Going::start(&["--origin", &name, "--proxy", "squid", "--proxy", "varnish", "--proxy", "builtin"]);
+    see_the_same(&going, origin, false);
+    let (info, rows, code) = going.end();
+    assert_eq!(code, Some(0));
+    hold(&asked, &rows, 3);
+    assert!(info.targets[1].software.as_deref().is_some_and(|name| name.starts_with("Squid ")), "{info:?}");
+}
+
+#[test]
+fn squid_as_a_forward_proxy_has_its_door_as_parent() {
+    if !has("squid", "squid") {
+        return;
+    }
+    let (origin, asked) = origin();
+    let going = Going::start(&["--proxy", "squid"]);
+    see_the_same(&going, origin, true);
+    let (_, rows, _) = going.end();
+    hold(&asked, &rows, 1);
+}
