@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use assay_http::date::{DATE_BYTES, write_date};
 use assay_record::spe::{AnswerRow, How, SpeDir, SpeInfo, Verdict, read_answers};
 
 use crate::real::has;
@@ -69,8 +70,16 @@ fn answer(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
         "/post" => ("200 OK", "no-store", [b"got ", body].concat()),
         _ => ("200 OK", "public, max-age=600", path.repeat(3000).into_bytes()),
     };
+    // The same for all answers, so that they can be held against each other.
+    static DATE: OnceLock<String> = OnceLock::new();
+    let date = DATE.get_or_init(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let mut date = [0; DATE_BYTES];
+        write_date(now.as_secs(), &mut date);
+        String::from_utf8_lossy(&date).into_owned()
+    });
     let head = format!(
-        "HTTP/1.1 {status}\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\nContent-Type: text/plain\r\nCache-Control: {cache}\r\n\
+        "HTTP/1.1 {status}\r\nDate: {date}\r\nContent-Type: text/plain\r\nCache-Control: {cache}\r\n\
          X-Of: {path}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
@@ -119,7 +128,8 @@ impl Going {
     }
 }
 
-/// All that comes back for one request on a connection of its own, without what is said of the connection.
+/// All that comes back for one request on a connection of its own, without what is said of the connection, and without
+/// `Age`: a cached answer says how old it is.
 fn ask(address: SocketAddr, host: SocketAddr, method: &str, target: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -128,7 +138,10 @@ fn ask(address: SocketAddr, host: SocketAddr, method: &str, target: &str, body: 
     stream.write_all(request.as_bytes()).expect("it is read");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it is text");
-    answer.replace("Connection: close\r\n", "")
+    let (head, body) = answer.split_once("\r\n\r\n").expect("there is a head");
+    let of_this_hop = |line: &&str| *line == "Connection: close" || line.starts_with("Age: ");
+    let lines: Vec<&str> = head.split("\r\n").filter(|line| !of_this_hop(line)).collect();
+    format!("{}\r\n\r\n{body}", lines.join("\r\n"))
 }
 
 /// What clients ask for; each line is one need, but for the second of those that may be cached.
@@ -149,7 +162,9 @@ fn see_the_same(going: &Going, origin: SocketAddr, is_forward: bool) {
         let target = if is_forward { format!("http://{origin}{path}") } else { path.to_owned() };
         let directly = ask(origin, origin, method, path, body);
         let through = ask(going.listen, origin, method, &target, body);
-        assert_eq!(through, directly, "{method} {path}");
+        let heads = [&through, &directly].map(|answer| answer.split_once("\r\n\r\n").expect("a head").0);
+        assert_eq!(heads[0], heads[1], "{method} {path}");
+        assert!(through == directly, "the bodies of {method} {path} differ");
     }
 }
 

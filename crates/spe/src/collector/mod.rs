@@ -24,6 +24,7 @@ mod timeline;
 mod tunnel;
 mod url;
 
+pub use self::ask::NAME;
 pub use self::error::CollectorError;
 pub use self::role::run;
 pub use self::server::Collector;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
+use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{ResponseHead, Version};
 use assay_plane::body::{BodyError, BodyReader};
@@ -23,6 +24,7 @@ use super::client::{Client, Shared};
 use super::lanes::{Awaited, Direct, Question, ToProxies};
 use super::message::{Message, Order};
 use super::order::permuted;
+use crate::collector;
 use crate::spec::{Turns, When};
 use crate::validate::{Digester, Sample};
 
@@ -403,7 +405,7 @@ impl Outgoing {
         let line_end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
         out.extend_from_slice(bytes[..line_end].trim_ascii_end());
         out.extend_from_slice(b"\r\n");
-        fields::append_passing(&mut out, head.headers(), |_| false);
+        fields::append_passing(&mut out, head.headers(), is_the_collectors);
         if self.is_chunked {
             out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
@@ -417,6 +419,13 @@ impl Outgoing {
         out.extend_from_slice(b"\r\n");
         out
     }
+}
+
+/// What the Collector says of itself is not for clients: they see what the origin said.
+fn is_the_collectors(field: &Field<'_>) -> bool {
+    field.is("via")
+        && field.value.rsplit(|byte| *byte == b' ').next() == Some(collector::NAME.as_bytes())
+        && !field.value.contains(&b',')
 }
 
 /// A body as it is written: in one chunk, where it came in chunks.
