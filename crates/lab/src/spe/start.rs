@@ -95,6 +95,7 @@ impl Evaluation {
             stale_if_error_s: 0,
             origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: door }],
             cooperation: None,
+            access_log: None,
         };
         let kind = RoleKind::Proxy(place.into());
         let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
