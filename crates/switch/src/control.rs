@@ -1,6 +1,7 @@
 //! Who steers the workers? One thread, which knows how servers are, what is listened at, and which configuration is in force.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -19,7 +20,7 @@ use crate::check::is_well;
 use crate::config::{Config, ServerSpec};
 use crate::health::{Active, Passive};
 use crate::metrics;
-use crate::plan::{News, Plan, Word};
+use crate::plan::{News, NewsSender, Plan, Word};
 use crate::slow_start::{next_change, weight_after};
 use crate::switch::SwitchError;
 use crate::tally::Snapshot;
@@ -119,7 +120,8 @@ pub struct Control {
     listening: HashMap<SocketAddr, SocketAddr>,
     verdicts: UnboundedSender<Verdict>,
     metrics: Option<(SocketAddr, AbortHandle)>,
-    is_stopping: bool,
+    /// When running requests are waited for no longer; none: it is not to stop.
+    give_up: Option<Instant>,
 }
 
 impl Control {
@@ -157,23 +159,49 @@ impl Control {
             listening,
             verdicts,
             metrics: None,
-            is_stopping: false,
+            give_up: None,
         };
+        // Servers that are there from the beginning have all their weight: all of them are equally cold.
         control.take_servers(0);
-        let plan = control.plan();
+        let sockets = by_worker(bound.into_iter().map(|(_, (_, all))| all), control.config.workers);
+        let threads = control.start_workers(sockets, &news_sender, &ended_sender)?;
+        drop((news_sender, ended_sender));
+        if let Some((address, mut sockets)) = metrics {
+            control.show_metrics(address, sockets.pop());
+        }
+        // Whoever started it may have gone.
+        let _ = ready.send(());
+        let mut running = control.workers.len();
+        while running > 0 {
+            let wake = control.next_wake();
+            tokio::select! {
+                ask = asked.recv() => control.answer(ask).await,
+                Some((server, is_well)) = judged.recv() => control.judge(server, is_well),
+                Some(News::Failed(server)) = news.recv() => control.failed(server),
+                end = ended.recv() => running = if end.is_some() { running - 1 } else { 0 },
+                () = wake => control.time_has_passed(),
+            }
+        }
+        drop(control);
+        for thread in threads {
+            let ended = thread.join().map_err(|error| SwitchError::Start(error.to_string()))?;
+            ended.map_err(|error| SwitchError::Start(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn start_workers(
+        &mut self,
+        sockets: Vec<Vec<TcpListener>>,
+        news: &NewsSender,
+        ended: &UnboundedSender<()>,
+    ) -> Result<Vec<Worker<io::Result<()>>>, SwitchError> {
+        let plan = self.plan();
         let mut threads = Vec::new();
-        let mut sockets: Vec<Vec<TcpListener>> =
-            by_worker(bound.into_iter().map(|(_, (_, all))| all), control.config.workers);
-        for worker in (0..control.config.workers).rev() {
+        for (worker, listeners) in sockets.into_iter().enumerate() {
             let (words, told) = unbounded_channel();
-            let start = Start {
-                worker,
-                plan: plan.clone(),
-                listeners: sockets.pop().unwrap_or_default(),
-                words: told,
-                news: news_sender.clone(),
-            };
-            let ended = ended_sender.clone();
+            let start = Start { worker, plan: plan.clone(), listeners, words: told, news: news.clone() };
+            let ended = ended.clone();
             let work = move || async move {
                 let result = work(start).await;
                 // Nobody waits for it any more when the switch was told to end.
@@ -182,51 +210,26 @@ impl Control {
             };
             let thread = Worker::start(format!("worker-{worker}"), Seat::default(), work);
             threads.push(thread.map_err(|error| SwitchError::Start(error.to_string()))?);
-            control.workers.push(words);
+            self.workers.push(words);
         }
-        drop((news_sender, ended_sender));
-        if let Some((address, mut sockets)) = metrics {
-            control.show_metrics(address, sockets.pop());
-        }
-        let _ = ready.send(());
-        let mut running = control.workers.len();
-        let mut give_up: Option<Instant> = None;
-        while running > 0 {
-            let wake = control.next_wake(give_up);
-            tokio::select! {
-                ask = asked.recv() => match ask {
-                    Some(Ask::Snapshot(answer)) => answer_snapshot(control.workers.clone(), answer),
-                    Some(Ask::Reload(config, answer)) => {
-                        let answered = control.reload(*config).await;
-                        let _ = answer.send(answered);
-                    }
-                    Some(Ask::Stop) if give_up.is_none() => {
-                        control.stop();
-                        give_up = Some(Instant::now() + control.config.timeouts.stop);
-                    }
-                    Some(Ask::Stop) => {}
-                    Some(Ask::End) | None => control.tell(|| Word::End),
-                },
-                Some((server, is_well)) = judged.recv() => control.judge(server, is_well),
-                Some(News::Failed(server)) = news.recv() => control.failed(server),
-                end = ended.recv() => running = if end.is_some() { running - 1 } else { 0 },
-                () = wake => {
-                    if give_up.is_some_and(|at| at <= Instant::now()) {
-                        control.tell(|| Word::End);
-                        give_up = Some(Instant::now() + Duration::from_secs(3600));
-                    }
-                    control.time_has_passed();
-                }
+        Ok(threads)
+    }
+
+    async fn answer(&mut self, ask: Option<Ask>) {
+        match ask {
+            Some(Ask::Snapshot(answer)) => answer_snapshot(self.workers.clone(), answer),
+            Some(Ask::Reload(config, answer)) => {
+                let taken = self.reload(*config).await;
+                // Whoever asked may have gone.
+                let _ = answer.send(taken);
             }
+            Some(Ask::Stop) if self.give_up.is_none() => {
+                self.give_up = Some(Instant::now() + self.config.timeouts.stop);
+                self.tell(|| Word::Stop);
+            }
+            Some(Ask::Stop) => {}
+            Some(Ask::End) | None => self.tell(|| Word::End),
         }
-        drop(control);
-        for thread in threads {
-            thread
-                .join()
-                .map_err(|error| SwitchError::Start(error.to_string()))?
-                .map_err(|error| SwitchError::Start(error.to_string()))?;
-        }
-        Ok(())
     }
 
     fn tell(&self, word: impl Fn() -> Word) {
@@ -277,7 +280,7 @@ impl Control {
                 kept.active = spec.check.as_ref().map(|check| Active::new(check.rules));
             }
             kept.passive = match (kept.passive.take(), config.passive) {
-                (Some(passive), Some(_)) => Some(passive),
+                (Some(passive), Some(rules)) if passive.rules() == rules => Some(passive),
                 (_, rules) => rules.map(Passive::new),
             };
             kept.spec = spec.clone();
@@ -299,7 +302,7 @@ impl Control {
     }
 
     async fn reload(&mut self, config: Config) -> Result<Vec<SocketAddr>, SwitchError> {
-        if self.is_stopping {
+        if self.give_up.is_some() {
             return Err(SwitchError::Ended);
         }
         if config.workers != self.config.workers {
@@ -343,11 +346,6 @@ impl Control {
         Ok(plan.listen.to_vec())
     }
 
-    fn stop(&mut self) {
-        self.is_stopping = true;
-        self.tell(|| Word::Stop);
-    }
-
     fn judge(&mut self, server: ServerId, is_well: bool) {
         if let Some(kept) = self.servers.iter_mut().find(|kept| kept.id == server)
             && let Some(active) = &mut kept.active
@@ -367,6 +365,9 @@ impl Control {
     }
 
     fn time_has_passed(&mut self) {
+        if self.give_up.is_some_and(|at| at <= Instant::now()) {
+            self.tell(|| Word::End);
+        }
         let now_ns = monotonic_ns();
         for passive in self.servers.iter_mut().filter_map(|kept| kept.passive.as_mut()) {
             passive.passed(now_ns);
@@ -391,12 +392,14 @@ impl Control {
     }
 
     /// Waits until time changes something.
-    fn next_wake(&self, give_up: Option<Instant>) -> impl Future<Output = ()> + use<> {
+    fn next_wake(&self) -> impl Future<Output = ()> + use<> {
         let now_ns = monotonic_ns();
         let next_ns = self.servers.iter().filter_map(|kept| kept.next_ns(now_ns)).min();
         let wait_ns = next_ns.map_or(SECOND_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(SECOND_NS);
-        let wake = Instant::now() + Duration::from_nanos(wait_ns);
-        sleep_until(give_up.map_or(wake, |at| at.min(wake)))
+        let now = Instant::now();
+        let wake = now + Duration::from_nanos(wait_ns);
+        // Once it has given up, workers have been told, and their ends are heard of.
+        sleep_until(self.give_up.filter(|at| *at > now).map_or(wake, |at| at.min(wake)))
     }
 
     fn show_metrics(&mut self, address: SocketAddr, socket: Option<TcpListener>) {

@@ -75,6 +75,11 @@ impl Passive {
         Self { rules, failures: VecDeque::new(), out_until_ns: None }
     }
 
+    /// What it is judged by.
+    pub fn rules(&self) -> PassiveRules {
+        self.rules
+    }
+
     /// Whether it may be asked.
     pub fn is_in(&self) -> bool {
         self.out_until_ns.is_none()

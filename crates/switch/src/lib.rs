@@ -12,22 +12,22 @@
 //! know of each other: with more than one, each has policies of its own and an even part of every limit.
 
 mod access_log;
-pub mod check;
+mod check;
 pub mod classes;
 pub mod config;
-pub mod control;
+mod control;
 pub mod document;
-pub mod forwarded;
+mod forwarded;
 pub mod health;
-pub mod load;
-pub mod metrics;
-pub mod plan;
-pub mod reply;
-pub mod request;
-pub mod slow_start;
+mod load;
+mod metrics;
+mod plan;
+mod reply;
+mod request;
+mod slow_start;
 mod switch;
 pub mod tally;
-pub mod worker;
+mod worker;
 
 pub use config::{Config, explain, read};
 pub use switch::{Switch, SwitchError};

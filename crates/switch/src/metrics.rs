@@ -9,7 +9,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-use crate::tally::{Snapshot, Tally, Times};
+use crate::tally::{ServerNow, Snapshot, Tally, Times};
+
+/// A family of counters or gauges: its name, what it counts, and how it is taken from `T`.
+type Family<T, V> = (&'static str, &'static str, fn(&T) -> V);
+
+const COUNTS: [Family<Tally, u64>; 3] = [
+    ("bytes_total", "Bytes of bodies to clients", |tally| tally.bytes),
+    ("failed_total", "Requests that a server failed", |tally| tally.failed),
+    ("retried_total", "Of these, requests that went to another server", |tally| tally.retried),
+];
+const SERVER: [Family<ServerNow, f64>; 4] = [
+    ("server_up", "Whether a server can be asked, now", |server| f64::from(u8::from(server.up))),
+    ("server_weight", "The weight of a server, now", |server| server.weight),
+    ("server_in_flight", "Requests that a server has, now", |server| server.in_flight as f64),
+    ("server_idle", "Connections to a server that are idle, now", |server| server.idle as f64),
+];
 
 /// Ends of the buckets that are shown, as powers of two of microseconds: 64 µs to 67 s. They are exact.
 const POWERS: std::ops::RangeInclusive<u32> = 6..=26;
@@ -23,72 +38,54 @@ pub fn text(all: &Snapshot) -> String {
 }
 
 fn write(out: &mut String, all: &Snapshot) -> std::fmt::Result {
-    let mut tallies: Vec<(&str, &str, &Tally)> = all
-        .tallies
-        .iter()
-        .map(|(class, server, tally)| (class.as_str(), server.as_deref().unwrap_or(""), tally))
-        .collect();
-    tallies.sort_by_key(|(class, server, _)| (*class, *server));
     gauge(out, "clients", "Connections of clients, now", all.clients)?;
     gauge(out, "in_flight", "Requests that have a server, now", all.in_flight)?;
     gauge(out, "waiting", "Requests that wait for a server with room, now", all.waiting)?;
     counter(out, "accepted_total", "Connections that were accepted", all.accepted)?;
-    counter(
-        out,
-        "refused_total",
-        "Requests that were refused because they are not HTTP, or too large",
-        all.refused,
-    )?;
+    let refused = "Requests that were refused because they are not HTTP, or too large";
+    counter(out, "refused_total", refused, all.refused)?;
     counter(out, "connects_total", "Connections that were opened to servers", all.connects)?;
-    head(
-        out,
-        "requests_total",
-        "counter",
-        "Requests by class, server and first digit of the status; no server: the switch answered",
-    )?;
-    for (class, server, tally) in &tallies {
-        for (digit, count) in tally.answers.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let code = digit + 1;
-            writeln!(
-                out,
-                "assay_switch_requests_total{{class=\"{class}\",server=\"{server}\",code=\"{code}xx\"}} {count}"
-            )?;
-        }
-    }
-    let each: [(&str, &str, fn(&Tally) -> u64); 3] = [
-        ("bytes_total", "Bytes of bodies to clients", |tally| tally.bytes),
-        ("failed_total", "Requests that a server failed", |tally| tally.failed),
-        ("retried_total", "Of these, requests that went to another server", |tally| tally.retried),
-    ];
-    for (name, help, count) in each {
-        head(out, name, "counter", help)?;
-        for (class, server, tally) in &tallies {
-            writeln!(out, "assay_switch_{name}{{class=\"{class}\",server=\"{server}\"}} {}", count(tally))?;
-        }
-    }
-    let each: [(&str, &str, fn(&Tally) -> &Times); 2] = [
-        ("duration_seconds", "From a request's head to the end of its answer", |tally| &tally.times),
-        ("first_byte_seconds", "From a request's head to the beginning of its answer", |tally| {
-            &tally.first_byte
-        }),
-    ];
-    for (name, help, times) in each {
-        head(out, name, "histogram", help)?;
-        for (class, server, tally) in &tallies {
-            histogram(out, name, &format!("class=\"{class}\",server=\"{server}\""), times(tally))?;
-        }
-    }
-    let each: [(&str, &str, fn(&crate::tally::ServerNow) -> f64); 4] = [
-        ("server_up", "Whether a server can be asked, now", |server| f64::from(u8::from(server.up))),
-        ("server_weight", "The weight of a server, now", |server| server.weight),
-        ("server_in_flight", "Requests that a server has, now", |server| server.in_flight as f64),
-        ("server_idle", "Connections to a server that are idle, now", |server| server.idle as f64),
-    ];
-    for (name, help, value) in each {
+    write_tallies(out, all)?;
+    for (name, help, value) in SERVER {
         head(out, name, "gauge", help)?;
         for server in &all.servers {
             writeln!(out, "assay_switch_{name}{{server=\"{}\"}} {}", server.name, value(server))?;
         }
+    }
+    Ok(())
+}
+
+/// What there is of each class at each server.
+fn write_tallies(out: &mut String, all: &Snapshot) -> std::fmt::Result {
+    let mut tallies: Vec<(String, &Tally)> = all
+        .tallies
+        .iter()
+        .map(|(class, server, tally)| {
+            let server = server.as_deref().unwrap_or("");
+            (format!("class=\"{class}\",server=\"{server}\""), tally)
+        })
+        .collect();
+    tallies.sort_by(|(own, _), (other, _)| own.cmp(other));
+    let requests = "Requests by class, server and first digit of the status; no server: the switch answered";
+    head(out, "requests_total", "counter", requests)?;
+    for (labels, tally) in &tallies {
+        for (digit, count) in (1..).zip(tally.answers).filter(|(_, count)| *count > 0) {
+            writeln!(out, "assay_switch_requests_total{{{labels},code=\"{digit}xx\"}} {count}")?;
+        }
+    }
+    for (name, help, count) in COUNTS {
+        head(out, name, "counter", help)?;
+        for (labels, tally) in &tallies {
+            writeln!(out, "assay_switch_{name}{{{labels}}} {}", count(tally))?;
+        }
+    }
+    head(out, "duration_seconds", "histogram", "From a request's head to the end of its answer")?;
+    for (labels, tally) in &tallies {
+        histogram(out, "duration_seconds", labels, &tally.times)?;
+    }
+    head(out, "first_byte_seconds", "histogram", "From a request's head to the beginning of its answer")?;
+    for (labels, tally) in &tallies {
+        histogram(out, "first_byte_seconds", labels, &tally.first_byte)?;
     }
     Ok(())
 }
@@ -171,8 +168,6 @@ async fn answer<F: Future<Output = Snapshot>>(
 
 #[cfg(test)]
 mod tests {
-    use crate::tally::ServerNow;
-
     use super::*;
 
     #[test]

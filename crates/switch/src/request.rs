@@ -1,5 +1,7 @@
 //! What is sent to a server for a client's request? Its head, rewritten; and why some requests go nowhere.
 
+use std::net::SocketAddr;
+
 use assay_http::field::{Field, decimal, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, Version};
@@ -141,7 +143,7 @@ pub fn append(
     facts: Facts,
     peer: &Peer,
     name: &str,
-    own_address: &str,
+    own: SocketAddr,
 ) {
     out.extend_from_slice(head.method.as_bytes());
     out.push(b' ');
@@ -151,7 +153,10 @@ pub fn append(
     out.extend_from_slice(target.path.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
     // Only HTTP/1.0 clients may leave it out; servers want one.
-    fields::append(out, b"Host", target.host.unwrap_or(own_address.as_bytes()));
+    match target.host {
+        Some(host) => fields::append(out, b"Host", host),
+        None => fields::append(out, b"Host", own.to_string().as_bytes()),
+    }
     let replaced = |field: &Field<'_>| match field.name.len() {
         4 => field.is("host"),
         6 => field.is("expect") && !facts.expects_continue,
@@ -189,7 +194,7 @@ mod tests {
         let facts = facts(&head, length, &limits)?;
         let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[]);
         let mut out = Vec::new();
-        append(&mut out, &head, target, facts, &peer, "sw", "127.0.0.1:80");
+        append(&mut out, &head, target, facts, &peer, "sw", ([127, 0, 0, 1], 80).into());
         Ok((String::from_utf8(out).expect("text"), facts))
     }
 

@@ -15,6 +15,7 @@ mod requirements;
 mod runs;
 mod simulate;
 mod support;
+mod switch;
 mod taking_along;
 mod watching;
 mod workloads;

@@ -121,6 +121,12 @@ pub const KNOWN: &[Known] = &[
         text: HAPROXY_CLF,
     },
     Known {
+        names: &["assay-switch"],
+        about: "Combined, class, server and times, as `assay switch` writes it",
+        dialect: Dialect::Ncsa,
+        text: r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %{class}n %{server}n %{queue}n %{first}n %D"#,
+    },
+    Known {
         names: &["assay-trafficserver"],
         about: "what Traffic Server writes when Assay runs it",
         dialect: Dialect::Assay,

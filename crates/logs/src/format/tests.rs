@@ -161,6 +161,10 @@ fn formats_are_recognised_from_a_few_lines() {
             "haproxy",
             r#"a:1 [10/Oct/2000:20:55:36.655] f b/s 0/0/0/0/1 200 9 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#,
         ),
+        (
+            "assay-switch",
+            r#"a - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 1 "-" "x \"y\"" disk s1 1 20 300"#,
+        ),
         ("assay-trafficserver", "1.5 3 a TCP_HIT/200 156 GET http://a/"),
         ("assay-haproxy", "1.5 3 a s/200 156 GET http://a/"),
         ("assay-httpd", r#"1.5 3 a "cache hit"/200 156 GET http://a/"#),

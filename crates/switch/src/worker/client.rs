@@ -48,7 +48,7 @@ pub struct Client {
     /// Some of the request is still to be read, or will never be.
     pub(super) leaves_unread: bool,
     peer: Peer,
-    own_address: String,
+    own: SocketAddr,
     said: Said,
 }
 
@@ -102,7 +102,7 @@ pub fn start(stream: TcpStream, peer: SocketAddr, own: SocketAddr, shared: &Rc<S
         persists: true,
         leaves_unread: false,
         peer: Peer::new(peer, &setup.config.name, &setup.config.trusted),
-        own_address: own.to_string(),
+        own,
         said: Said::default(),
     };
     spawn_local(client.serve());
@@ -221,7 +221,7 @@ impl Client {
         let asked = Request { class, document: document(target.path.as_bytes()) };
         self.request = self.shared.memory.take();
         let name = &setup.config.name;
-        request::append(&mut self.request, &head, target, facts, &self.peer, name, &self.own_address);
+        request::append(&mut self.request, &head, target, facts, &self.peer, name, self.own);
         if setup.logs {
             self.said.take(&head, &self.peer, &setup);
         }

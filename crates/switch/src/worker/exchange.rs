@@ -20,7 +20,6 @@ use super::client::{Client, Done, Order};
 use super::server::{Server, Upstream};
 use super::slot::{Slot, Unserved, acquire};
 use super::socket::{Input, wait, write_all};
-use crate::load;
 use crate::plan::News;
 use crate::reply::{self, Framing};
 use crate::request::Refusal;
@@ -72,6 +71,16 @@ pub enum Fault {
     Server(Loss, bool),
 }
 
+/// What a read from a server brought.
+enum Part {
+    /// Some of the body.
+    Some,
+    /// The body has broken off, or its coding has.
+    Broken,
+    /// The client takes no more.
+    ClientGone(io::Error),
+}
+
 /// An answer whose head was read and written anew.
 pub struct Reply {
     upstream: Upstream,
@@ -105,6 +114,9 @@ impl Client {
             let id = slot.server.id;
             // Whatever the client did is not the server's failure.
             slot.is_answered = !matches!(fault, Fault::Server(..));
+            if !slot.is_answered {
+                self.tell_failure(&slot);
+            }
             drop(slot);
             let (loss, can_repeat) = match fault {
                 Fault::Client(error) => return Err(error),
@@ -115,8 +127,6 @@ impl Client {
                 }
                 Fault::Server(loss, can_repeat) => (loss, can_repeat),
             };
-            // Nobody steers any more when the switch ends.
-            let _ = shared.news.send(News::Failed(id));
             let may_repeat =
                 can_repeat && (tried.len() as u64) < u64::from(order.standing.setup.config.retries);
             order.standing.setup.tally(order.standing.class(), Some(id)).with(|tally| {
@@ -215,7 +225,7 @@ impl Client {
                     return Err(bad(HeadError::Syntax("it switches to a protocol that nobody asked for")));
                 }
                 Some((head, length)) => {
-                    slot.begun(head.header(load::FIELD));
+                    slot.begun(&head);
                     self.out.clear();
                     let asked = self.asked(&order.facts);
                     let facts = reply::append(&mut self.out, &head, asked, name);
@@ -262,7 +272,8 @@ impl Client {
         let Ok((taken, plain)) = taken else {
             // Nothing of it has gone to the client.
             let loss = Loss::BadReply(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
-            slot.is_answered = true;
+            self.tell_failure(&slot);
+            drop(slot);
             return self.send_own(order, loss.status(), &loss.to_string()).await;
         };
         if carrier.is_done() && plain == 0 {
@@ -282,32 +293,58 @@ impl Client {
         write_all(&mut self.stream, &self.deadline, &mut slices).await?;
         upstream.input.consume(taken);
         upstream.input.rest(&shared.memory);
+        let is_whole = self.carry(&mut upstream, &mut carrier, &slot, order).await;
+        done.bytes = carrier.payload;
+        // A client that goes away is not the server's failure.
+        slot.is_answered = !matches!(is_whole, Ok(false));
+        if is_whole? {
+            self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
+        } else {
+            // What the client has is not all, and it will know by the end of the connection.
+            self.persists = false;
+            if facts.to_client == Framing::UntilClose {
+                self.reset();
+            }
+        }
+        Ok(done)
+    }
+
+    /// Sends on the rest of a body; false when it broke off. An error is the client's.
+    async fn carry(
+        &mut self,
+        upstream: &mut Upstream,
+        carrier: &mut Carrier,
+        slot: &Slot,
+        order: &Order,
+    ) -> io::Result<bool> {
+        let timeouts = order.standing.setup.config.timeouts;
         while !carrier.is_done() {
             self.deadline.set(timeouts.response);
             self.out.clear();
-            let more = self.next_part(&mut upstream, &mut carrier).await;
-            if !matches!(more, Ok(true)) {
-                // What the client has is not all, and it will know by the end of the connection.
-                self.persists = false;
-                slot.is_answered = true;
-                done.bytes = carrier.payload;
-                if more.is_err() {
-                    let _ = shared.news.send(News::Failed(slot.server.id));
+            match self.next_part(upstream, carrier).await {
+                Ok(Part::Some) => {}
+                Ok(Part::Broken) => {
+                    self.tell_failure(slot);
+                    return Ok(false);
                 }
-                if facts.to_client == Framing::UntilClose {
-                    self.reset();
+                Ok(Part::ClientGone(error)) => return Err(error),
+                Err(_) => {
+                    self.tell_failure(slot);
+                    return Ok(false);
                 }
-                return Ok(done);
             }
             if !self.out.is_empty() {
                 self.deadline.set(timeouts.client_request);
                 write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out)]).await?;
             }
         }
-        slot.is_answered = true;
-        done.bytes = carrier.payload;
-        self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
-        Ok(done)
+        Ok(true)
+    }
+
+    /// Tells whoever steers that a server has failed a request.
+    fn tell_failure(&self, slot: &Slot) {
+        // Nobody steers any more when the switch ends.
+        let _ = self.shared.news.send(News::Failed(slot.server.id));
     }
 
     /// The end of the connection is the end of the body for this client: it must not look like one.
@@ -328,8 +365,8 @@ impl Client {
         carrier.take(bytes, &mut self.out).map(|taken| (taken, 0)).map_err(drop)
     }
 
-    /// Reads once and sends on what it can; the rest is in `out`. False: the body broke off.
-    async fn next_part(&mut self, upstream: &mut Upstream, carrier: &mut Carrier) -> io::Result<bool> {
+    /// Reads once and sends on what it can; the rest is in `out`. An error is the server's.
+    async fn next_part(&mut self, upstream: &mut Upstream, carrier: &mut Carrier) -> io::Result<Part> {
         let shared = Rc::clone(&self.shared);
         let Client { stream, out, deadline, .. } = self;
         let input = &mut upstream.input;
@@ -337,12 +374,12 @@ impl Client {
             .memory
             .read(&mut upstream.stream, deadline, |bytes| {
                 if bytes.is_empty() {
-                    return Ok(carrier.end(out));
+                    return if carrier.end(out) { Part::Some } else { Part::Broken };
                 }
                 if !carrier.is_plain() {
-                    let Ok(taken) = carrier.take(bytes, out) else { return Ok(false) };
+                    let Ok(taken) = carrier.take(bytes, out) else { return Part::Broken };
                     input.append(&bytes[taken..], &shared.memory);
-                    return Ok(true);
+                    return Part::Some;
                 }
                 let taken = carrier.take_plain(bytes.len());
                 input.append(&bytes[taken..], &shared.memory);
@@ -350,12 +387,12 @@ impl Client {
                 let written = match stream.try_write(&bytes[..taken]) {
                     Ok(written) => written,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                    Err(error) => return Err(error),
+                    Err(error) => return Part::ClientGone(error),
                 };
                 out.extend_from_slice(&bytes[written..taken]);
-                Ok(true)
+                Part::Some
             })
-            .await?
+            .await
     }
 
     /// Keeps the connection to a server if it can be used again.

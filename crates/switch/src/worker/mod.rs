@@ -17,6 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_dispatch::{Moment, ServerId};
@@ -119,7 +120,7 @@ pub async fn work(start: Start) -> std::io::Result<()> {
         match word {
             Word::Plan(plan, listeners, done) => {
                 adopt(&shared, &plan);
-                accepting.keep_only(&plan.listen);
+                accepting.keep_only(&plan.listen, &shared);
                 // One that cannot be had is lost to this worker only; the thread that steers has bound it.
                 let _ = accepting.add(listeners, &shared);
                 let _ = done.send(());
@@ -130,7 +131,7 @@ pub async fn work(start: Start) -> std::io::Result<()> {
             }
             Word::Stop => {
                 shared.is_stopping.set(true);
-                accepting.finish(&shared);
+                accepting.keep_only(&[], &shared);
                 shared.watch.dismiss_idle();
                 break;
             }
@@ -274,25 +275,19 @@ impl Accepting {
         Ok(())
     }
 
-    /// Closes what is not listened at any more.
-    fn keep_only(&mut self, addresses: &[SocketAddr]) {
-        self.all.retain(|address, (_, task)| {
-            let stays = addresses.contains(address);
-            if !stays {
+    /// Closes what is not listened at any more. What waits there already is accepted.
+    fn keep_only(&mut self, addresses: &[SocketAddr], shared: &Rc<Shared>) {
+        let closing: Vec<SocketAddr> =
+            self.all.keys().filter(|address| !addresses.contains(address)).copied().collect();
+        for address in closing {
+            if let Some((listener, task)) = self.all.remove(&address) {
                 task.abort();
-            }
-            stays
-        });
-    }
-
-    /// Accepts what waits already, and then nothing more.
-    fn finish(&mut self, shared: &Rc<Shared>) {
-        for (address, (listener, task)) in self.all.drain() {
-            task.abort();
-            // Only what is ready: nobody waits here.
-            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-            while let std::task::Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx) {
-                client::start(stream, peer, address, shared);
+                // Only what is ready: nobody waits here.
+                let mut cx = Context::from_waker(Waker::noop());
+                while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx) {
+                    add(&shared.counts.accepted);
+                    client::start(stream, peer, address, shared);
+                }
             }
         }
     }

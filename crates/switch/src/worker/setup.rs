@@ -37,7 +37,10 @@ pub struct Setup {
 
 /// All tallies that there ever were, so that counters never go back.
 #[derive(Default)]
-pub struct Registry(RefCell<HashMap<(String, Option<String>), Rc<LiveTally>>>);
+pub struct Registry(RefCell<HashMap<Key, Rc<LiveTally>>>);
+
+/// Names of a class, and of a server if there is one.
+type Key = (String, Option<String>);
 
 impl Registry {
     fn tally(&self, class: &str, server: Option<&str>) -> Rc<LiveTally> {

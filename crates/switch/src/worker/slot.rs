@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use assay_dispatch::{ClassId, Finish, Request, ServerId};
+use assay_http::head::ResponseHead;
 
 use super::Shared;
 use super::group::{Chosen, Group};
@@ -13,6 +14,7 @@ use super::moment;
 use super::server::Server;
 use super::setup::Setup;
 use super::watch::Deadline;
+use crate::load;
 
 /// What a request goes by: the configuration that it began with, or a later one if it had to look again.
 pub struct Standing {
@@ -86,14 +88,14 @@ impl Slot {
         Self { server, started_ns: now.nanos(), is_answered: false, group, request, shared }
     }
 
-    /// The answer has begun; the server may have said how it is.
-    pub fn begun(&self, load: Option<&[u8]>) {
+    /// The answer has begun; the server may have said in it how it is.
+    pub fn begun(&self, head: &ResponseHead<'_>) {
         let now = moment();
         let after_nanos = now.nanos().saturating_sub(self.started_ns);
         let mut policy = self.group.policy();
         policy.first_byte(self.server.id, &self.request, after_nanos, now);
-        let state = load.and_then(|value| crate::load::read(value, self.server.in_flight.get()));
-        if let Some(state) = state {
+        let load = if self.group.listens { head.header(load::FIELD) } else { None };
+        if let Some(state) = load.and_then(|value| load::read(value, self.server.in_flight.get())) {
             policy.reported(self.server.id, &state, now);
         }
     }

@@ -1,19 +1,24 @@
 //! The switch between servers that the tests make and raw clients.
 
+mod bodies;
 #[path = "../../../http/tests/corpus/client.rs"]
 mod client;
 mod corpus;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
+mod failing;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
 mod harness;
 #[path = "../../../http/tests/corpus/judge.rs"]
 mod judge;
+mod limits;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
 #[path = "../../../http/tests/corpus/replies.rs"]
 mod replies;
+mod reloading;
 mod serving;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
+mod watching;

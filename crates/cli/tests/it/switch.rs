@@ -1,0 +1,82 @@
+//! `assay switch`, as people use it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Assay, send};
+
+/// A server that answers every connection once, on a thread of its own for as long as the test runs.
+fn server(body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
+    let address = listener.local_addr().expect("is bound").to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(&stream).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = (&stream).write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+fn get(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("is listened at");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("is taken");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    answer
+}
+
+#[test]
+fn a_switch_file_is_explained_and_mistakes_are_shown() {
+    let assay = Assay::new();
+    let file =
+        assay.file("front.toml", "listen = \"127.0.0.1:0\"\n[[server]]\naddress = \"127.0.0.1:9001\"\n");
+    let said = assay.run(&["switch", "check", file]).exits(0).stdout;
+    assert!(said.contains("listens on 127.0.0.1:0") && said.contains("no server is watched"), "{said}");
+    let file = assay.file("wrong.toml", "listen = \"127.0.0.1:0\"\n[[sever]]\n");
+    assay.run(&["switch", file]).exits(2).complains("did you mean `server`?");
+    assay.run(&["switch", "check", "none.toml"]).exits(2).complains("none.toml");
+}
+
+#[test]
+fn a_switch_runs_takes_on_another_file_and_stops_when_asked() {
+    let assay = Assay::new();
+    let (one, two) = (server("one"), server("two"));
+    let text = |address: &str| {
+        format!("listen = \"127.0.0.1:0\"\n[[server]]\nname = \"s\"\naddress = \"{address}\"\n")
+    };
+    assay.file("front.toml", &text(&one));
+    let mut command = assay.command(&["switch", "front.toml", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("is piped")).lines();
+    let mut event = |name: &str| loop {
+        let line = lines.next().expect("goes on").expect("text");
+        let event: Value = serde_json::from_str(&line).expect("JSON");
+        if event["event"] == name {
+            return event;
+        }
+    };
+    let ready = event("ready");
+    let address = ready["listen"][0].as_str().expect("an address");
+    assert!(get(address).ends_with("one"));
+    assay.file("front.toml", &text(&two));
+    send(&child, libc::SIGHUP);
+    event("reloaded");
+    assert!(get(address).ends_with("two"));
+    assay.file("front.toml", "listen = 1");
+    send(&child, libc::SIGHUP);
+    assert!(event("kept")["why"].as_str().is_some_and(|why| why.contains("front.toml:1")));
+    assert!(get(address).ends_with("two"));
+    assert_eq!(event("second")["servers"][0]["name"], "s");
+    send(&child, libc::SIGTERM);
+    event("stopping");
+    assert_eq!(child.wait().expect("ends").code(), Some(0));
+}

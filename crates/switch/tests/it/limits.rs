@@ -1,0 +1,146 @@
+//! What is too much, too slow or no HTTP gets the right status, and what must wait waits no longer than it may.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use crate::failing::eventually;
+use crate::harness::{Client, Server, file, ok, switch};
+
+/// A server that answers when it is told to.
+pub fn on_command(name: &str) -> (Server, Sender<()>) {
+    let (go, told) = channel();
+    let told: Arc<Mutex<Receiver<()>>> = Arc::new(Mutex::new(told));
+    let body = name.to_owned();
+    let server = Server::answering(name, move |_, stream| {
+        // The test is over when nobody tells any more.
+        let _ = told.lock().expect("no panic").recv();
+        ok(stream, body.as_bytes())
+    });
+    (server, go)
+}
+
+#[test]
+fn requests_that_are_refused_say_why_and_get_nowhere() {
+    let server = Server::named("s");
+    let limits =
+        "[limits]\nbody-size = \"100B\"\nhead-fields = 20\ntarget-size = \"200B\"\nhead-size = \"2KB\"\n";
+    let switch = switch(&file("", &[&server], limits));
+    let long = "x".repeat(300);
+    for (text, status) in [
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(), 400),
+        ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned(), 400),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+                .to_owned(),
+            400,
+        ),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n".to_owned(), 413),
+        (format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 414),
+        (format!("GET /{long}"), 414),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(20)), 431),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nA: {}\r\n\r\n", "x".repeat(2048)), 431),
+        ("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 501),
+        ("GET / HTTP/2.0\r\nHost: a\r\n\r\n".to_owned(), 505),
+    ] {
+        let mut client = Client::new(&switch);
+        client.send(&text);
+        let (got, head, why) = client.answer();
+        assert_eq!(got, status, "{text}");
+        assert!(!why.is_empty() && head.contains("Connection: close"), "{head}");
+        assert!(client.is_closed());
+    }
+    assert_eq!(server.count(), 0);
+    assert_eq!(switch.snapshot().expect("runs").refused, 12);
+}
+
+#[test]
+fn bodies_in_chunks_are_held_against_their_limit_and_their_grammar() {
+    let server = Server::named("s");
+    let switch = switch(&file("", &[&server], "[limits]\nbody-size = \"100B\"\n"));
+    for (chunks, status) in [("65\r\n", 413), ("zz\r\n", 400)] {
+        let mut client = Client::new(&switch);
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(chunks);
+        let _ = client.stream.write_all("y".repeat(101).as_bytes());
+        assert_eq!(client.answer().0, status, "{chunks}");
+        assert!(client.is_closed());
+    }
+    assert_eq!(server.count(), 0);
+}
+
+#[test]
+fn clients_that_are_slow_are_told_or_sent_away() {
+    let server = Server::named("s");
+    let timeouts = "[timeouts]\nclient-idle = \"100ms\"\nclient-request = \"100ms\"\n";
+    let switch = switch(&file("", &[&server], timeouts));
+    let mut idle = Client::new(&switch);
+    let mut half = Client::new(&switch);
+    half.send("GET / HTTP/1.1\r\nHo");
+    let mut bodiless = Client::new(&switch);
+    bodiless.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+    assert_eq!(half.answer().0, 408);
+    assert_eq!(bodiless.answer().0, 408);
+    assert!(idle.is_closed() && half.is_closed() && bodiless.is_closed());
+}
+
+#[test]
+fn requests_wait_for_a_server_with_room_in_their_order() {
+    let (server, go) = on_command("s");
+    let switch = switch(&file("", &[&server], "[limits]\nserver-connections = 1\nqueue = 2\n"));
+    let waiting = || switch.snapshot().expect("runs").waiting;
+    let mut clients: Vec<Client> = Vec::new();
+    for number in 0..3 {
+        let mut client = Client::new(&switch);
+        client.send(&format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        clients.push(client);
+        eventually("it has a server or waits", || {
+            let now = switch.snapshot().expect("runs");
+            now.in_flight + now.waiting == number + 1
+        });
+    }
+    assert_eq!(waiting(), 2);
+    let mut refused = Client::new(&switch);
+    let (status, _, why) = refused.get("/4");
+    assert!(status == 503 && String::from_utf8_lossy(&why).contains("wait"), "{why:?}");
+    for (number, client) in clients.iter_mut().enumerate() {
+        go.send(()).expect("it waits");
+        assert_eq!(client.answer().0, 200);
+        assert!(server.got.lock().expect("no panic")[number].head.starts_with(&format!("GET /{number} ")));
+    }
+    assert_eq!(waiting(), 0);
+}
+
+#[test]
+fn a_request_waits_no_longer_than_it_may() {
+    let (server, go) = on_command("s");
+    let limits = "[limits]\nserver-connections = 1\n[timeouts]\nqueue = \"100ms\"\n";
+    let switch = switch(&file("", &[&server], limits));
+    let mut first = Client::new(&switch);
+    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is there", || server.count() == 1);
+    let mut second = Client::new(&switch);
+    let (status, _, why) = second.get("/");
+    assert!(status == 503 && String::from_utf8_lossy(&why).contains("in time"), "{why:?}");
+    go.send(()).expect("it waits");
+    assert_eq!(first.answer().0, 200);
+    go.send(()).expect("it waits");
+    assert_eq!(second.get("/").0, 200);
+}
+
+#[test]
+fn connections_above_the_limit_wait_to_be_accepted() {
+    let server = Server::named("s");
+    let switch = switch(&file("", &[&server], "[limits]\nconnections = 2\n"));
+    let mut all: Vec<Client> = (0..3).map(|_| Client::new(&switch)).collect();
+    assert_eq!(all[0].get("/").0, 200);
+    assert_eq!(all[1].get("/").0, 200);
+    all[2].send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    all[2].stream.set_read_timeout(Some(std::time::Duration::from_millis(150))).expect("a socket");
+    assert!(all[2].stream.read(&mut [0]).is_err(), "nobody has accepted it");
+    all[2].stream.set_read_timeout(Some(crate::harness::PATIENCE)).expect("a socket");
+    all.remove(0);
+    assert_eq!(all[1].answer().0, 200);
+}

@@ -1,0 +1,156 @@
+//! Another configuration, and the end: nothing that runs is lost.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use assay_switch::{SwitchError, read};
+
+use crate::failing::eventually;
+use crate::harness::{Client, Server, field, file, switch};
+use crate::limits::on_command;
+
+fn config(text: &str) -> assay_switch::Config {
+    read("test.toml", text).expect("is a switch file")
+}
+
+#[test]
+fn reloading_under_load_loses_nothing() {
+    let servers = [Server::named("a"), Server::named("b"), Server::named("c")];
+    let [a, b, c] = &servers;
+    let class = "[[class]]\nname = \"x\"\nprefix = \"/x\"\npolicy = \"rand\"\n";
+    let files = [
+        file("policy = \"lc\"", &[a, b, c], ""),
+        file("policy = \"lc\"", &[c], class),
+        file("policy = \"rr\"", &[b, a], "[limits]\nserver-connections = 3\n"),
+        file("policy = \"cap\"", &[a, c], class),
+    ];
+    let mut switch = switch(&files[0]);
+    let address = switch.addresses()[0];
+    let (is_over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (is_over, answered) = (&is_over, &answered);
+            scope.spawn(move || {
+                let mut client = Client::to(address);
+                while !is_over.load(Ordering::SeqCst) {
+                    // Half of them use a new connection for each request.
+                    if number % 2 == 0 {
+                        client = Client::to(address);
+                    }
+                    assert_eq!(client.get("/x").0, 200);
+                    answered.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        for round in 1..20 {
+            let then = answered.load(Ordering::SeqCst);
+            switch.reload(config(&files[round % files.len()])).expect("is taken on");
+            eventually("it goes on", || answered.load(Ordering::SeqCst) > then + 30);
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(switch.addresses()[0], address);
+    let total = switch.snapshot().expect("runs").total();
+    assert_eq!(total.answers, [0, answered.load(Ordering::SeqCst) as u64, 0, 0, 0]);
+}
+
+#[test]
+fn a_server_that_drains_ends_what_it_has_and_gets_nothing_new() {
+    let (slow, go) = on_command("slow");
+    let other = Server::named("other");
+    let text = |more: &str| {
+        format!("listen = \"127.0.0.1:0\"\npolicy = \"rr\"\n{}{}", slow.toml(more), other.toml(""))
+    };
+    let mut switch = switch(&text(""));
+    let mut first = Client::new(&switch);
+    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is there", || slow.count() == 1);
+    switch.reload(config(&text("drain = true"))).expect("is taken on");
+    let mut second = Client::new(&switch);
+    assert_eq!([second.body("/"), second.body("/")], ["other", "other"]);
+    let server = |at: usize| switch.snapshot().expect("runs").servers[at].clone();
+    assert_eq!((server(0).up, server(0).in_flight), (false, 1));
+    go.send(()).expect("it waits");
+    assert_eq!(first.answer().2, b"slow");
+    eventually("it has nothing left", || server(0).in_flight == 0 && server(0).idle == 0);
+}
+
+#[test]
+fn a_request_that_waits_goes_by_the_new_configuration() {
+    let (slow, _go) = on_command("slow");
+    let other = Server::named("other");
+    let limits = "[limits]\nserver-connections = 1\n";
+    let mut switch = switch(&file("", &[&slow], limits));
+    let mut first = Client::new(&switch);
+    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is there", || slow.count() == 1);
+    let mut second = Client::new(&switch);
+    second.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it waits", || switch.snapshot().expect("runs").waiting == 1);
+    switch.reload(config(&file("policy = \"p2c\"", &[&slow, &other], limits))).expect("is taken on");
+    assert_eq!(second.answer().2, b"other");
+}
+
+#[test]
+fn addresses_come_and_go_and_what_cannot_be_had_changes_nothing() {
+    let server = Server::named("s");
+    let with = |listen: &str| format!("listen = {listen}\n{}", server.toml(""));
+    let mut switch = switch(&with("[\"127.0.0.1:0\", \"[::1]:0\"]"));
+    let [four, six] = switch.addresses()[..] else { panic!("two addresses") };
+    let mut on_four = Client::to(four);
+    assert_eq!((on_four.get("/").0, Client::to(six).get("/").0), (200, 200));
+    switch.reload(config(&with("\"[::1]:0\""))).expect("is taken on");
+    assert_eq!(switch.addresses(), [six]);
+    assert_eq!(on_four.get("/").0, 200, "a connection that is there stays");
+    assert!(std::net::TcpStream::connect(four).is_err());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
+    let refused = switch.reload(config(&with(&format!("\"{}\"", taken.local_addr().expect("is bound")))));
+    assert!(matches!(refused, Err(SwitchError::Listen { .. })));
+    let refused = switch.reload(config(&format!("workers = 2\n{}", with("\"[::1]:0\""))));
+    assert!(matches!(refused, Err(SwitchError::Workers(1, 2))));
+    assert_eq!(Client::to(six).get("/").0, 200);
+}
+
+#[test]
+fn the_end_waits_for_running_requests_and_no_longer_than_it_may() {
+    let (slow, go) = on_command("slow");
+    let mut gentle = switch(&file("", &[&slow], ""));
+    let mut idle = Client::new(&gentle);
+    let mut running = Client::new(&gentle);
+    running.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is there", || slow.count() == 1);
+    gentle.stop();
+    assert!(idle.is_closed());
+    eventually("nothing is accepted", || std::net::TcpStream::connect(gentle.addresses()[0]).is_err());
+    assert!(!gentle.has_ended());
+    go.send(()).expect("it waits");
+    let (status, head, _) = running.answer();
+    assert_eq!((status, field(&head, "connection")), (200, None), "its head was written before");
+    gentle.wait().expect("ends well");
+
+    let (slow, _go) = on_command("slow");
+    let mut hasty = switch(&file("[timeouts]\nstop = \"50ms\"\n", &[&slow], ""));
+    let mut running = Client::new(&hasty);
+    running.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is there", || slow.count() == 1);
+    hasty.stop();
+    assert!(running.is_closed());
+    hasty.wait().expect("ends well");
+}
+
+#[test]
+fn several_workers_share_the_work_and_the_limits() {
+    let (a, b) = (Server::named("a"), Server::named("b"));
+    let mut switch = switch(&file("workers = 2\npolicy = \"rr\"", &[&a, &b], ""));
+    let mut total = 0;
+    for _ in 0..20 {
+        let mut client = Client::new(&switch);
+        assert_eq!([client.get("/").0, client.get("/").0], [200, 200]);
+        total += 2;
+    }
+    switch.reload(config(&file("workers = 2\npolicy = \"lc\"", &[&b], ""))).expect("is taken on");
+    assert_eq!(Client::new(&switch).body("/"), "b");
+    let now = switch.snapshot().expect("runs");
+    assert_eq!((now.total().answers[1], now.accepted), (total + 1, 21));
+    switch.stop();
+    switch.wait().expect("ends well");
+}

@@ -1,0 +1,89 @@
+//! What can be seen of a switch from outside: counters, the log, and what servers say of themselves.
+
+use std::io::Write;
+
+use crate::failing::eventually;
+use crate::harness::{Client, Server, file, switch};
+
+#[test]
+fn counters_are_shown_to_prometheus() {
+    let server = Server::named("a");
+    let switch = switch(&file("metrics = \"127.0.0.1:0\"", &[&server], "[[class]]\nname = \"all\"\n"));
+    let mut client = Client::new(&switch);
+    assert_eq!([client.get("/").0, client.get("/").0], [200, 200]);
+    let metrics = switch.metrics().expect("are shown");
+    let (status, _, body) = Client::to(metrics).get("/metrics");
+    let text = String::from_utf8(body).expect("text");
+    assert_eq!(status, 200);
+    for line in [
+        "assay_switch_requests_total{class=\"all\",server=\"a\",code=\"2xx\"} 2",
+        "assay_switch_duration_seconds_count{class=\"all\",server=\"a\"} 2",
+        "assay_switch_server_up{server=\"a\"} 1",
+        "assay_switch_clients 1",
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line} is not in:\n{text}");
+    }
+    assert_eq!(Client::to(metrics).get("/").0, 404);
+}
+
+#[test]
+fn the_log_has_a_line_for_each_request_and_follows_a_reload() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("access.log");
+    let server = Server::named("a");
+    let trusted = "trusted-proxies = \"127.0.0.0/8\"";
+    let text = file(&format!("access-log = \"{}\"\n{trusted}", log.display()), &[&server], "");
+    let mut switch = switch(&text);
+    let mut client = Client::new(&switch);
+    client.send("GET /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.7\r\nUser-Agent: \"t\"\r\n\r\n");
+    assert_eq!(client.answer().0, 200);
+    let read = || std::fs::read_to_string(&log).unwrap_or_default();
+    eventually("it is written", || read().lines().count() == 1);
+    let line = read();
+    assert!(line.starts_with("192.0.2.7 - - ["), "{line}");
+    assert!(line.contains("\"GET /x HTTP/1.1\" 200 1 \"-\" \"\\\"t\\\"\" other a "), "{line}");
+    std::fs::rename(&log, folder.path().join("old.log")).expect("a folder of its own");
+    switch.reload(assay_switch::read("test.toml", &text).expect("is right")).expect("is taken on");
+    client.get("/y");
+    eventually("it is written anew", || read().contains("GET /y"));
+}
+
+#[test]
+fn servers_that_say_how_they_are_get_what_they_can_take() {
+    let busy = |name: &'static str, load: &'static str| {
+        Server::answering(name, move |_, stream| {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nendpoint-load-metrics: TEXT cpu_utilization={load}\r\n\r\n{name}",
+                name.len()
+            );
+            stream.write_all(head.as_bytes()).is_ok()
+        })
+    };
+    let (busy, free) = (busy("busy", "1.0"), busy("free", "0.0"));
+    let switch = switch(&file("policy = \"cap-state\"", &[&busy, &free], ""));
+    let mut client = Client::new(&switch);
+    let got: Vec<String> = (0..200).map(|_| client.body("/")).collect();
+    let to_free = got.iter().filter(|name| *name == "free").count();
+    assert!(to_free > 140, "{to_free} of 200");
+    let (_, head, _) = client.get("/");
+    assert!(!head.contains("load-metrics"), "{head}");
+}
+
+#[test]
+fn a_policy_that_wants_to_know_has_servers_asked() {
+    let server = Server::answering("s", |_, stream| {
+        stream
+            .write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nendpoint-load-metrics: TEXT named_metrics.in_flight=1\r\n\r\nx",
+            )
+            .is_ok()
+    });
+    let switch = switch(&file("policy = \"prequal\"\nstate-path = \"/how\"", &[&server], ""));
+    let mut client = Client::new(&switch);
+    for _ in 0..5 {
+        client.get("/");
+    }
+    eventually("it is asked", || {
+        server.got.lock().expect("no panic").iter().any(|got| got.head.starts_with("GET /how "))
+    });
+}
