@@ -36,12 +36,12 @@ impl Peer {
         Self { address, is_trusted: trusted.iter().any(|network| network.has(ip)), element }
     }
 
-    /// Whether a field of its requests is about clients, and so written anew.
-    pub fn replaces(field: &Field<'_>) -> bool {
+    /// Whether a field of its requests is about clients, and so written anew, or not to be believed.
+    pub fn replaces(&self, field: &Field<'_>) -> bool {
         match field.name.len() {
             9 => field.is("forwarded"),
             15 => field.is("x-forwarded-for"),
-            16 => field.is("x-forwarded-host"),
+            16 => !self.is_trusted && field.is("x-forwarded-host"),
             17 => field.is("x-forwarded-proto"),
             _ => false,
         }

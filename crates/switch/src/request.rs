@@ -162,7 +162,7 @@ pub fn append(
         6 => field.is("expect") && !facts.expects_continue,
         12 => field.is("max-forwards") && head.method == "OPTIONS",
         14 => field.is("content-length"),
-        _ => Peer::replaces(field),
+        _ => peer.replaces(field),
     };
     fields::append_end_to_end(out, head.headers(), (head.facts.version, name), replaced);
     peer.append(out, head.headers(), target.host);

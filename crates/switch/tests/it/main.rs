@@ -15,9 +15,9 @@ mod judge;
 mod limits;
 #[path = "../../../http/tests/corpus/recorder.rs"]
 mod recorder;
+mod reloading;
 #[path = "../../../http/tests/corpus/replies.rs"]
 mod replies;
-mod reloading;
 mod serving;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;

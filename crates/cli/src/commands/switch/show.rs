@@ -1,6 +1,9 @@
-//! What does a switch that runs show? A line a second on standard error, or a JSON document on standard output.
+//! What does a switch that runs show? On a terminal a small view that is drawn anew each second, elsewhere a line a second on
+//! standard error, or a JSON document on standard output.
 
+use std::collections::HashMap;
 use std::fmt::Write;
+use std::io::{IsTerminal, stderr};
 
 use assay_switch::Switch;
 use assay_switch::tally::{Snapshot, Tally};
@@ -11,19 +14,27 @@ use crate::output;
 
 /// A line names so many servers; more would not fit.
 const SERVERS_IN_LINE: usize = 6;
+/// The view shows so many; it must fit a terminal.
+const SERVERS_IN_VIEW: usize = 16;
 
 /// Shows a switch.
 pub struct Show {
     as_json: bool,
     is_quiet: bool,
+    on_terminal: bool,
+    /// Lines of the view that are on the terminal and can be drawn over.
+    drawn: usize,
     /// What was counted by the last second.
     before: Option<Tally>,
+    /// Requests of each server by the last second.
+    by_server: HashMap<String, u64>,
 }
 
 impl Show {
     /// As JSON, or in words.
     pub fn new(as_json: bool, is_quiet: bool) -> Self {
-        Self { as_json, is_quiet, before: None }
+        let on_terminal = stderr().is_terminal();
+        Self { as_json, is_quiet, on_terminal, drawn: 0, before: None, by_server: HashMap::new() }
     }
 
     /// It accepts connections.
@@ -42,6 +53,7 @@ impl Show {
         if self.as_json {
             return self.event(&json!({ "event": event, "listen": listen, "metrics": metrics }));
         }
+        self.drawn = 0;
         let counters = metrics.map(|url| format!(", counters at {url}")).unwrap_or_default();
         output::eprint(&format!("{words} {}{counters}\n", listen.join(" ")));
         Ok(())
@@ -49,6 +61,7 @@ impl Show {
 
     /// A configuration was not taken on.
     pub fn kept(&mut self, why: &str) -> Result<(), Failure> {
+        self.drawn = 0;
         if self.as_json { self.event(&json!({ "event": "kept", "why": why })) } else { Ok(()) }
     }
 
@@ -57,6 +70,7 @@ impl Show {
         if self.as_json {
             return self.event(&json!({ "event": "stopping" }));
         }
+        self.drawn = 0;
         output::eprint("stopping when running requests are answered; again: now\n");
         Ok(())
     }
@@ -68,9 +82,19 @@ impl Show {
         if self.as_json {
             return self.event(&second_as_json(now, &total, &before));
         }
-        if !self.is_quiet {
-            output::eprint(&second_in_words(now, &total, &before));
+        if self.is_quiet {
+            return Ok(());
         }
+        if !self.on_terminal {
+            output::eprint(&second_in_words(now, &total, &before));
+            return Ok(());
+        }
+        let by_server = requests_by_server(now);
+        let view = view(now, &second_in_words(now, &total, &before), &by_server, &self.by_server);
+        // Up to where the last one began, and clear from there.
+        let over = if self.drawn > 0 { format!("\x1b[{}A\x1b[J", self.drawn) } else { String::new() };
+        output::eprint(&format!("{over}{view}"));
+        (self.drawn, self.by_server) = (view.lines().count(), by_server);
         Ok(())
     }
 
@@ -130,6 +154,44 @@ fn second_in_words(now: &Snapshot, total: &Tally, before: &Tally) -> String {
     line
 }
 
+fn requests_by_server(now: &Snapshot) -> HashMap<String, u64> {
+    let mut all = HashMap::new();
+    for (_, server, tally) in &now.tallies {
+        if let Some(server) = server {
+            *all.entry(server.clone()).or_default() += tally.requests();
+        }
+    }
+    all
+}
+
+/// All of it in a line, and a line for each server.
+fn view(
+    now: &Snapshot,
+    line: &str,
+    requests: &HashMap<String, u64>,
+    before: &HashMap<String, u64>,
+) -> String {
+    let mut text = line.split("  |").next().unwrap_or_default().to_owned();
+    text.push_str("\n  server            req/s  in flight   idle  weight\n");
+    for server in now.servers.iter().take(SERVERS_IN_VIEW) {
+        let count = |all: &HashMap<String, u64>| all.get(&server.name).copied().unwrap_or(0);
+        let weight = if server.up { format!("{:.2}", server.weight) } else { "out".to_owned() };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "  {:<14} {:>8} {:>10} {:>6} {weight:>7}",
+            server.name,
+            count(requests) - count(before).min(count(requests)),
+            server.in_flight,
+            server.idle,
+        );
+    }
+    if now.servers.len() > SERVERS_IN_VIEW {
+        let _ = writeln!(text, "  … {} more", now.servers.len() - SERVERS_IN_VIEW);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use assay_switch::tally::ServerNow;
@@ -155,6 +217,11 @@ mod tests {
             (document["requests"].as_u64(), document["servers"][0]["name"].as_str()),
             (Some(20), Some("a"))
         );
+        let requests = HashMap::from([("a".to_owned(), 30)]);
+        let seen = view(&now, &said, &requests, &HashMap::from([("a".to_owned(), 10)]));
+        let lines: Vec<&str> = seen.lines().collect();
+        assert!(lines.len() == 3 && !lines[0].contains('|'), "{seen}");
+        assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["a", "20", "3", "0", "1.00"]);
         let out = Snapshot { servers: vec![server(false)], ..Snapshot::default() };
         assert!(second_in_words(&out, &tally(0, 0), &tally(0, 0)).contains("p50 - ms"));
         assert!(second_in_words(&out, &tally(0, 0), &tally(0, 0)).ends_with("| a out\n"));
