@@ -51,6 +51,13 @@ pub(crate) fn figures(
     })
 }
 
+/// What came from where in some phases, for all of several caches together; none: there is one only, or nothing is known.
+pub(crate) fn together(logs: &CacheLogs, phases: &[usize]) -> Option<CacheSources> {
+    let rows = logs.answers.iter().filter(|row| row.basic && phases.contains(&usize::from(row.phase)));
+    let is_known = logs.logs.len() > 1 && logs.logs.iter().any(|log| log.unread.is_empty());
+    is_known.then(|| sources(ALL, rows)).filter(|all| all.requests > 0)
+}
+
 /// What came from where, for one cache or all.
 fn sources<'a>(name: &str, rows: impl Iterator<Item = &'a Answers> + Clone) -> CacheSources {
     let whole: u64 = rows.clone().map(|row| row.requests).sum();

@@ -134,6 +134,13 @@ fn errors(m: &Measured, wanted: fn(ErrorKind) -> bool) -> Option<Number> {
     share(found, m.tally.robots.sent)
 }
 
+/// Plain GETs that were answered from there, of all; by the logs of caches that work together.
+fn from(m: &Measured, sources: &[&str]) -> Option<Number> {
+    let all = m.sources.as_ref()?;
+    let found = all.sources.iter().filter(|found| sources.contains(&found.source.as_str()));
+    share(found.map(|found| found.requests).sum(), all.requests)
+}
+
 /// The answer is not the object that was asked for.
 pub(crate) fn is_content(kind: ErrorKind) -> bool {
     kind <= ErrorKind::WrongNotModified
@@ -271,6 +278,13 @@ const SAVINGS: &[Metric] = {
         metric("bhr_of_ideal", "BHR, share of ideal", Share, Savings, More, POINTS, |m| {
             over(m.figures.bhr.measured, m.figures.bhr.ideal)
         }),
+        metric("local_hits", "Hits of each cache's own store", Share, Savings, Neither, POINTS, |m| {
+            from(m, &["local", "joined"])
+        }),
+        metric("sibling_hits", "Hits of siblings", Share, Savings, Neither, POINTS, |m| {
+            from(m, &["sibling"])
+        }),
+        metric("parent_hits", "Hits of parents", Share, Savings, Neither, POINTS, |m| from(m, &["parent"])),
         metric("offload_requests", "Requests kept from the origins", Share, Savings, More, POINTS, |m| {
             exact(m.figures.offload.requests)
         }),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_record::caches::CacheLogs;
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::HostInterval;
 use assay_record::run::{PhaseInfo, RunInfo};
@@ -9,6 +10,8 @@ use assay_record::series::Series;
 
 use super::metric;
 use super::saturation::{self, Second};
+use crate::cache_logs;
+use crate::document::CacheSources;
 use crate::document::Figures;
 use crate::figures::figures;
 use crate::tally::{self, Span, Tally};
@@ -108,6 +111,8 @@ pub(crate) struct Measured {
     pub origin_by_second_ms: Option<f64>,
     pub saturation: Option<Number>,
     pub disk: Disk,
+    /// Where several caches work together: from where plain GETs were answered, for all of them.
+    pub sources: Option<CacheSources>,
 }
 
 /// The numbers of one stretch of one run.
@@ -121,13 +126,19 @@ pub(crate) struct Numbers {
 }
 
 /// The numbers of every stretch.
-pub(crate) fn of_run(info: &RunInfo, series: &Series, scopes: &[Scope]) -> Vec<Numbers> {
+pub(crate) fn of_run(
+    info: &RunInfo,
+    series: &Series,
+    caches: Option<&CacheLogs>,
+    scopes: &[Scope],
+) -> Vec<Numbers> {
     let spans = tally::spans(info, series);
     let parts = Tally::of_phases(series, &spans);
     scopes
         .iter()
         .map(|scope| {
-            let measured = measured(info, series, &spans, &parts, scope);
+            let mut measured = measured(info, series, &spans, &parts, scope);
+            measured.sources = caches.and_then(|logs| cache_logs::together(logs, &scope.phases));
             let values = metric::all().filter_map(|metric| Some((metric.key, (metric.read)(&measured)?)));
             Numbers {
                 values: values.collect(),
@@ -169,6 +180,7 @@ fn measured(
         ),
         saturation: saturation_point(info, series, scope, &stretches),
         disk: disk(&series.host, &stretches),
+        sources: None,
         tally,
     }
 }

@@ -196,12 +196,13 @@ impl Experiment {
         let series = Series::read(&run).map_err(|error| error.to_string())?;
         let plan = self.plan(workload, cell.repetition, &head, &series)?;
         let xacts = run.xacts_path();
+        let caches = run.read_caches().map_err(|error| error.to_string())?;
         Ok(Cell {
             workload,
             condition,
             subject,
             repetition: cell.repetition,
-            numbers: numbers::of_run(&head, &series, &plan.scopes),
+            numbers: numbers::of_run(&head, &series, caches.as_ref(), &plan.scopes),
             rows: plan.axis.rows(&series),
             asked: Asked::of(&head),
             version: head.target.version.clone(),
