@@ -49,9 +49,6 @@ pub enum LogsError {
         /// Why.
         source: io::Error,
     },
-    /// The page could not be made.
-    #[error("cannot make the page")]
-    Page(#[from] minijinja::Error),
     /// The document cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),

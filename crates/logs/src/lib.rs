@@ -3,7 +3,7 @@
 //! [`mod@format`] compiles the format strings that proxies themselves are configured with (Squid, Traffic Server, varnishncsa,
 //! nginx, HAProxy, Apache httpd, and Assay's own descriptions), and recognises their defaults. [`input`] reads plain and
 //! compressed logs. [`analysis`] adds lines up in one pass and in memory that does not grow with the log ([`sketch`],
-//! [`replay`]); [`document`] is what comes of it, [`terminal`] and [`html`] show it,
+//! [`replay`]); [`document`] is what comes of it, [`terminal`] shows it, [`sheet()`] hands it on for a page,
 //! and [`table`] keeps it as columns. [`mod@read`] hands on line by line. [`run`] holds the log of a run against what its robots counted.
 //!
 //! *Does not:* follow a log that is being written, judge a proxy, or send a request. Parsers take bytes and touch nothing
@@ -16,12 +16,12 @@ pub mod document;
 pub mod error;
 pub mod format;
 mod hash;
-pub mod html;
 pub mod input;
 pub mod read;
 pub mod replay;
 pub mod run;
 mod set;
+mod sheet;
 pub mod sketch;
 pub mod table;
 pub mod terminal;
@@ -33,6 +33,7 @@ use document::Document;
 use error::LogsError;
 use format::{Format, Recognised, recognise};
 use input::Input;
+pub use sheet::sheet;
 
 pub use set::{ReadSet, for_each_access};
 

@@ -7,7 +7,8 @@
 
 use assay_cache::lru::Lru;
 
-use crate::sketch::{ByHash, KeyIsHash};
+use crate::sketch::KeyIsHash;
+use crate::sketch::places::Places;
 use std::hash::BuildHasherDefault;
 
 /// Objects whose answer differs in size by no more than this are unchanged, where heads are among the bytes.
@@ -64,7 +65,7 @@ pub struct Replay {
     requests: u64,
     bytes: u64,
     /// Size of each object, as last seen.
-    objects: ByHash<u64>,
+    objects: Places<u64>,
     ideal: Would,
     bounded: Vec<Bounded>,
 }
@@ -103,7 +104,7 @@ impl Replay {
             tolerance: 0,
             requests: 0,
             bytes: 0,
-            objects: ByHash::default(),
+            objects: Places::default(),
             ideal: Would::default(),
             bounded: bounded.collect(),
         }
@@ -112,6 +113,12 @@ impl Replay {
     /// Says whether bytes are those of bodies alone, so that any difference is a modification.
     pub fn set_bodies_only(&mut self, bodies_only: bool) {
         self.tolerance = if bodies_only { 0 } else { HEAD_BYTES };
+    }
+
+    /// Looks where an object would be, and does nothing with it, so that it is near when it is asked for.
+    #[inline]
+    pub fn warm(&self, hash: u64) -> u64 {
+        self.objects.warm(hash)
     }
 
     /// Feeds a request to all caches.
@@ -130,7 +137,7 @@ impl Replay {
         let weight = ALL as f64 / self.threshold as f64;
         let mut size = bytes;
         let mut unchanged = true;
-        match self.objects.get_mut(&hash) {
+        match self.objects.get_mut(hash) {
             Some(known) if ask == Ask::Part || known.abs_diff(bytes) <= self.tolerance => size = *known,
             Some(known) => {
                 *known = bytes;
@@ -165,7 +172,7 @@ impl Replay {
         while self.objects.len() > self.limit && self.threshold > 1 {
             self.threshold /= 2;
             let threshold = self.threshold;
-            self.objects.retain(|hash, _| sample_value(*hash) < threshold);
+            self.objects.retain(|hash, _| sample_value(hash) < threshold);
             for cache in &mut self.bounded {
                 let gone: Vec<u64> = cache
                     .lru

@@ -27,6 +27,7 @@ pub mod role;
 pub mod run;
 pub mod series;
 pub mod spe;
+pub mod sheet;
 mod table;
 mod what_is_there;
 pub mod xact;

@@ -59,11 +59,6 @@ pub fn page(dir: &RunDir, live: Option<&Live>) -> Result<String, ReportError> {
     render(dir, &Summary::from_parts(dir, &there), &there.series, live)
 }
 
-/// What pages that are made elsewhere share with these: pieces of templates (`head`, `table`, …) and the look.
-pub fn shared() -> (&'static str, &'static str) {
-    (MACROS, STYLE)
-}
-
 /// Writes `report.html` and `summary.json` into the run directory; says where the report is.
 pub fn write(dir: &RunDir) -> Result<PathBuf, ReportError> {
     let there = dir.read_what_is_there()?;

@@ -2,6 +2,7 @@
 //! HTML page ([`html`]). And which subject of an experiment did better, in the same forms ([`compare`]).
 //!
 //! And what an evaluation of proxies on live traffic says ([`spe`]). Takes numbers along in the forms of others ([`export`]).
+//! Makes pages of numbers that others have ([`sheet`]).
 //!
 //! Reads the run directory and nothing else. Percentiles are taken from merged histograms only.
 //!
@@ -30,6 +31,7 @@ mod repeat;
 pub mod require;
 mod resources;
 pub mod spe;
+pub mod sheet;
 mod special;
 mod steps;
 pub mod summary;

@@ -9,11 +9,11 @@ use assay_logs::document::Document;
 use assay_logs::error::LogsError;
 use assay_logs::format::{Format, KNOWN};
 use assay_logs::terminal::{self, Look};
-use assay_logs::{html, run, table};
+use assay_logs::{run, table};
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
-use assay_report::html::shared;
+use assay_report::sheet;
 use assay_workload::model::Workload;
 use clap::Args;
 
@@ -96,8 +96,7 @@ pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
         }
     };
     if let Some(path) = &args.html {
-        let (macros, style) = shared();
-        let page = html::page(&document, macros, style).map_err(Failure::failed)?;
+        let page = sheet::page(&assay_logs::sheet(&document)).map_err(Failure::failed)?;
         output::result(&page, Some(path))?;
     }
     if let Some(path) = &args.parquet {
@@ -175,7 +174,7 @@ fn failure(error: LogsError) -> Failure {
         LogsError::Unrecognised { .. } => Some(
             "say how lines are written with --format; `assay logs --formats` lists the names that can be given",
         ),
-        LogsError::Write { .. } | LogsError::Page(_) | LogsError::Json(_) => return Failure::failed(error),
+        LogsError::Write { .. } | LogsError::Json(_) => return Failure::failed(error),
         _ => None,
     };
     match hint {

@@ -18,6 +18,7 @@ const LISTED: usize = 50;
 impl Analyser {
     /// What it all adds up to.
     pub fn finish(mut self) -> Document {
+        self.add_kinds();
         let known = self.has_outcome;
         let mut all = Tally::default();
         self.classes.iter().for_each(|(tally, _)| all.merge(tally));
@@ -55,7 +56,7 @@ impl Analyser {
             top: top(&self.urls, self.options.top),
             distinct: Distinct {
                 urls: count(&self.url_count),
-                hosts: count(&self.host_count),
+                hosts: count(&self.hosts.count),
                 clients: count(&self.clients),
             },
             caches,
@@ -73,7 +74,7 @@ impl Analyser {
             class: *class,
             name: class.name().into(),
             figures: Figures {
-                response: histogram.as_ref().and_then(exact_response).or(response(tally)),
+                response: times_of(histogram),
                 ..figures(tally, self.has_outcome)
             },
             distribution: tally.times.iter().flat_map(|times| times.buckets()).map(in_ms).collect(),
@@ -96,7 +97,7 @@ impl Analyser {
             self.ordered("size", "Size of the answer", sizes),
             self.ordered("status", "Status", statuses),
             self.named("method", "Method", &self.methods),
-            hosts(&self.hosts, self.has_outcome),
+            hosts(&self.hosts.table, self.has_outcome),
         ];
         groupings.retain(|grouping| !grouping.groups.is_empty());
         groupings
@@ -234,25 +235,15 @@ fn figures(tally: &Tally, known: bool) -> Figures {
 }
 
 fn response(tally: &Tally) -> Option<Response> {
-    let times: &Times = tally.times.as_deref()?;
+    times_of(tally.times.as_deref()?)
+}
+
+fn times_of<const SUB_BITS: u32>(times: &Times<SUB_BITS>) -> Option<Response> {
+    let mean_us = times.mean_us()?;
     let quantile = |share| times.quantile_us(share).map(|us| us / 1e3);
     Some(Response {
         count: times.count(),
-        mean_ms: times.mean_us()? / 1e3,
-        p50_ms: quantile(0.5)?,
-        p90_ms: quantile(0.9)?,
-        p95_ms: quantile(0.95)?,
-        p99_ms: quantile(0.99)?,
-        p999_ms: quantile(0.999)?,
-        max_ms: times.max_us()? as f64 / 1e3,
-    })
-}
-
-fn exact_response(times: &assay_record::histogram::Histogram) -> Option<Response> {
-    let quantile = |share| times.quantile_us(share).map(|us| us as f64 / 1e3);
-    Some(Response {
-        count: times.count(),
-        mean_ms: times.mean_us()? / 1e3,
+        mean_ms: mean_us / 1e3,
         p50_ms: quantile(0.5)?,
         p90_ms: quantile(0.9)?,
         p95_ms: quantile(0.95)?,
@@ -273,33 +264,17 @@ fn size_name(size: usize) -> String {
     if size == 0 { "0 B".into() } else { format!("{} to {}", words(1 << (size - 1)), words(1 << size)) }
 }
 
-fn hosts(table: &Frequent, known: bool) -> Grouping {
-    let mut entries: Vec<&Entry> = table.entries().collect();
+fn hosts(table: &Frequent<Tally>, known: bool) -> Grouping {
+    let mut entries: Vec<&Entry<Tally>> = table.entries().collect();
     entries.sort_by(|one, other| {
         other.sums.requests.cmp(&one.sums.requests).then_with(|| one.text.cmp(&other.text))
     });
     if entries.iter().all(|entry| entry.text.is_empty()) {
         entries.clear();
     }
-    let groups = entries.into_iter().take(LISTED).map(|entry| {
-        let (requests, hits) = (entry.sums.requests, entry.sums.requests - entry.sums.misses);
-        Group {
-            name: if entry.text.is_empty() { "(none)".into() } else { printable(&entry.text) },
-            figures: Figures {
-                requests,
-                bytes: entry.sums.bytes,
-                local_hits: hits,
-                sibling_hits: 0,
-                parent_hits: 0,
-                revalidated: 0,
-                errors: 0,
-                unknown: 0,
-                dhr: (known && requests > 0).then(|| hits as f64 / requests as f64),
-                bhr: (known && entry.sums.bytes > 0)
-                    .then(|| entry.hit_bytes as f64 / entry.sums.bytes as f64),
-                response: None,
-            },
-        }
+    let groups = entries.into_iter().take(LISTED).map(|entry| Group {
+        name: if entry.text.is_empty() { "(none)".into() } else { printable(&entry.text) },
+        figures: figures(&entry.more, known),
     });
     Grouping {
         by: "host".into(),

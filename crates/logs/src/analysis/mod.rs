@@ -1,10 +1,10 @@
 //! What do the lines of a log add up to? One pass, in memory of a fixed size.
 
 mod finish;
+mod hosts;
+mod kinds;
 mod series;
 mod tally;
-
-use assay_record::histogram::Histogram;
 
 use crate::access::Access;
 use crate::class::{self, Class, REQUEST_CLASSES, Route, Word};
@@ -12,16 +12,17 @@ use crate::document::{Lines, MalformedLine, PeerQueries};
 use crate::format::{Format, Recognised};
 use crate::hash::{hash, hash_on};
 use crate::input::{Input, LINE_BYTES, Piece};
-use crate::replay::{self, Replay};
+use crate::replay::{self, Ask, Replay};
 use crate::sketch::distinct::Distinct;
-use crate::sketch::frequent::{Entry, Frequent};
+use crate::sketch::frequent::{Frequent, Weights};
+use crate::sketch::times::FineTimes;
+use hosts::Hosts;
+use kinds::{Kind, Kinds};
 use series::Series;
 use tally::{Counted, Groups, Tally};
 
 /// URLs that are followed one by one.
 const URLS: usize = 65_536;
-/// Hosts that are.
-const HOSTS: usize = 16_384;
 /// Objects that simulated caches follow, all together.
 const OBJECTS: usize = 1_500_000;
 /// Names of a group, after which the rest is counted together.
@@ -30,6 +31,8 @@ const NAMES: usize = 1024;
 const SHOWN_MALFORMED: usize = 5;
 /// Doublings of the size of an answer: 0, 1, 2–3, 4–7 bytes, and so on.
 const SIZES: usize = 48;
+/// Requests whose URLs are counted together: while one waits for memory, so do the others.
+const BATCH: usize = 128;
 
 /// What is asked of an analysis.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +74,8 @@ pub struct Analyser {
     last_us: Option<i64>,
     before_us: Option<i64>,
     longest_back_us: i64,
-    classes: Vec<(Tally, Option<Histogram>)>,
+    classes: Vec<(Tally, FineTimes)>,
+    kinds: Kinds,
     outcomes: Groups<Word>,
     hierarchies: Groups<Route>,
     peers: Groups<()>,
@@ -81,9 +85,8 @@ pub struct Analyser {
     sizes: Vec<Tally>,
     urls: Frequent,
     url_count: Distinct,
-    hosts: Frequent,
+    hosts: Hosts,
     clients: Distinct,
-    host_count: Distinct,
     series: Series,
     phases: Vec<Tally>,
     /// GETs that were answered with 200.
@@ -110,7 +113,8 @@ impl Analyser {
             last_us: None,
             before_us: None,
             longest_back_us: 0,
-            classes: (0..REQUEST_CLASSES).map(|_| (Tally::default(), None)).collect(),
+            classes: (0..REQUEST_CLASSES).map(|_| Default::default()).collect(),
+            kinds: Kinds::default(),
             outcomes: Groups::new(NAMES),
             hierarchies: Groups::new(NAMES),
             peers: Groups::new(NAMES),
@@ -120,9 +124,8 @@ impl Analyser {
             sizes: vec![Tally::default(); SIZES],
             urls: Frequent::new(URLS),
             url_count: Distinct::default(),
-            hosts: Frequent::new(HOSTS),
+            hosts: Hosts::default(),
             clients: Distinct::default(),
-            host_count: Distinct::default(),
             series: Series::new(options.every_us),
             phases: vec![Tally::default(); options.phases.len()],
             plain: Tally::default(),
@@ -150,12 +153,17 @@ impl Analyser {
             match piece {
                 Piece::Lines(text) => {
                     let mut rest = text;
+                    let mut batch = Vec::with_capacity(BATCH);
                     while !rest.is_empty() {
                         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
                         number += 1;
-                        self.line(format, &rest[..end], &name, number);
+                        batch.extend(self.line(format, &rest[..end], &name, number));
+                        if batch.len() == BATCH {
+                            self.count_urls(&mut batch);
+                        }
                         rest = rest.get(end + 1..).unwrap_or_default();
                     }
+                    self.count_urls(&mut batch);
                 }
                 Piece::TooLong(head) => {
                     number += 1;
@@ -180,18 +188,18 @@ impl Analyser {
         });
     }
 
-    /// Counts one line.
+    /// Counts all of one line but its URL, which is left to be counted with those of other lines.
     #[inline]
-    pub fn line(&mut self, format: &Format, line: &[u8], input: &str, number: u64) {
+    fn line<'a>(&mut self, format: &Format, line: &'a [u8], input: &str, number: u64) -> Option<Asked<'a>> {
         self.lines.read += 1;
         let line = crate::format::trim(line);
         if line.is_empty() || line[0] == b'#' {
             self.lines.empty += 1;
-            return;
+            return None;
         }
         if line.len() > LINE_BYTES {
             self.broken_line(input, number, line, too_long());
-            return;
+            return None;
         }
         let mut access = Access::default();
         match crate::format::read_line(format, line, &mut access) {
@@ -203,6 +211,7 @@ impl Analyser {
                     String::new()
                 };
                 self.broken_line(input, number, line, reason);
+                None
             }
         }
     }
@@ -216,40 +225,86 @@ impl Analyser {
         }
     }
 
-    /// Counts one request.
+    /// Counts one request without its URL.
     #[inline]
-    pub fn access(&mut self, access: &Access<'_>) {
+    fn access<'a>(&mut self, access: &Access<'a>) -> Option<Asked<'a>> {
         if let Some(time_us) = access.time_us
             && (self.options.from_us.is_some_and(|from| time_us < from)
                 || self.options.to_us.is_some_and(|to| time_us >= to))
         {
             self.lines.outside += 1;
-            return;
+            return None;
         }
         if let Some(part) = &self.options.url_contains
             && memchr::memmem::find(access.url, part.as_bytes()).is_none()
         {
             self.lines.other_urls += 1;
-            return;
+            return None;
+        }
+        let hash = Kinds::hash(access);
+        if self.kinds.find(hash).is_none() {
+            self.new_kind(hash, access);
+        }
+        let kind = self.kinds.find(hash)?;
+        let (class, ask) = (kind.class, kind.ask);
+        if !class.is_request() {
+            self.no_request(class, access.bytes);
+            return None;
+        }
+        kind.count(access.bytes, access.duration_us);
+        self.lines.requests += 1;
+        let counted = Counted { class, bytes: access.bytes, duration_us: access.duration_us };
+        self.count_groups(access, counted);
+        self.count_time(access, counted);
+        Some(Asked::of(access, counted, ask))
+    }
+
+    /// Finds out what a kind of requests is that has not been seen, or not for a while.
+    #[cold]
+    fn new_kind(&mut self, hash: u64, access: &Access<'_>) {
+        if self.kinds.is_full() {
+            self.add_kinds();
         }
         let outcome = self.outcomes.place(access.outcome, class::word);
         let hierarchy = self.hierarchies.place(access.hierarchy, class::route);
         let word = if access.outcome.is_empty() { Word::Unknown } else { self.outcomes.known[outcome] };
-        let class = class::class(word, self.hierarchies.known[hierarchy], access.termination, access.status);
-        if !class.is_request() {
-            self.no_request(class, access.bytes);
-            return;
+        let route = self.hierarchies.known[hierarchy];
+        let kind = Kind {
+            class: class::class(word, route, access.termination, access.status),
+            ask: replay::ask(access.method, access.status),
+            outcome,
+            hierarchy,
+            content_type: self.types.place(plain_type(access.content_type), |_| ()),
+            method: self.methods.place(access.method, |_| ()),
+            status: access.status.min(999),
+            is_plain: access.method == b"GET" && access.status == 200,
+            requests: 0,
+            bytes: 0,
+            times: None,
+        };
+        self.kinds.insert(hash, kind);
+    }
+
+    /// Adds kinds to the groups that they belong to.
+    fn add_kinds(&mut self) {
+        for kind in self.kinds.take() {
+            if kind.requests == 0 {
+                continue;
+            }
+            let status = self.statuses[usize::from(kind.status)].get_or_insert_default();
+            let groups = [
+                &mut self.classes[kind.class as usize].0,
+                &mut self.outcomes.tallies[kind.outcome],
+                &mut self.hierarchies.tallies[kind.hierarchy],
+                &mut self.types.tallies[kind.content_type],
+                &mut self.methods.tallies[kind.method],
+                status,
+            ];
+            let plain = kind.is_plain.then_some(&mut self.plain);
+            for tally in groups.into_iter().chain(plain) {
+                tally.add(kind.class, kind.requests, kind.bytes, kind.times.as_deref());
+            }
         }
-        self.lines.requests += 1;
-        let counted = Counted { class, bytes: access.bytes, duration_us: access.duration_us };
-        self.outcomes.tallies[outcome].count(counted);
-        self.hierarchies.tallies[hierarchy].count(counted);
-        if access.method == b"GET" && access.status == 200 {
-            self.plain.count(counted);
-        }
-        self.count_groups(access, counted);
-        self.count_time(access, counted);
-        self.count_url(access, counted);
     }
 
     fn no_request(&mut self, class: Class, bytes: u64) {
@@ -267,18 +322,11 @@ impl Analyser {
 
     #[inline]
     fn count_groups(&mut self, access: &Access<'_>, counted: Counted) {
-        let (tally, histogram) = &mut self.classes[counted.class as usize];
-        tally.count(counted);
         if let Some(us) = counted.duration_us {
-            histogram.get_or_insert_with(Histogram::new).record(us);
+            self.classes[counted.class as usize].1.record(us);
         }
         let at = self.peers.place(access.peer, |_| ());
         self.peers.tallies[at].count(counted);
-        let at = self.types.place(plain_type(access.content_type), |_| ());
-        self.types.tallies[at].count(counted);
-        let at = self.methods.place(access.method, |_| ());
-        self.methods.tallies[at].count(counted);
-        self.statuses[usize::from(access.status).min(999)].get_or_insert_default().count(counted);
         let size = (64 - access.bytes.leading_zeros()) as usize;
         self.sizes[size.min(SIZES - 1)].count(counted);
     }
@@ -304,47 +352,80 @@ impl Analyser {
         }
     }
 
+    /// Counts what was asked for. Tables of URLs are larger than caches of processors: the lines of memory that all requests
+    /// need are looked at first, so that they come together and not one after the other.
+    fn count_urls(&mut self, batch: &mut Vec<Asked<'_>>) {
+        let mut seen = 0;
+        for asked in batch.iter() {
+            seen ^= self.urls.warm_place(asked.url_key) ^ self.replay.warm(asked.url_key);
+        }
+        for asked in batch.iter() {
+            seen ^= self.urls.warm_entry(asked.url_key);
+        }
+        // Nobody wants what was seen; it must not be left out for that.
+        std::hint::black_box(seen);
+        for asked in batch.drain(..) {
+            self.count_url(&asked);
+        }
+    }
+
     #[inline]
-    fn count_url(&mut self, access: &Access<'_>, counted: Counted) {
+    fn count_url(&mut self, asked: &Asked<'_>) {
+        let one = Weights {
+            requests: 1,
+            bytes: asked.counted.bytes,
+            misses: u64::from(!asked.counted.class.is_hit()),
+        };
+        match self.urls.find(asked.url_key) {
+            Some(entry) => entry.sums += one,
+            None => {
+                // What is in the table has been counted.
+                self.url_count.insert(asked.url_key);
+                self.urls.add(asked.url_key, |text| asked.write_url(text)).sums += one;
+            }
+        }
+        self.hosts.count(asked.host_key, asked.host, asked.counted, one);
+        if !asked.client.is_empty() {
+            self.clients.insert(hash(asked.client));
+        }
+        self.replay.request(asked.url_key, asked.ask, asked.counted.bytes);
+    }
+}
+
+/// What a request was for, to be counted with others.
+struct Asked<'a> {
+    url: &'a [u8],
+    host: &'a [u8],
+    client: &'a [u8],
+    /// The URL holds its host.
+    alone: bool,
+    url_key: u64,
+    host_key: u64,
+    ask: Ask,
+    counted: Counted,
+}
+
+impl<'a> Asked<'a> {
+    #[inline]
+    fn of(access: &Access<'a>, counted: Counted, ask: Ask) -> Self {
         let host = access.host();
+        let host_key = hash(host);
         // An absolute URL holds its host; a path does not.
         let alone = access.host.is_empty() || access.url.first() != Some(&b'/');
-        let key = if alone { hash(access.url) } else { hash_on(hash(host), access.url) };
-        let entry = self.urls.entry(key, |text| {
-            if !alone {
-                text.extend_from_slice(host);
-            }
-            text.extend_from_slice(access.url);
-        });
-        add(entry, counted);
-        self.url_count.insert(key);
-        let host_key = hash(host);
-        add(self.hosts.entry(host_key, |text| text.extend_from_slice(host)), counted);
-        self.host_count.insert(host_key);
-        if !access.client.is_empty() {
-            self.clients.insert(hash(access.client));
+        let url_key = if alone { hash(access.url) } else { hash_on(host_key, access.url) };
+        Self { url: access.url, host, client: access.client, alone, url_key, host_key, ask, counted }
+    }
+
+    fn write_url(&self, text: &mut Vec<u8>) {
+        if !self.alone {
+            text.extend_from_slice(self.host);
         }
-        self.replay.request(key, replay::ask(access.method, access.status), counted.bytes);
+        text.extend_from_slice(self.url);
     }
 }
 
 fn too_long() -> String {
     format!("the line is longer than {LINE_BYTES} bytes")
-}
-
-#[inline]
-fn add(entry: &mut Entry, counted: Counted) {
-    entry.sums.requests += 1;
-    entry.sums.bytes += counted.bytes;
-    if counted.class.is_hit() {
-        entry.hit_bytes += counted.bytes;
-    } else {
-        entry.sums.misses += 1;
-    }
-    if let Some(us) = counted.duration_us {
-        entry.time_us = entry.time_us.saturating_add(us);
-        entry.timed += 1;
-    }
 }
 
 /// A content type without its parameters.

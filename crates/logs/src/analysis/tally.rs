@@ -2,7 +2,7 @@
 
 use crate::class::{Class, REQUEST_CLASSES};
 use crate::hash::hash;
-use crate::sketch::ByHash;
+use crate::sketch::places::Places;
 use crate::sketch::times::Times;
 
 /// Counts of a group.
@@ -32,6 +32,18 @@ impl Tally {
         }
         if let Some(us) = counted.duration_us {
             self.times.get_or_insert_default().record(us);
+        }
+    }
+
+    /// Counts many of one class.
+    pub(crate) fn add(&mut self, class: Class, requests: u64, bytes: u64, times: Option<&Times>) {
+        self.by_class[class as usize] += requests;
+        self.bytes += bytes;
+        if class.is_hit() {
+            self.hit_bytes += bytes;
+        }
+        if let Some(times) = times {
+            self.times.get_or_insert_default().merge(times);
         }
     }
 
@@ -75,13 +87,11 @@ impl Tally {
 #[derive(Debug)]
 pub(crate) struct Groups<T> {
     limit: usize,
-    places: ByHash<u32>,
+    places: Places<u32>,
     pub names: Vec<Vec<u8>>,
     pub tallies: Vec<Tally>,
     /// What is known of each name.
     pub known: Vec<T>,
-    /// The name that was asked for last, and its place.
-    last: (Vec<u8>, usize),
 }
 
 /// Where everything goes when there are too many names.
@@ -91,35 +101,27 @@ impl<T: Copy> Groups<T> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
-            places: ByHash::default(),
+            places: Places::default(),
             names: Vec::new(),
             tallies: Vec::new(),
             known: Vec::new(),
-            last: (Vec::new(), usize::MAX),
         }
     }
 
     /// The place of a name; `know` says what is known of a new one.
     #[inline]
     pub(crate) fn place(&mut self, name: &[u8], know: impl FnOnce(&[u8]) -> T) -> usize {
-        if self.last.1 != usize::MAX && self.last.0 == name {
-            return self.last.1;
-        }
         let hash = hash(name);
-        let at = match self.places.get(&hash) {
-            Some(&at) => at as usize,
+        match self.places.get(hash) {
+            Some(at) => at as usize,
             None => self.add(hash, name, know),
-        };
-        self.last.0.clear();
-        self.last.0.extend_from_slice(name);
-        self.last.1 = at;
-        at
+        }
     }
 
     fn add(&mut self, hash: u64, name: &[u8], know: impl FnOnce(&[u8]) -> T) -> usize {
         let full = self.names.len() + 1 >= self.limit;
         let (hash, name) = if full { (crate::hash::hash(OTHERS), OTHERS) } else { (hash, name) };
-        if let Some(&at) = self.places.get(&hash) {
+        if let Some(at) = self.places.get(hash) {
             return at as usize;
         }
         let at = self.names.len();

@@ -422,6 +422,25 @@ fn skip_text<'a>(text: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
     Some(rest)
 }
 
+/// Where a byte stands. Most fields end within sixteen bytes: those are looked at as two numbers, which costs less than to
+/// call for help.
+#[inline]
+fn find(byte: u8, text: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let wanted = u64::from(byte) * ONES;
+    let mut at = 0;
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>).filter(|_| at < 16) {
+        // A byte of it is 0 where the text has the byte; the lowest bit that is left belongs to the first of them.
+        let apart = u64::from_le_bytes(*word) ^ wanted;
+        let zeros = apart.wrapping_sub(ONES) & !apart & (ONES << 7);
+        if zeros != 0 {
+            return Some(at + (zeros.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    memchr::memchr(byte, &text[at..]).map(|found| at + found)
+}
+
 impl Until {
     /// The field at the beginning of a line, and what is behind it.
     #[inline]
@@ -432,7 +451,7 @@ impl Until {
             Until::Text(text) => {
                 let mut from = 0;
                 loop {
-                    let at = from + memchr::memchr(text[0], &rest[from..])?;
+                    let at = from + find(text[0], &rest[from..])?;
                     if text.len() == 1 || skip_text(text, &rest[at..]).is_some() {
                         return Some(rest.split_at(at));
                     }

@@ -4,6 +4,16 @@ use proptest::prelude::*;
 
 use super::*;
 
+proptest! {
+    #[test]
+    fn a_byte_is_found_where_it_first_stands(text in proptest::collection::vec(0u8..4, 0..60), high in 0u8..2) {
+        let text: Vec<u8> = text.into_iter().map(|byte| byte | high << 7).collect();
+        for byte in [0, 1, 2, 0x80, 0x81, 0xff] {
+            prop_assert_eq!(find(byte, &text), text.iter().position(|other| *other == byte));
+        }
+    }
+}
+
 /// A line in words: what was read of it.
 fn read(format: &str, line: &str) -> Result<String, String> {
     let format = Format::parse(format).map_err(|error| error.to_string())?;

@@ -1,10 +1,7 @@
 //! How many different things were there? Exact for the first ones, then HyperLogLog (Flajolet and others, 2007): 16 KB,
 //! standard error 0.81 %.
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
-
-use super::KeyIsHash;
+use super::places::Places;
 
 /// Registers, as a power of two.
 const BITS: u32 = 14;
@@ -16,7 +13,7 @@ pub const STANDARD_ERROR: f64 = 1.04 / (1u32 << (BITS / 2)) as f64;
 /// Counts different hashes.
 #[derive(Debug, Clone, Default)]
 pub struct Distinct {
-    exact: HashSet<u64, BuildHasherDefault<KeyIsHash>>,
+    exact: Places<()>,
     registers: Vec<u8>,
 }
 
@@ -25,10 +22,12 @@ impl Distinct {
     #[inline]
     pub fn insert(&mut self, hash: u64) {
         if self.registers.is_empty() {
-            self.exact.insert(hash);
+            if self.exact.get(hash).is_none() {
+                self.exact.insert(hash, ());
+            }
             if self.exact.len() > EXACT {
                 self.registers = vec![0; 1 << BITS];
-                for hash in std::mem::take(&mut self.exact) {
+                for hash in std::mem::take(&mut self.exact).hashes() {
                     self.register(hash);
                 }
             }

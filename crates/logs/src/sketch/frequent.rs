@@ -6,7 +6,7 @@
 //! table, and its true weight lies between its sum and its sum plus what it can have missed. Until the table was full for
 //! the first time the floor is 0 and everything is exact.
 
-use super::ByHash;
+use super::places::Places;
 
 /// What is counted of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,30 +19,33 @@ pub struct Weights {
     pub misses: u64,
 }
 
-/// One text.
+impl std::ops::AddAssign for Weights {
+    fn add_assign(&mut self, more: Self) {
+        self.requests += more.requests;
+        self.bytes += more.bytes;
+        self.misses += more.misses;
+    }
+}
+
+/// One text, and what else is counted of it since it came in.
 #[derive(Debug, Clone, Default)]
-pub struct Entry {
+pub struct Entry<X = ()> {
     /// The text, cut when it is long.
     pub text: Vec<u8>,
     /// Sums since it came in.
     pub sums: Weights,
     /// What can be missing from them.
     pub missed: Weights,
-    /// Bytes of hits since it came in.
-    pub hit_bytes: u64,
-    /// Sum of times since it came in.
-    pub time_us: u64,
-    /// How many times are in that sum.
-    pub timed: u64,
-    hash: u64,
+    /// What else is counted of it since it came in.
+    pub more: X,
 }
 
 /// The heaviest texts of a stream.
 #[derive(Debug)]
-pub struct Frequent {
+pub struct Frequent<X = ()> {
     capacity: usize,
-    places: ByHash<u32>,
-    entries: Vec<Entry>,
+    places: Places<u32>,
+    entries: Vec<Entry<X>>,
     /// Entries that are not in use; their buffers are.
     free: Vec<u32>,
     floor: Weights,
@@ -51,25 +54,40 @@ pub struct Frequent {
 /// Bytes of a text that are kept.
 const TEXT_BYTES: usize = 400;
 
-impl Frequent {
+impl<X: Default> Frequent<X> {
     /// An empty table for so many texts.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.max(16);
         Self {
             capacity,
-            places: ByHash::default(),
+            places: Places::default(),
             entries: Vec::new(),
             free: Vec::new(),
             floor: Weights::default(),
         }
     }
 
-    /// The entry of a text, a new one if there is none; `text` writes it.
+    /// Looks where a text's place would be, and does nothing with it: see [`Frequent::warm_entry`].
     #[inline]
-    pub fn entry(&mut self, hash: u64, text: impl FnOnce(&mut Vec<u8>)) -> &mut Entry {
-        if let Some(&at) = self.places.get(&hash) {
-            return &mut self.entries[at as usize];
-        }
+    pub fn warm_place(&self, hash: u64) -> u64 {
+        self.places.warm(hash)
+    }
+
+    /// Looks at a text's entry and does nothing with it, so that it is near when it is asked for.
+    #[inline]
+    pub fn warm_entry(&self, hash: u64) -> u64 {
+        self.places.get(hash).map_or(0, |at| self.entries[at as usize].sums.requests)
+    }
+
+    /// The entry of a text that is in the table.
+    #[inline]
+    pub fn find(&mut self, hash: u64) -> Option<&mut Entry<X>> {
+        let at = self.places.get(hash)?;
+        Some(&mut self.entries[at as usize])
+    }
+
+    /// A new entry for a text that is not in the table; `text` writes it.
+    pub fn add(&mut self, hash: u64, text: impl FnOnce(&mut Vec<u8>)) -> &mut Entry<X> {
         if self.places.len() >= self.capacity {
             self.purge();
         }
@@ -86,13 +104,18 @@ impl Frequent {
             buffer.truncate(TEXT_BYTES - 3);
             buffer.extend_from_slice("…".as_bytes());
         }
-        *entry = Entry { text: buffer, missed: self.floor, hash, ..Entry::default() };
+        *entry = Entry { text: buffer, missed: self.floor, ..Entry::default() };
         entry
     }
 
     /// Everything in the table.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.places.values().map(|at| &self.entries[*at as usize])
+    pub fn entries(&self) -> impl Iterator<Item = &Entry<X>> {
+        self.places.values().map(|at| &self.entries[at as usize])
+    }
+
+    /// All entries, to change what else is counted of them.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry<X>> {
+        self.entries.iter_mut()
     }
 
     /// How many texts are in the table: all there were, while the floor is 0.
@@ -102,7 +125,7 @@ impl Frequent {
 
     /// True without texts.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.len() == 0
     }
 
     /// What a text that is not in the table can weigh at most.
@@ -124,16 +147,18 @@ impl Frequent {
                 misses: self.quantile(share, |w| w.misses),
             };
             let floor = self.floor;
-            let light = |entry: &Entry| {
+            let light = |entry: &Entry<X>| {
                 entry.sums.requests + entry.missed.requests <= floor.requests
                     && entry.sums.bytes + entry.missed.bytes <= floor.bytes
                     && entry.sums.misses + entry.missed.misses <= floor.misses
             };
-            let (entries, free) = (&self.entries, &mut self.free);
+            let (entries, free) = (&mut self.entries, &mut self.free);
             self.places.retain(|_, at| {
-                let drop = light(&entries[*at as usize]);
+                let entry = &mut entries[at as usize];
+                let drop = light(entry);
                 if drop {
-                    free.push(*at);
+                    entry.more = X::default();
+                    free.push(at);
                 }
                 !drop
             });
@@ -146,17 +171,22 @@ impl Frequent {
 
     /// Weights that exclude each other in every entry: those with the fewest requests go.
     fn purge_by_requests(&mut self) {
-        let mut hashes: Vec<(u64, u64)> =
-            self.entries().map(|entry| (entry.sums.requests, entry.hash)).collect();
-        hashes.sort_unstable();
-        for (_, hash) in hashes.into_iter().take(self.capacity / 2) {
-            let Some(at) = self.places.remove(&hash) else { continue };
-            let entry = &self.entries[at as usize];
-            self.floor.requests = self.floor.requests.max(entry.sums.requests + entry.missed.requests);
-            self.floor.bytes = self.floor.bytes.max(entry.sums.bytes + entry.missed.bytes);
-            self.floor.misses = self.floor.misses.max(entry.sums.misses + entry.missed.misses);
-            self.free.push(at);
-        }
+        let half = self.quantile(0.5, |w| w.requests);
+        let (entries, free, floor) = (&mut self.entries, &mut self.free, &mut self.floor);
+        let mut left = self.capacity / 2;
+        self.places.retain(|_, at| {
+            let entry = &mut entries[at as usize];
+            if left == 0 || entry.sums.requests + entry.missed.requests > half {
+                return true;
+            }
+            left -= 1;
+            floor.requests = floor.requests.max(entry.sums.requests + entry.missed.requests);
+            floor.bytes = floor.bytes.max(entry.sums.bytes + entry.missed.bytes);
+            floor.misses = floor.misses.max(entry.sums.misses + entry.missed.misses);
+            entry.more = X::default();
+            free.push(at);
+            false
+        });
     }
 
     fn quantile(&self, share: f64, of: impl Fn(&Weights) -> u64) -> u64 {
@@ -174,8 +204,11 @@ mod tests {
     use std::collections::HashMap;
 
     fn count(table: &mut Frequent, name: u64, bytes: u64, misses: u64) {
-        let entry = table
-            .entry(hash(&name.to_le_bytes()), |text| text.extend_from_slice(name.to_string().as_bytes()));
+        let key = hash(&name.to_le_bytes());
+        if table.find(key).is_none() {
+            table.add(key, |text| text.extend_from_slice(name.to_string().as_bytes()));
+        }
+        let entry = table.find(key).unwrap();
         entry.sums.requests += 1;
         entry.sums.bytes += bytes;
         entry.sums.misses += misses;

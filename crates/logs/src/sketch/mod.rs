@@ -2,13 +2,10 @@
 
 pub mod distinct;
 pub mod frequent;
+pub(crate) mod places;
 pub mod times;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-/// A table whose keys are hashes already.
-pub(crate) type ByHash<V> = HashMap<u64, V, BuildHasherDefault<KeyIsHash>>;
+use std::hash::Hasher;
 
 /// Keys are well mixed; hashing them once more would be for nothing.
 #[derive(Debug, Clone, Copy, Default)]

@@ -3,7 +3,7 @@
 const HEIGHT = 240;
 const PHASES_ABOVE = 31;
 const FONT = "11px system-ui, sans-serif";
-const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800, 2592000];
 
 // Slanting lines, for what must not be trusted.
 const hatching = (ctx, line, ground) => {

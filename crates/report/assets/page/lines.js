@@ -84,7 +84,8 @@ const drawTime = (chart, place, width) => {
 
 const drawScatter = (chart, place, width) => {
   const points = chart.lines.flatMap((line, number) => line.x.map((x, index) => [x, line.values[index], number]));
-  const known = points.filter(([x, y]) => x !== null && y !== null).sort((a, b) => a[0] - b[0]);
+  const log = chart.log && chart.lines.some((line) => positive(line.values));
+  const known = points.filter(([x, y]) => x !== null && y !== null && (!log || y > 0)).sort((a, b) => a[0] - b[0]);
   const paths = (number) => (u) => {
     const ratio = devicePixelRatio || 1;
     const path = new Path2D();
@@ -107,8 +108,8 @@ const drawScatter = (chart, place, width) => {
     height: HEIGHT + 14,
     padding: [12, 12, 0, 0],
     cursor: { drag: { x: false, y: false }, points: { size: 9 } },
-    scales: { x: { time: false, range: linearRange }, y: { range: linearRange } },
-    axes: axes(chart, false),
+    scales: { x: { time: false, range: linearRange }, y: log ? { distr: 3 } : { range: linearRange } },
+    axes: axes(chart, log),
     series: [{ label: chart.x_label, value: shown }, ...series],
     hooks: { draw: [drawn] },
   }, [known.map((point) => point[0]), ...values], place);

@@ -1,79 +1,59 @@
-//! The analysis as one HTML file that needs no network.
+//! The analysis as numbers and words for a page.
 
-mod charts;
+mod plots;
 
-use minijinja::value::Serde;
-use minijinja::{Environment, Value};
-use serde::Serialize;
+use assay_record::sheet::{Row, Section, Sheet, Table, Tile};
 
 use crate::document::{Document, Figures, Grouping, TopUrl};
-use crate::error::LogsError;
 use crate::terminal::{count, date, duration, estimate, ms, percent, size};
 
-const TEMPLATE: &str = include_str!("../../assets/logs.html");
-const STYLE: &str = include_str!("../../assets/logs.css");
-
-#[derive(Serialize)]
-struct Page {
-    title: String,
-    when: String,
-    inputs: Vec<String>,
-    tiles: Vec<Tile>,
-    sections: Vec<Section>,
-    version: String,
-    /// Our own text, which goes in as it is.
-    style: Value,
-}
-
-#[derive(Serialize)]
-struct Tile {
-    title: &'static str,
-    value: String,
-    detail: String,
-}
-
-#[derive(Serialize)]
-struct Section {
-    id: &'static str,
-    title: &'static str,
-    charts: Vec<charts::Chart>,
-    tables: Vec<Table>,
-    words: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Table {
-    title: String,
-    about: String,
-    first: String,
-    heads: Vec<String>,
-    rows: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    /// Share of all requests, in percent; none: it has none.
-    share: Option<f64>,
-    cells: Vec<String>,
-}
-
-/// Makes the page. `macros` and `style` are what it shares with other pages.
-pub fn page(document: &Document, macros: &str, style: &str) -> Result<String, LogsError> {
-    let template = [macros, TEMPLATE].concat();
-    let mut environment = Environment::new();
-    // The name's ending turns escaping on.
-    environment.add_template("logs.html", &template)?;
-    let page = Page {
+/// What the page of an analysis says.
+pub fn sheet(document: &Document) -> Sheet {
+    let time = plots::time(document);
+    let over_time = time.as_ref().map(|axis| plots::over_time(document, axis)).unwrap_or_default();
+    let section = |id, title: &str, plots, tables, words| Section { id, title: title.into(), plots, tables, words };
+    let mut sections = vec![
+        section(
+            "outcomes",
+            "What became of requests",
+            plots::response(document).into_iter().collect(),
+            outcome_tables(document),
+            Vec::new(),
+        ),
+        section("time", "Over time", over_time, time_table(document).into_iter().collect(), Vec::new()),
+        section(
+            "groups",
+            "By what they were",
+            Vec::new(),
+            document.groups.iter().map(grouping).collect(),
+            Vec::new(),
+        ),
+        section("urls", "URLs that stand out", Vec::new(), tops(document), Vec::new()),
+        section(
+            "caches",
+            "Other caches",
+            Vec::new(),
+            vec![caches(document)],
+            document.caches.assumptions.clone(),
+        ),
+        section(
+            "notes",
+            "Notes",
+            Vec::new(),
+            malformed(document).into_iter().collect(),
+            document.notes.clone(),
+        ),
+    ];
+    sections.retain(|section| !section.is_empty());
+    Sheet {
         title: title(document),
-        when: when(document),
-        inputs: document.inputs.iter().take(20).map(input).collect(),
+        eyebrow: when(document),
+        lead: document.inputs.iter().take(20).map(input).collect(),
         tiles: tiles(document),
-        sections: sections(document),
-        version: document.assay_version.clone(),
-        style: Value::from_safe_string(format!("{style}\n{STYLE}")),
-    };
-    Ok(environment.get_template("logs.html")?.render(Serde(page))?)
+        sections,
+        time,
+        footer: "from access logs alone; this page is one file and asks nothing of the network".into(),
+    }
 }
 
 fn title(document: &Document) -> String {
@@ -109,7 +89,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
     let all = &document.all;
     let share = |part: u64| percent((all.requests > 0).then(|| part as f64 / all.requests as f64));
     let mut tiles = vec![Tile {
-        title: "Requests",
+        title: "Requests".into(),
         value: count(all.requests),
         detail: format!(
             "{} of answers; {} lines could not be read",
@@ -125,9 +105,9 @@ fn tiles(document: &Document) -> Vec<Tile> {
             share(all.parent_hits),
             share(all.revalidated)
         );
-        tiles.push(Tile { title: "Document hit ratio", value: percent(all.dhr), detail });
+        tiles.push(Tile { title: "Document hit ratio".into(), value: percent(all.dhr), detail });
         tiles.push(Tile {
-            title: "Byte hit ratio",
+            title: "Byte hit ratio".into(),
             value: percent(all.bhr),
             detail: "bytes of hits over all bytes".into(),
         });
@@ -139,71 +119,20 @@ fn tiles(document: &Document) -> Vec<Tile> {
             ms(response.p99_ms),
             ms(response.max_ms)
         );
-        tiles.push(Tile { title: "Median response time", value: ms(response.p50_ms), detail });
+        tiles.push(Tile { title: "Median response time".into(), value: ms(response.p50_ms), detail });
     }
     if let Some(ideal) = document.caches.caches.first() {
         let detail =
             format!("byte hit ratio {}; a cache without bounds, on these requests", percent(ideal.bhr));
-        tiles.push(Tile { title: "Ideal hit ratio", value: percent(ideal.dhr), detail });
+        tiles.push(Tile { title: "Ideal hit ratio".into(), value: percent(ideal.dhr), detail });
     }
     let distinct = &document.distinct;
     tiles.push(Tile {
-        title: "Different URLs",
+        title: "Different URLs".into(),
         value: estimate(&distinct.urls),
         detail: format!("{} hosts, {} clients", estimate(&distinct.hosts), estimate(&distinct.clients)),
     });
     tiles
-}
-
-fn sections(document: &Document) -> Vec<Section> {
-    let mut sections = vec![
-        Section {
-            id: "outcomes",
-            title: "What became of requests",
-            charts: charts::response(document).into_iter().collect(),
-            tables: outcome_tables(document),
-            words: Vec::new(),
-        },
-        Section {
-            id: "time",
-            title: "Over time",
-            charts: charts::over_time(document),
-            tables: time_table(document).into_iter().collect(),
-            words: Vec::new(),
-        },
-        Section {
-            id: "groups",
-            title: "By what they were",
-            charts: Vec::new(),
-            tables: document.groups.iter().map(grouping).collect(),
-            words: Vec::new(),
-        },
-        Section {
-            id: "urls",
-            title: "URLs that stand out",
-            charts: Vec::new(),
-            tables: tops(document),
-            words: Vec::new(),
-        },
-        Section {
-            id: "caches",
-            title: "Other caches",
-            charts: Vec::new(),
-            tables: vec![caches(document)],
-            words: document.caches.assumptions.clone(),
-        },
-        Section {
-            id: "notes",
-            title: "Notes",
-            charts: Vec::new(),
-            tables: malformed(document).into_iter().collect(),
-            words: document.notes.clone(),
-        },
-    ];
-    sections.retain(|section| {
-        !(section.charts.is_empty() && section.tables.is_empty() && section.words.is_empty())
-    });
-    sections
 }
 
 fn figures_table<'a>(

@@ -1,0 +1,102 @@
+//! What became of requests by host, and how long did they take? Hosts without number, in bounded memory.
+
+use super::tally::{Counted, Tally};
+use crate::hash::hash;
+use crate::sketch::distinct::Distinct;
+use crate::sketch::frequent::{Frequent, Weights};
+use crate::sketch::times::Times;
+
+/// Hosts that are followed one by one.
+const HOSTS: usize = 16_384;
+/// Hosts of them whose response times are kept, 9 KB each.
+const TIMED: usize = 2048;
+
+/// Hosts.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    pub table: Frequent<Tally>,
+    pub count: Distinct,
+    /// Hosts whose response times are kept.
+    timed: usize,
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self { table: Frequent::new(HOSTS), count: Distinct::default(), timed: 0 }
+    }
+}
+
+impl Hosts {
+    /// Counts a request.
+    #[inline]
+    pub(super) fn count(&mut self, key: u64, host: &[u8], counted: Counted, weights: Weights) {
+        if self.table.find(key).is_none() {
+            self.add(key, host, counted.duration_us.is_some());
+        }
+        let Some(entry) = self.table.find(key) else { return };
+        entry.sums += weights;
+        entry.more.add(counted.class, 1, counted.bytes, None);
+        if let (Some(times), Some(us)) = (&mut entry.more.times, counted.duration_us) {
+            times.record(us);
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, key: u64, host: &[u8], has_times: bool) {
+        debug_assert_eq!(key, hash(host));
+        self.count.insert(key);
+        if has_times && self.timed >= TIMED {
+            self.forget_times();
+        }
+        let entry = self.table.add(key, |text| text.extend_from_slice(host));
+        if has_times {
+            entry.more.times = Some(Box::<Times>::default());
+            self.timed += 1;
+        }
+    }
+
+    /// Keeps response times of the half of the hosts that has most requests: few others will be among the first in the end.
+    fn forget_times(&mut self) {
+        let mut requests: Vec<u64> =
+            self.table.entries().filter(|entry| entry.more.times.is_some()).map(|e| e.sums.requests).collect();
+        let middle = requests.len() / 2;
+        let Some((_, median, _)) = (!requests.is_empty()).then(|| requests.select_nth_unstable(middle)) else {
+            self.timed = 0;
+            return;
+        };
+        let median = *median;
+        self.timed = 0;
+        for entry in self.table.entries_mut() {
+            if entry.sums.requests <= median {
+                entry.more.times = None;
+            }
+            self.timed += usize::from(entry.more.times.is_some());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::Class;
+
+    #[test]
+    fn a_host_that_many_ask_keeps_its_times_however_many_others_come() {
+        let mut hosts = Hosts::default();
+        let mut ask = |host: &str, us| {
+            let counted = Counted { class: Class::SiblingHit, bytes: 10, duration_us: Some(us) };
+            let one = Weights { requests: 1, bytes: 10, misses: 0 };
+            hosts.count(hash(host.as_bytes()), host.as_bytes(), counted, one);
+        };
+        for other in 0..10_000 {
+            ask("www", 1000);
+            ask(&format!("host{other}"), 5);
+        }
+        let www = hosts.table.find(hash(b"www")).unwrap();
+        assert_eq!((www.sums.requests, www.more.class(Class::SiblingHit)), (10_000, 10_000));
+        assert_eq!(www.more.times.as_ref().unwrap().count(), 10_000);
+        let timed = hosts.table.entries().filter(|entry| entry.more.times.is_some()).count();
+        assert!(timed <= TIMED && timed == hosts.timed, "{timed}");
+        assert_eq!(hosts.table.len(), 10_001);
+    }
+}

@@ -1,0 +1,84 @@
+//! What do requests have in common? Most lines of a log are of a few hundred *kinds*: the same words for outcome and
+//! hierarchy, the same status, method and content type. A line is counted once, with its kind; kinds are added to the
+//! groups that they belong to at the end, or when there are too many of them.
+
+use crate::access::Access;
+use crate::class::Class;
+use crate::hash::{hash, hash_on};
+use crate::replay::Ask;
+use crate::sketch::places::Places;
+use crate::sketch::times::Times;
+
+/// Kinds that are kept apart before they are added up: 9 KB each.
+const MOST: usize = 2048;
+
+/// Requests of one kind.
+#[derive(Debug)]
+pub(super) struct Kind {
+    pub class: Class,
+    pub ask: Ask,
+    /// Places of their groups.
+    pub outcome: usize,
+    pub hierarchy: usize,
+    pub content_type: usize,
+    pub method: usize,
+    pub status: u16,
+    /// GETs that were answered with 200.
+    pub is_plain: bool,
+    pub requests: u64,
+    pub bytes: u64,
+    pub times: Option<Box<Times>>,
+}
+
+impl Kind {
+    #[inline]
+    pub(super) fn count(&mut self, bytes: u64, duration_us: Option<u64>) {
+        self.requests += 1;
+        self.bytes += bytes;
+        if let Some(us) = duration_us {
+            self.times.get_or_insert_default().record(us);
+        }
+    }
+}
+
+/// All kinds since they were last added up.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    places: Places<u32>,
+    list: Vec<Kind>,
+}
+
+impl Kinds {
+    /// What stands for the kind of a request.
+    #[inline]
+    pub(super) fn hash(access: &Access<'_>) -> u64 {
+        let ended = access.termination.first().copied().unwrap_or_default();
+        let mut state = hash(access.outcome) ^ (u64::from(ended) << 16 | u64::from(access.status));
+        for text in [access.hierarchy, access.content_type, access.method] {
+            state = hash_on(state, text);
+        }
+        state
+    }
+
+    /// The kind that a hash stands for, if it is known.
+    #[inline]
+    pub(super) fn find(&mut self, hash: u64) -> Option<&mut Kind> {
+        self.places.get(hash).map(|at| &mut self.list[at as usize])
+    }
+
+    /// True when they must be added up before another one comes.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() >= MOST
+    }
+
+    pub(super) fn insert(&mut self, hash: u64, kind: Kind) {
+        self.places.insert(hash, self.list.len() as u32);
+        self.list.push(kind);
+    }
+
+    /// All of them; none are left.
+    pub(super) fn take(&mut self) -> Vec<Kind> {
+        self.places.clear();
+        std::mem::take(&mut self.list)
+    }
+}
