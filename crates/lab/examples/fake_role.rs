@@ -78,7 +78,7 @@ fn origins(spec: &OriginsSpec) {
             eprintln!("origins have had enough");
             std::process::exit(3);
         }
-        Command::Start { .. } => {}
+        Command::Start { .. } | Command::Load { .. } => {}
         Command::Stop => {
             say(&Event::Origins(Box::new(OriginInterval { length_ms: 1000, ..OriginInterval::default() })));
             say(&Event::Done);
@@ -114,6 +114,7 @@ fn robots(spec: &RobotsSpec) {
             let name = name.clone();
             worker = Some(std::thread::spawn(move || walk(&name)));
         }
+        Command::Load { .. } => {}
         Command::Stop => {
             STOPPED.store(true, Ordering::Relaxed);
             worker.take().map(std::thread::JoinHandle::join);

@@ -5,6 +5,8 @@
 //! is driven), gives all of them one start instant, writes their events into the record and hands them on,
 //! and leaves nothing running however it ends.
 //!
+//! [`calibrate`] and [`peak`] are runs that look for a rate: what this machine can offer, and what a target can keep.
+//!
 //! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
@@ -26,6 +28,7 @@ mod inform;
 mod instant;
 pub mod leftovers;
 mod member;
+pub mod peak;
 mod placement;
 pub mod plan;
 mod prepare;

@@ -38,13 +38,24 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// Runs a plan. `stop` turning true drains the run and ends it early, marked partial; dropping the future
 /// kills everything that was started. Call it on a runtime whose threads outlive the run.
 pub async fn run(
+    plan: RunPlan,
+    events: mpsc::UnboundedSender<LabEvent>,
+    stop: watch::Receiver<bool>,
+) -> Result<RunOutcome, LabError> {
+    run_with_orders(plan, events, stop, None).await
+}
+
+/// The same, while somebody gives robots orders. They end the run when they are told to stop, and it is complete then.
+pub(crate) async fn run_with_orders(
     mut plan: RunPlan,
     events: mpsc::UnboundedSender<LabEvent>,
     stop: watch::Receiver<bool>,
+    orders: Option<mpsc::UnboundedReceiver<Command>>,
 ) -> Result<RunOutcome, LabError> {
     plan.apply_settings()?;
     let prepared = prepare(&plan)?;
     let mut session = Session::new(plan, prepared, events, stop)?;
+    session.orders = orders;
     session.tell(LabEvent::Stage(Stage::Planned { run_dir: session.run_dir() }));
     let mut cast = Cast::default();
     let result = session.drive(&mut cast).await;
@@ -69,6 +80,8 @@ pub(crate) struct Session {
     writer: SeriesWriter,
     events: mpsc::UnboundedSender<LabEvent>,
     stop: watch::Receiver<bool>,
+    /// What robots are to be told on the way; none: the schedule says everything.
+    orders: Option<mpsc::UnboundedReceiver<Command>>,
     pub(crate) said: mpsc::UnboundedSender<(RoleKind, Said)>,
     heard: mpsc::UnboundedReceiver<(RoleKind, Said)>,
     ledger: Ledger,
@@ -109,6 +122,7 @@ impl Session {
             writer,
             events,
             stop,
+            orders: None,
             said,
             heard,
             started: None,
@@ -230,6 +244,7 @@ impl Session {
         let mut meter: Option<Meter> = None;
         let mut trace = self.trace_disk(cast);
         let mut last_word = begin;
+        let mut orders = self.orders.take();
         while !self.done.contains(&RoleKind::Robots) {
             let silent = tokio::time::sleep_until(last_word + SILENCE);
             tokio::select! {
@@ -245,6 +260,7 @@ impl Session {
                         cast.tell(RoleKind::Robots, Command::Stop).await?;
                     }
                 },
+                Some(command) = next_order(&mut orders) => cast.tell(RoleKind::Robots, command).await?,
                 Some((place, at_ms, counters)) = cast.counters() => self.take_counters(place, at_ms, counters)?,
                 _ = ticker.tick() => match &mut meter {
                     None => meter = Some(Meter::new(cast.accounts(), cast.store(), trace.take())),
@@ -552,6 +568,18 @@ impl Session {
             TargetChoice::Direct | TargetChoice::Running { .. } => None,
         }
     }
+}
+
+/// The next order; where nobody gives any (more), never.
+async fn next_order(orders: &mut Option<mpsc::UnboundedReceiver<Command>>) -> Option<Command> {
+    let next = match orders {
+        Some(given) => given.recv().await,
+        None => std::future::pending().await,
+    };
+    if next.is_none() {
+        *orders = None;
+    }
+    next
 }
 
 fn cannot_write(error: RunDirError) -> LabError {

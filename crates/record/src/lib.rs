@@ -23,6 +23,7 @@ pub mod layout;
 pub mod machine;
 pub mod missing;
 pub mod outcome;
+pub mod peak;
 pub mod role;
 pub mod run;
 pub mod series;

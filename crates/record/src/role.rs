@@ -24,6 +24,11 @@ pub enum Command {
         /// The same instant as Unix time, in whole seconds: the epoch of life cycles.
         at_unix_s: u64,
     },
+    /// Robots, in a phase whose load adapts: this load factor from now on. Others do nothing.
+    Load {
+        /// As in the schedule.
+        factor: f64,
+    },
     /// Robots: send nothing new, wait for what is under way, report, end. Others: report and end.
     Stop,
 }

@@ -2,7 +2,7 @@
 //! HTML page ([`html`]). And which subject of an experiment did better, in the same forms ([`compare`]).
 //!
 //! And what an evaluation of proxies on live traffic says ([`spe`]). Takes numbers along in the forms of others ([`export`]).
-//! Makes pages of numbers that others have ([`sheet`]).
+//! Makes pages of numbers that others have ([`sheet`]), such as where the limit of a target was found to be ([`peak`]).
 //!
 //! Reads the run directory and nothing else. Percentiles are taken from merged histograms only.
 //!
@@ -27,6 +27,7 @@ pub mod html;
 mod own;
 mod page;
 pub mod policies;
+pub mod peak;
 mod repeat;
 pub mod require;
 mod resources;

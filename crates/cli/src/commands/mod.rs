@@ -11,6 +11,7 @@ pub mod lab;
 pub mod logs;
 mod machine;
 pub mod policies;
+pub mod peak;
 pub mod proxies;
 pub mod replay;
 pub mod report;

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use super::run_args::RunArgs;
 use crate::commands::calibrate;
+use crate::commands::peak;
 use crate::commands::report::{self, Form};
 use crate::commands::result_args::ResultArgs;
 use crate::exit::{Exit, Failure};
@@ -28,8 +29,8 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         workload: &args.workload,
         include: &args.include,
         rate: 1.0,
-        // A calibration replaces the schedule; how long it may take is its own affair.
-        rehearse: args.rehearse.filter(|_| !args.calibrate),
+        // A search for a rate replaces the schedule; how long it may take is its own affair.
+        rehearse: args.rehearse.filter(|_| !args.calibrate && args.peak.find_peak.is_none()),
         seed: args.seed,
         private_as_public: args.private_as_public,
         digest_requests: DIGEST_REQUESTS,
@@ -41,6 +42,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let mut plan = plan(args, target, &prepared)?;
     if args.calibrate {
         return calibrate::calibrate(args, plan);
+    }
+    if let Some(promise) = &args.peak.find_peak {
+        return peak::find(args, promise, plan);
     }
     forebode(&mut plan)?;
     perform(plan, &args.results)

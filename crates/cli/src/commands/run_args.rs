@@ -7,6 +7,7 @@ use std::time::Duration;
 use assay_lab::LinkSettings;
 use clap::{Args, FromArgMatches};
 
+use super::peak::PeakArgs;
 use super::result_args::ResultArgs;
 use crate::units;
 
@@ -25,6 +26,8 @@ Examples:
   assay run image.pg --proxy 10.1.2.3:8080 --forward --origin-listen 10.1.2.4:9000
   assay run image.pg --robot-link delay=40ms,loss=0.05% --origin-link delay=5ms,rate=100Mbit/s
   assay run image.pg --calibrate                 what can this machine offer for it at all?
+  assay run image.pg --proxy nginx --find-peak 'p99 < 50ms, errors < 0.1%'
+                                                 the highest rate at which nginx keeps that
 
 The first Ctrl-C stops the run and reports what there is; the second quits at once.";
 
@@ -143,6 +146,9 @@ pub struct RunArgs {
     /// says), and keep it for later runs
     #[arg(long, conflicts_with_all = ["xact_log", "trace_disk", "no_report", "scale_capacity", "robot_link", "origin_link", "congestion", "serve", "otlp"], help_heading = MACHINE)]
     pub calibrate: bool,
+    /// The search for the highest rate.
+    #[command(flatten)]
+    pub peak: PeakArgs,
 }
 
 /// Reads `NAME=VALUE`.

@@ -164,6 +164,7 @@ impl Ensemble {
             tokio::select! {
                 command = commands.next() => match command? {
                     Some(Command::Stop) => performance.control.stop(monotonic_ns() + LEAD_NS),
+                    Some(Command::Load { factor }) => performance.grant(&Wishes::load(factor), emit)?,
                     Some(Command::Start { .. }) => {}
                     // The parent is gone, and with it any reason to go on.
                     None => return Ok(()),
@@ -326,7 +327,7 @@ impl Performance {
         self.grant(&wishes, emit)
     }
 
-    /// Does what thermostats and scripts want.
+    /// Does what thermostats, scripts and the parent want.
     fn grant(&mut self, wishes: &Wishes, emit: Emit<'_>) -> Result<(), RobotsError> {
         let Some(steering) = &self.steering else { return Ok(()) };
         let now_ns = monotonic_ns();

@@ -89,6 +89,11 @@ pub struct Proposal {
 }
 
 impl Wishes {
+    /// Nothing but another load factor.
+    pub fn load(factor: f64) -> Self {
+        Self { load: Some(factor), ..Self::default() }
+    }
+
     fn of(actions: Vec<Action>) -> Self {
         let mut wishes = Self::default();
         for action in actions {

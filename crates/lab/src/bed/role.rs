@@ -89,7 +89,7 @@ async fn serve(mut links: Vec<Carried>) -> Result<(), LinkRoleError> {
     let start_ns = loop {
         match commands.next().await? {
             Some(Command::Start { at_monotonic_ns, .. }) => break at_monotonic_ns,
-            Some(Command::Stop) => {}
+            Some(Command::Stop | Command::Load { .. }) => {}
             None => return Ok(()),
         }
     };
@@ -101,7 +101,7 @@ async fn serve(mut links: Vec<Carried>) -> Result<(), LinkRoleError> {
         let stopped = tokio::select! {
             command = commands.next() => match command? {
                 Some(Command::Stop) => true,
-                Some(Command::Start { .. }) => continue,
+                Some(Command::Start { .. } | Command::Load { .. }) => continue,
                 None => return Ok(()),
             },
             () = tokio::time::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns()))) => false,

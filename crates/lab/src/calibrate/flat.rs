@@ -55,20 +55,32 @@ impl Peak {
             special: end(phase.special),
         })
     }
+
+    /// The load factor there.
+    pub fn load(&self) -> f64 {
+        self.load
+    }
+
+    /// A phase with the factors of that moment, whose load, length and name are for the caller to fill in.
+    pub fn phase(&self) -> Phase {
+        let level = |value: f64| Ramp { begin: value, end: value };
+        Phase {
+            recurrence: level(self.recurrence),
+            population: level(self.population),
+            special: level(self.special),
+            log_stats: true,
+            ..Phase::default()
+        }
+    }
 }
 
 /// The workload at `multiple` times its peak load: a rise of `rise`, then `length` at that load.
 pub fn flat(workload: &Workload, peak: &Peak, multiple: f64, rise: Duration, length: Duration) -> Workload {
-    let level = |value: f64| Ramp { begin: value, end: value };
     let phase = |name: &str, duration: Duration, begin: f64| Phase {
         name: name.into(),
         goal: Goal { duration: Some(duration), ..Goal::default() },
         load: Ramp { begin, end: peak.load * multiple },
-        recurrence: level(peak.recurrence),
-        population: level(peak.population),
-        special: level(peak.special),
-        log_stats: true,
-        ..Phase::default()
+        ..peak.phase()
     };
     let phases = vec![phase("warm", rise, 0.0), phase("steady", length, peak.load * multiple)];
     Workload { schedule: Schedule { phases, working_set: WorkingSet::Grows }, ..workload.clone() }

@@ -1,7 +1,7 @@
 //! How much can this machine offer for a workload, with nothing between robots and origins? Short direct runs at one
 //! steady load after the other, placed as they would be beside the target.
 
-mod flat;
+pub(crate) mod flat;
 mod search;
 mod step;
 mod store;

@@ -10,6 +10,7 @@
 mod judge;
 mod metric;
 mod parse;
+mod promise;
 mod watch;
 
 use std::str::FromStr;
@@ -19,6 +20,7 @@ use assay_record::run::PhaseInfo;
 pub use judge::Judged;
 pub(crate) use judge::{finding, judge};
 pub use parse::RequirementError;
+pub use promise::Promise;
 pub use watch::{Standing, State, Watch};
 
 use metric::Metric;

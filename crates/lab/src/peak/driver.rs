@@ -1,0 +1,287 @@
+//! What is ordered next? Hears what a run tells, and says what robots are to do: settle, measure, rest, try the next rate.
+//! Time is what the robots' intervals say; nothing here waits.
+
+use assay_record::adapted::Decided;
+use assay_record::dir::RunDir;
+use assay_record::peak::{Outcome, Peak, Step};
+use assay_record::role::Command;
+use assay_record::run::RunInfo;
+use tokio::sync::mpsc;
+
+use super::search::Search;
+use super::step::{Lately, step};
+use super::{Judge, PeakEvent, SEARCH_PHASE, Wish, order};
+use crate::event::{LabEvent, Stage};
+
+/// After a change of rate, this passes before anything counts.
+const SETTLE_MS: u64 = 1500;
+/// What others have to say of a second comes within this time of its end.
+const GRACE_MS: u64 = 1000;
+/// While the target recovers, it is asked for this share of the rate that it keeps.
+const REST_SHARE: f64 = 0.5;
+/// It is left alone until nothing waits in so many seconds running …
+const CALM_SECONDS: u32 = 2;
+/// … but no longer than this.
+const REST_MS: u64 = 30_000;
+/// A second is calm when no more is answered in it than came due: nothing old is left. Chance is allowed for.
+const CALM_SHARE: f64 = 1.2;
+const CALM_CHANCE: f64 = 5.0;
+/// No search needs more steps, unless what it measures has no limit.
+const MOST_STEPS: usize = 60;
+
+/// What is going on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Warming,
+    /// A rate was ordered and has not taken effect.
+    Ordered { rate_per_s: f64, then_rests: bool },
+    Measuring { rate_per_s: f64, from_ms: u64, to_ms: u64 },
+    Resting { from_ms: u64, calm: u32 },
+    Done,
+}
+
+/// Drives the search.
+pub(super) struct Driver {
+    search: Search,
+    first_per_s: f64,
+    load_per_rate: f64,
+    step_ms: u64,
+    most_ms: u64,
+    judge: Judge,
+    events: mpsc::UnboundedSender<PeakEvent>,
+    state: State,
+    lately: Lately,
+    info: RunInfo,
+    run_dir: Option<std::path::PathBuf>,
+    steps: Vec<Step>,
+    ended: String,
+}
+
+impl Driver {
+    pub(super) fn new(
+        wish: &Wish,
+        first_per_s: f64,
+        load_per_rate: f64,
+        judge: Judge,
+        events: mpsc::UnboundedSender<PeakEvent>,
+    ) -> Self {
+        Self {
+            search: Search::new(first_per_s),
+            first_per_s,
+            load_per_rate,
+            step_ms: (wish.step.as_millis() as u64).max(1000),
+            most_ms: wish.most.as_millis() as u64,
+            judge,
+            events,
+            state: State::Warming,
+            lately: Lately::default(),
+            info: RunInfo::default(),
+            run_dir: None,
+            steps: Vec::new(),
+            ended: String::new(),
+        }
+    }
+
+    /// Takes what the lab tells; gives what is to be done.
+    pub(super) fn heard(&mut self, event: LabEvent) -> Vec<Command> {
+        self.lately.keep(&event);
+        match event {
+            LabEvent::Stage(Stage::Planned { run_dir }) => self.run_dir = Some(run_dir),
+            LabEvent::PhaseBegan { phase: 0, .. } => {
+                self.tell(PeakEvent::Warming { rate_per_s: self.first_per_s });
+            }
+            LabEvent::PhaseBegan { phase: SEARCH_PHASE, at_ms } => {
+                // Who runs where is known by now.
+                let dir = self.run_dir.as_ref().and_then(|path| RunDir::open(path).ok());
+                self.info = dir.and_then(|dir| dir.read_info().ok()).unwrap_or_default();
+                return self.next(at_ms);
+            }
+            LabEvent::Adapted(adapted) if adapted.what == Decided::Load => self.took_effect(adapted.at_ms),
+            LabEvent::Robots(interval) if interval.phase == SEARCH_PHASE => {
+                return self.second(&interval);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn took_effect(&mut self, at_ms: u64) {
+        let State::Ordered { rate_per_s, then_rests } = self.state else { return };
+        self.state = if then_rests {
+            State::Resting { from_ms: at_ms, calm: 0 }
+        } else {
+            let from_ms = (at_ms + SETTLE_MS).next_multiple_of(1000);
+            State::Measuring { rate_per_s, from_ms, to_ms: from_ms + self.step_ms }
+        };
+    }
+
+    /// A second of the robots is over.
+    fn second(&mut self, interval: &assay_record::interval::RobotInterval) -> Vec<Command> {
+        let now_ms = interval.start_ms + interval.length_ms;
+        match self.state {
+            State::Measuring { rate_per_s, from_ms, to_ms } if now_ms >= to_ms + GRACE_MS => {
+                self.measured(rate_per_s, from_ms, to_ms, now_ms)
+            }
+            State::Resting { from_ms, .. } if now_ms >= from_ms + REST_MS => self.next(now_ms),
+            State::Resting { from_ms, calm } if interval.start_ms >= from_ms => {
+                let counts = &interval.counts;
+                let old = counts.completed as f64 > counts.due as f64 * CALM_SHARE + CALM_CHANCE;
+                let calm = if interval.levels.waiting == 0 && !old { calm + 1 } else { 0 };
+                self.state = State::Resting { from_ms, calm };
+                if calm >= CALM_SECONDS { self.next(now_ms) } else { Vec::new() }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn measured(&mut self, rate_per_s: f64, from_ms: u64, to_ms: u64, now_ms: u64) -> Vec<Command> {
+        let stretch = self.lately.stretch(from_ms, to_ms);
+        let checks = (self.judge)(&stretch);
+        let doubts = self.lately.doubts(&self.info, from_ms, to_ms);
+        let step = step(rate_per_s, from_ms, &stretch, checks, &doubts);
+        self.search.heard(rate_per_s, step.outcome);
+        let outcome = step.outcome;
+        self.steps.push(step.clone());
+        self.tell(PeakEvent::Tried(step));
+        if outcome == Outcome::Kept || self.search.next().is_none() {
+            return self.next(now_ms);
+        }
+        let rest = REST_SHARE * self.search.bracket().kept.unwrap_or(rate_per_s).min(rate_per_s);
+        self.state = State::Ordered { rate_per_s: rest, then_rests: true };
+        self.tell(PeakEvent::Resting { rate_per_s: rest });
+        vec![order(rest, self.load_per_rate)]
+    }
+
+    /// Tries the next rate, or ends.
+    fn next(&mut self, now_ms: u64) -> Vec<Command> {
+        self.lately.forget();
+        let next = match self.search.next() {
+            _ if now_ms > self.most_ms => {
+                self.ended = "the time was over".into();
+                None
+            }
+            _ if self.steps.len() >= MOST_STEPS => {
+                self.ended = format!("{MOST_STEPS} steps did not settle it");
+                None
+            }
+            None => {
+                let broken = self.search.bracket().broken;
+                self.ended = match broken.filter(|rate| self.search.is_own_limit(*rate)) {
+                    Some(_) => "above, Assay itself or this machine gives out: the target may do more".into(),
+                    None if self.search.bracket().kept.is_none() => "no rate was kept, however low".into(),
+                    None => "both ends stood when they were tried again".into(),
+                };
+                None
+            }
+            rate => rate,
+        };
+        let Some(rate_per_s) = next else {
+            self.state = State::Done;
+            return vec![Command::Stop];
+        };
+        self.state = State::Ordered { rate_per_s, then_rests: false };
+        self.tell(PeakEvent::Trying { rate_per_s });
+        vec![order(rate_per_s, self.load_per_rate)]
+    }
+
+    /// What is known.
+    pub(super) fn result(self, stopped: bool) -> Peak {
+        let bracket = self.search.bracket();
+        let offered = |rate: Option<f64>, kept: bool| {
+            let of = self.steps.iter().filter(|step| Some(step.rate_per_s) == rate);
+            let rates: Vec<f64> = of
+                .filter(|step| (step.outcome == Outcome::Kept) == kept)
+                .map(|step| step.offered_per_s)
+                .collect();
+            (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+        };
+        let ended = match stopped && self.state != State::Done {
+            true => "it was stopped".into(),
+            false if self.ended.is_empty() => "the run ended early".into(),
+            false => self.ended,
+        };
+        Peak {
+            peak_per_s: offered(bracket.kept, true),
+            broken_per_s: offered(bracket.broken, false),
+            is_confirmed: self.search.is_confirmed(),
+            ended,
+            steps: self.steps,
+            ..Peak::default()
+        }
+    }
+
+    fn tell(&self, event: PeakEvent) {
+        // Nobody looks: the result is what counts.
+        let _ = self.events.send(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::adapted::Adapted;
+    use assay_record::histogram::Histogram;
+    use assay_record::interval::RobotInterval;
+    use assay_record::peak::Check;
+
+    use super::super::Stretch;
+    use super::*;
+
+    /// A run at loads as they are ordered, against a target that queues what is more than its limit. Gives the result.
+    fn simulate(limit_per_s: f64) -> (Peak, Vec<PeakEvent>) {
+        let judge: Judge = Box::new(|stretch: &Stretch<'_>| {
+            let longest = stretch.robots.iter().map(|interval| interval.miss.response.max_us).max().unwrap_or(0);
+            vec![Check { text: "max < 50ms".into(), seen: format!("{longest} µs"), held: longest < 50_000 }]
+        });
+        let (events, mut seen) = mpsc::unbounded_channel();
+        let mut driver = Driver::new(&super::super::tests::wish(), 200.0, 0.01, judge, events);
+        let (mut rate, mut waiting, mut at_ms) = (200.0, 0.0_f64, 3000);
+        let mut orders = driver.heard(LabEvent::PhaseBegan { phase: SEARCH_PHASE, at_ms });
+        while !orders.contains(&Command::Stop) && at_ms < 3_000_000 {
+            for order in std::mem::take(&mut orders) {
+                let Command::Load { factor } = order else { continue };
+                rate = factor / 0.01;
+                let adapted = Adapted { at_ms: at_ms + 100, what: Decided::Load, phase: 1, ..Adapted::default() };
+                orders.extend(driver.heard(LabEvent::Adapted(Box::new(adapted))));
+            }
+            let mut interval =
+                RobotInterval { start_ms: at_ms, length_ms: 1000, phase: SEARCH_PHASE, ..RobotInterval::default() };
+            let completed = (waiting + rate).min(limit_per_s);
+            waiting += rate - completed;
+            (interval.counts.due, interval.counts.completed) = (rate as u64, completed as u64);
+            interval.levels.waiting = waiting as u64;
+            let mut times = Histogram::new();
+            times.record(1000 + (waiting / limit_per_s * 1e6) as u64);
+            interval.miss.response = times.to_sparse();
+            at_ms += 1000;
+            orders.extend(driver.heard(LabEvent::Robots(Box::new(interval))));
+        }
+        let mut all = Vec::new();
+        while let Ok(event) = seen.try_recv() {
+            all.push(event);
+        }
+        (driver.result(false), all)
+    }
+
+    #[test]
+    fn a_target_that_queues_is_found_and_left_to_recover_between_steps() {
+        for limit in [37.0, 200.0, 1234.0, 90_000.0] {
+            let (peak, events) = simulate(limit);
+            let found = peak.peak_per_s.unwrap();
+            assert!((found / limit - 1.0).abs() < 0.03, "{found} for {limit}");
+            assert!(peak.is_confirmed && peak.broken_per_s.unwrap() > found, "{peak:?}");
+            let rests = events.iter().filter(|event| matches!(event, PeakEvent::Resting { .. })).count();
+            let broken = peak.steps.iter().filter(|step| step.outcome == Outcome::Broken).count();
+            assert!(rests >= broken - 1 && broken >= 3, "{rests} rests after {broken} broken steps");
+            assert_eq!(peak.ended, "both ends stood when they were tried again");
+        }
+    }
+
+    #[test]
+    fn a_search_that_is_cut_short_says_what_is_known() {
+        let (events, _seen) = mpsc::unbounded_channel();
+        let judge: Judge = Box::new(|_| Vec::new());
+        let driver = Driver::new(&super::super::tests::wish(), 200.0, 0.01, judge, events);
+        let peak = driver.result(true);
+        assert_eq!((peak.peak_per_s, peak.is_confirmed, peak.ended.as_str()), (None, false, "it was stopped"));
+    }
+}

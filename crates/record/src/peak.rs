@@ -1,0 +1,124 @@
+//! What did the search for the highest rate come to at which a target keeps a promise? `peak.json` of a run directory.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Name of the file in a run directory.
+pub const FILE: &str = "peak.json";
+
+/// What became of a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The promise was kept.
+    #[default]
+    Kept,
+    /// It was not.
+    Broken,
+    /// It was not, and Assay or the machine may have been the reason.
+    Invalid,
+}
+
+impl Outcome {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Kept => "kept",
+            Outcome::Broken => "broken",
+            Outcome::Invalid => "invalid",
+        }
+    }
+}
+
+/// A part of the promise, as a step showed it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Check {
+    /// As it was written.
+    pub text: String,
+    /// What was seen, in words.
+    pub seen: String,
+    /// It held.
+    pub held: bool,
+}
+
+/// A stretch of constant rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Step {
+    /// Rate that was asked for, requests per second.
+    pub rate_per_s: f64,
+    /// When its measurement began, in milliseconds since the start of the run.
+    pub from_ms: u64,
+    /// When it ended.
+    pub to_ms: u64,
+    /// Requests that came due, per second.
+    pub offered_per_s: f64,
+    /// Requests that were answered, per second.
+    pub completed_per_s: f64,
+    /// Errors over requests that ended.
+    pub error_share: f64,
+    /// Mean response time, from when a request was due; none: nothing was answered.
+    pub mean_ms: Option<f64>,
+    /// Its median.
+    pub p50_ms: Option<f64>,
+    /// Its 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The parts of the promise.
+    pub checks: Vec<Check>,
+    /// Why it was not kept; empty: it was.
+    pub why: String,
+}
+
+/// Something that could have been the limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Suspect {
+    /// `assay`, `processor`, `disk`, `link`, `connections` or `target`.
+    pub name: String,
+    /// How much of it was used, 0 to 1; none: that cannot be said.
+    pub used: Option<f64>,
+    /// It was used up.
+    pub is_full: bool,
+    /// What was seen, in words.
+    pub seen: String,
+}
+
+/// The result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Peak {
+    /// [`Peak::SCHEMA`].
+    pub schema: String,
+    /// Version of Assay.
+    pub assay_version: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the target.
+    pub target: String,
+    /// The promise, part by part.
+    pub promise: Vec<String>,
+    /// The highest rate at which it was kept, as requests came due, per second; none: at no rate.
+    pub peak_per_s: Option<f64>,
+    /// The lowest rate above that at which it was broken; none: at no rate that was tried.
+    pub broken_per_s: Option<f64>,
+    /// Both ends were tried again from above and from below, and stood.
+    pub is_confirmed: bool,
+    /// Why the search ended, a sentence.
+    pub ended: String,
+    /// What was used up first, at the lowest rate that was not kept; the most likely first.
+    pub suspects: Vec<Suspect>,
+    /// Everything that was tried, in order.
+    pub steps: Vec<Step>,
+    /// Seconds at a constant rate before the first step.
+    pub warm_s: f64,
+    /// Length of a step in seconds.
+    pub step_s: f64,
+}
+
+impl Peak {
+    /// Name and version of this document.
+    pub const SCHEMA: &'static str = "assay-peak/1";
+}

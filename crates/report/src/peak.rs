@@ -1,0 +1,269 @@
+//! What a search for the highest rate came to: in a terminal ([`words`]) and as a page ([`sheet`]).
+
+use assay_record::peak::{Outcome, Peak, Step};
+use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
+
+use crate::format::{self, number, opt_number, percent};
+
+const OUTCOMES: [(Outcome, &str, &str); 3] = [
+    (Outcome::Kept, "kept", "hit"),
+    (Outcome::Broken, "broken", "error"),
+    (Outcome::Invalid, "invalid", "offered"),
+];
+const COLUMNS: [&str; 8] = ["offered/s", "answered/s", "errors %", "mean", "median", "99 %", "promise", ""];
+
+/// Steps by rate; those of one rate in the order in which they were tried.
+fn by_rate(peak: &Peak) -> Vec<&Step> {
+    let mut steps: Vec<&Step> = peak.steps.iter().collect();
+    steps.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    steps
+}
+
+fn headline(peak: &Peak) -> String {
+    let promise = peak.promise.join(", ");
+    match (peak.peak_per_s, peak.broken_per_s) {
+        (Some(kept), Some(broken)) => format!(
+            "{} keeps {promise} up to {} requests/s; at {} it does not",
+            peak.target,
+            number(kept),
+            number(broken)
+        ),
+        (Some(kept), None) => {
+            format!("{} keeps {promise} at {} requests/s, the highest that was tried", peak.target, number(kept))
+        }
+        (None, _) => format!("{} does not keep {promise} at any rate that was tried", peak.target),
+    }
+}
+
+fn certainty(peak: &Peak) -> &'static str {
+    if peak.is_confirmed {
+        "both ends were tried again, from above and from below, and stood"
+    } else {
+        "not confirmed: take it as a first reading"
+    }
+}
+
+fn cells(step: &Step) -> Vec<String> {
+    let ms = |value: Option<f64>| value.map_or_else(|| format::NOTHING.to_owned(), format::time_ms);
+    vec![
+        number(step.offered_per_s),
+        number(step.completed_per_s),
+        percent(Some(step.error_share)),
+        ms(step.mean_ms),
+        ms(step.p50_ms),
+        ms(step.p99_ms),
+        step.outcome.name().to_owned(),
+    ]
+}
+
+/// The result for a terminal.
+pub fn words(peak: &Peak) -> String {
+    let mut text = format!("{}.\n{}; {}.\n", headline(peak), peak.ended, certainty(peak));
+    if !peak.suspects.is_empty() {
+        text += "\nUsed up first\n";
+        for suspect in &peak.suspects {
+            let mark = if suspect.is_full { '*' } else { ' ' };
+            text += &format!("  {mark} {:<12} {}\n", suspect.name, suspect.seen);
+        }
+    }
+    text += "\nSaturation curve\n ";
+    let widths = [11, 11, 9, 9, 9, 9, 9];
+    for (head, width) in COLUMNS.iter().zip(widths) {
+        text += &format!("{head:>width$}");
+    }
+    text.push('\n');
+    for step in by_rate(peak) {
+        text.push(' ');
+        for (cell, width) in cells(step).iter().zip(widths) {
+            text += &format!("{cell:>width$}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The result for a page.
+pub fn sheet(peak: &Peak) -> Sheet {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| format::NOTHING.to_owned(), |rate| format!("{}/s", number(rate)));
+    let used = peak.suspects.first();
+    let tiles = vec![
+        Tile { title: "Highest rate".into(), value: rate(peak.peak_per_s), detail: certainty(peak).into() },
+        Tile {
+            title: "Broken at".into(),
+            value: rate(peak.broken_per_s),
+            detail: "the lowest rate above that".into(),
+        },
+        Tile {
+            title: "Used up first".into(),
+            value: used.map_or_else(|| format::NOTHING.to_owned(), |suspect| suspect.name.clone()),
+            detail: used.map(|suspect| suspect.seen.clone()).unwrap_or_default(),
+        },
+    ];
+    Sheet {
+        title: headline(peak),
+        eyebrow: format!("{} → {} · {} steps", peak.workload, peak.target, peak.steps.len()),
+        lead: vec![
+            format!("How it ended: {}.", peak.ended),
+            format!(
+                "The cache was warmed for {}, then each rate was held for {} after it had settled, on one stream of requests.",
+                format::duration_s(peak.warm_s),
+                format::duration_s(peak.step_s)
+            ),
+        ],
+        tiles,
+        sections: vec![curve(peak), suspects(peak), steps(peak)],
+        time: None,
+        footer: "this page is one file and asks nothing of the network".into(),
+    }
+}
+
+fn curve(peak: &Peak) -> Section {
+    let points = |id, title: &str, about: &str, unit: &str, log, lines| Plot {
+        id,
+        title: title.into(),
+        about: about.into(),
+        unit: unit.into(),
+        kind: PlotKind::Points,
+        log,
+        x_label: "requests offered per second".into(),
+        lines,
+    };
+    let line = |name: &str, role, steps: &[&Step], of: &dyn Fn(&Step) -> Option<f64>| PlotLine {
+        name: name.into(),
+        role,
+        x: steps.iter().map(|step| step.offered_per_s).collect(),
+        values: steps.iter().map(|step| of(step)).collect(),
+    };
+    let all = by_rate(peak);
+    let achieved = OUTCOMES.iter().filter_map(|(outcome, name, role)| {
+        let steps: Vec<&Step> = all.iter().filter(|step| step.outcome == *outcome).copied().collect();
+        (!steps.is_empty()).then(|| line(name, role, &steps, &|step| Some(step.completed_per_s)))
+    });
+    let times = vec![
+        line("mean", "all", &all, &|step| step.mean_ms),
+        line("median", "p50", &all, &|step| step.p50_ms),
+        line("99 %", "p99", &all, &|step| step.p99_ms),
+    ];
+    let errors = vec![line("errors", "error", &all, &|step| Some(step.error_share * 100.0))];
+    Section {
+        id: "curve",
+        title: "Saturation curve".into(),
+        plots: vec![
+            points(
+                "achieved",
+                "Offered and answered",
+                "A target that keeps up answers what is offered; beyond its limit it answers less.",
+                "answers/s",
+                false,
+                achieved.collect(),
+            ),
+            points(
+                "response",
+                "Response time by load",
+                "From when a request was due to the last byte of its answer, at each rate that was tried.",
+                "ms",
+                true,
+                times,
+            ),
+            points("errors", "Errors by load", "Of all requests that ended.", "%", false, errors),
+        ],
+        ..Section::default()
+    }
+}
+
+fn suspects(peak: &Peak) -> Section {
+    let rows = peak.suspects.iter().map(|suspect| Row {
+        name: suspect.name.clone(),
+        share: suspect.used.map(|used| (used * 100.0).clamp(0.0, 100.0).round()),
+        cells: vec![
+            percent(suspect.used),
+            if suspect.is_full { "yes" } else { "no" }.into(),
+            suspect.seen.clone(),
+        ],
+    });
+    Section {
+        id: "limit",
+        title: "What was used up".into(),
+        tables: vec![Table {
+            title: "At the lowest rate that was not kept".into(),
+            about: "The most likely first.".into(),
+            first: "what".into(),
+            heads: ["used, %", "full", "seen"].map(Into::into).into(),
+            rows: rows.collect(),
+        }],
+        ..Section::default()
+    }
+}
+
+fn steps(peak: &Peak) -> Section {
+    let rows = peak.steps.iter().enumerate().map(|(number, step)| Row {
+        name: (number + 1).to_string(),
+        share: None,
+        cells: cells(step).into_iter().chain([step.why.clone()]).collect(),
+    });
+    Section {
+        id: "steps",
+        title: "Everything that was tried".into(),
+        tables: vec![Table {
+            title: "Steps in order".into(),
+            about: String::new(),
+            first: "step".into(),
+            heads: COLUMNS.map(|head| if head.is_empty() { "why".into() } else { head.into() }).into(),
+            rows: rows.collect(),
+        }],
+        ..Section::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_record::peak::Suspect;
+
+    use super::*;
+
+    fn peak() -> Peak {
+        let step = |rate: f64, outcome| Step {
+            rate_per_s: rate,
+            offered_per_s: rate,
+            completed_per_s: rate.min(1000.0),
+            p99_ms: Some(rate / 40.0),
+            outcome,
+            ..Step::default()
+        };
+        Peak {
+            target: "squid".into(),
+            promise: vec!["p99 < 50ms".into()],
+            peak_per_s: Some(980.0),
+            broken_per_s: Some(1003.0),
+            is_confirmed: true,
+            ended: "both ends stood when they were tried again".into(),
+            steps: vec![step(2000.0, Outcome::Broken), step(980.0, Outcome::Kept)],
+            suspects: vec![Suspect {
+                name: "processor".into(),
+                used: Some(0.97),
+                is_full: true,
+                seen: "used 0.97 of 1".into(),
+            }],
+            ..Peak::default()
+        }
+    }
+
+    #[test]
+    fn the_words_say_the_rate_how_sure_it_is_and_what_was_used_up() {
+        let text = words(&peak());
+        for part in ["squid keeps p99 < 50ms up to 980 requests/s", "stood", "* processor", "broken", "24.5 ms"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let none = Peak { peak_per_s: None, is_confirmed: false, ..peak() };
+        assert!(words(&none).contains("at any rate") && words(&none).contains("not confirmed"));
+        assert!(words(&Peak { broken_per_s: None, ..peak() }).contains("the highest that was tried"));
+    }
+
+    #[test]
+    fn the_page_has_the_curve_and_every_step() {
+        let page = crate::sheet::page(&sheet(&peak())).unwrap();
+        for part in ["chart-achieved", "chart-response", "used 0.97 of 1", "Steps in order"] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+}
