@@ -11,6 +11,7 @@ mod machine;
 mod matrix;
 mod mistakes;
 mod replaying;
+mod peak;
 mod requirements;
 mod runs;
 mod simulate;
