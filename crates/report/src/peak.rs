@@ -3,7 +3,7 @@
 use assay_record::peak::{Outcome, Peak, Step};
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
 
-use crate::format::{self, number, opt_number, percent};
+use crate::format::{self, number, percent};
 
 const OUTCOMES: [(Outcome, &str, &str); 3] = [
     (Outcome::Kept, "kept", "hit"),
@@ -29,7 +29,11 @@ fn headline(peak: &Peak) -> String {
             number(broken)
         ),
         (Some(kept), None) => {
-            format!("{} keeps {promise} at {} requests/s, the highest that was tried", peak.target, number(kept))
+            format!(
+                "{} keeps {promise} at {} requests/s, the highest that was tried",
+                peak.target,
+                number(kept)
+            )
         }
         (None, _) => format!("{} does not keep {promise} at any rate that was tried", peak.target),
     }
@@ -84,7 +88,9 @@ pub fn words(peak: &Peak) -> String {
 
 /// The result for a page.
 pub fn sheet(peak: &Peak) -> Sheet {
-    let rate = |rate: Option<f64>| rate.map_or_else(|| format::NOTHING.to_owned(), |rate| format!("{}/s", number(rate)));
+    let rate = |rate: Option<f64>| {
+        rate.map_or_else(|| format::NOTHING.to_owned(), |rate| format!("{}/s", number(rate)))
+    };
     let used = peak.suspects.first();
     let tiles = vec![
         Tile { title: "Highest rate".into(), value: rate(peak.peak_per_s), detail: certainty(peak).into() },
@@ -251,7 +257,9 @@ mod tests {
     #[test]
     fn the_words_say_the_rate_how_sure_it_is_and_what_was_used_up() {
         let text = words(&peak());
-        for part in ["squid keeps p99 < 50ms up to 980 requests/s", "stood", "* processor", "broken", "24.5 ms"] {
+        for part in
+            ["squid keeps p99 < 50ms up to 980 requests/s", "stood", "* processor", "broken", "24.5 ms"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
         let none = Peak { peak_per_s: None, is_confirmed: false, ..peak() };

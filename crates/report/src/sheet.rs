@@ -64,7 +64,8 @@ pub fn page(sheet: &Sheet) -> Result<String, ReportError> {
 }
 
 fn view<'a>(section: &'a Section, charts: &'a Charts) -> SectionView<'a> {
-    let drawn = section.plots.iter().filter_map(|plot| charts.charts.iter().find(|chart| chart.id == plot.id));
+    let drawn =
+        section.plots.iter().filter_map(|plot| charts.charts.iter().find(|chart| chart.id == plot.id));
     let heads = drawn.map(|chart| ChartHead {
         id: &chart.id,
         title: &chart.title,
@@ -86,7 +87,8 @@ fn view<'a>(section: &'a Section, charts: &'a Charts) -> SectionView<'a> {
 fn charts(sheet: &Sheet) -> Charts {
     let axis = sheet.time.clone().unwrap_or_default();
     let span = |(name, start, end): (String, f64, f64)| Band { name, start, end, invalid: false };
-    let plots = sheet.sections.iter().flat_map(|section| section.plots.iter().map(move |plot| (section, plot)));
+    let plots =
+        sheet.sections.iter().flat_map(|section| section.plots.iter().map(move |plot| (section, plot)));
     Charts {
         phases: axis.spans.into_iter().map(span).collect(),
         step_s: axis.step_s,
@@ -125,10 +127,13 @@ mod tests {
 
     #[test]
     fn everything_of_a_sheet_is_on_its_page_and_nothing_can_break_out_of_it() {
-        let line = |x: Vec<f64>| PlotLine { name: "<b>".into(), role: "all", x, values: vec![Some(1.0), None] };
-        let plot = |id, kind, x| Plot { id, title: "Rate".into(), kind, lines: vec![line(x)], ..Plot::default() };
+        let line =
+            |x: Vec<f64>| PlotLine { name: "<b>".into(), role: "all", x, values: vec![Some(1.0), None] };
+        let plot =
+            |id, kind, x| Plot { id, title: "Rate".into(), kind, lines: vec![line(x)], ..Plot::default() };
         let row = Row { name: "<script>".into(), share: Some(50.0), cells: vec!["7 & 8".into()] };
-        let table = Table { title: "Kinds".into(), heads: vec!["n".into()], rows: vec![row], ..Table::default() };
+        let table =
+            Table { title: "Kinds".into(), heads: vec!["n".into()], rows: vec![row], ..Table::default() };
         let sheet = Sheet {
             title: "A </title>".into(),
             tiles: vec![Tile { title: "Peak".into(), value: "12".into(), detail: String::new() }],
@@ -146,7 +151,9 @@ mod tests {
             ..Sheet::default()
         };
         let page = page(&sheet).unwrap();
-        for part in ["A &lt;&#x2f;title&gt;", "&lt;script&gt;", "7 &amp; 8", "a &lt; b", "id=\"chart-points\""] {
+        for part in
+            ["A &lt;&#x2f;title&gt;", "&lt;script&gt;", "7 &amp; 8", "a &lt; b", "id=\"chart-points\""]
+        {
             assert!(page.contains(part), "{part} is not in {page}");
         }
         assert!(page.contains("\\u003cb\\u003e"), "names in the script's numbers are escaped");

@@ -95,9 +95,25 @@ fn the_limit_of_a_target_is_found_kept_and_never_put_above_what_it_lets_through(
     let origin = free();
     let (proxy, listen) = (target(origin).to_string(), origin.to_string());
     let said = assay.run(&[
-        "run", name, "--proxy", &proxy, "--origin-listen", &listen, "--run-dir", "r", "--json",
-        "--find-peak", "errors < 1%", "--peak-from", "120", "--peak-warm", "1s", "--peak-step", "2s",
-        "--rehearse", "30s",
+        "run",
+        name,
+        "--proxy",
+        &proxy,
+        "--origin-listen",
+        &listen,
+        "--run-dir",
+        "r",
+        "--json",
+        "--find-peak",
+        "errors < 1%",
+        "--peak-from",
+        "120",
+        "--peak-warm",
+        "1s",
+        "--peak-step",
+        "2s",
+        "--rehearse",
+        "30s",
     ]);
     // A machine that is busy with other tests may be the limit itself.
     assert!(matches!(said.code, Some(0 | 96 | 99)), "{said:?}");
@@ -111,7 +127,8 @@ fn the_limit_of_a_target_is_found_kept_and_never_put_above_what_it_lets_through(
     for file in ["peak.json", "peak.html", "report.html", "run.json"] {
         assert!(assay.path("r").join(file).is_file(), "{file}");
     }
-    let kept: Peak = serde_json::from_slice(&std::fs::read(assay.path("r/peak.json")).expect("kept")).expect("whole");
+    let kept: Peak =
+        serde_json::from_slice(&std::fs::read(assay.path("r/peak.json")).expect("kept")).expect("whole");
     assert_eq!(kept, peak);
 }
 
@@ -121,6 +138,9 @@ fn a_promise_that_cannot_be_meant_is_refused_before_anything_starts() {
     let name = assay.file("limited.pg", WORKLOAD);
     assay.run(&["run", name, "--find-peak", "p99 < 50"]).exits(2).complains("p99 < 50");
     assay.run(&["run", name, "--find-peak", "top1.p99 < 50ms"]).exits(2).complains("top1");
-    assay.run(&["run", name, "--find-peak", "errors < 1%", "--peak-step", "500ms"]).exits(2).complains("whole seconds");
+    assay
+        .run(&["run", name, "--find-peak", "errors < 1%", "--peak-step", "500ms"])
+        .exits(2)
+        .complains("whole seconds");
     assay.run(&["run", name, "--find-peak", "errors < 1%", "--calibrate"]).exits(2).complains("--calibrate");
 }

@@ -34,9 +34,19 @@ const MOST_STEPS: usize = 60;
 enum State {
     Warming,
     /// A rate was ordered and has not taken effect.
-    Ordered { rate_per_s: f64, then_rests: bool },
-    Measuring { rate_per_s: f64, from_ms: u64, to_ms: u64 },
-    Resting { from_ms: u64, calm: u32 },
+    Ordered {
+        rate_per_s: f64,
+        then_rests: bool,
+    },
+    Measuring {
+        rate_per_s: f64,
+        from_ms: u64,
+        to_ms: u64,
+    },
+    Resting {
+        from_ms: u64,
+        calm: u32,
+    },
     Done,
 }
 
@@ -229,7 +239,8 @@ mod tests {
     /// A run at loads as they are ordered, against a target that queues what is more than its limit. Gives the result.
     fn simulate(limit_per_s: f64) -> (Peak, Vec<PeakEvent>) {
         let judge: Judge = Box::new(|stretch: &Stretch<'_>| {
-            let longest = stretch.robots.iter().map(|interval| interval.miss.response.max_us).max().unwrap_or(0);
+            let longest =
+                stretch.robots.iter().map(|interval| interval.miss.response.max_us).max().unwrap_or(0);
             vec![Check { text: "max < 50ms".into(), seen: format!("{longest} µs"), held: longest < 50_000 }]
         });
         let (events, mut seen) = mpsc::unbounded_channel();
@@ -240,11 +251,16 @@ mod tests {
             for order in std::mem::take(&mut orders) {
                 let Command::Load { factor } = order else { continue };
                 rate = factor / 0.01;
-                let adapted = Adapted { at_ms: at_ms + 100, what: Decided::Load, phase: 1, ..Adapted::default() };
+                let adapted =
+                    Adapted { at_ms: at_ms + 100, what: Decided::Load, phase: 1, ..Adapted::default() };
                 orders.extend(driver.heard(LabEvent::Adapted(Box::new(adapted))));
             }
-            let mut interval =
-                RobotInterval { start_ms: at_ms, length_ms: 1000, phase: SEARCH_PHASE, ..RobotInterval::default() };
+            let mut interval = RobotInterval {
+                start_ms: at_ms,
+                length_ms: 1000,
+                phase: SEARCH_PHASE,
+                ..RobotInterval::default()
+            };
             let completed = (waiting + rate).min(limit_per_s);
             waiting += rate - completed;
             (interval.counts.due, interval.counts.completed) = (rate as u64, completed as u64);
@@ -282,6 +298,9 @@ mod tests {
         let judge: Judge = Box::new(|_| Vec::new());
         let driver = Driver::new(&super::super::tests::wish(), 200.0, 0.01, judge, events);
         let peak = driver.result(true);
-        assert_eq!((peak.peak_per_s, peak.is_confirmed, peak.ended.as_str()), (None, false, "it was stopped"));
+        assert_eq!(
+            (peak.peak_per_s, peak.is_confirmed, peak.ended.as_str()),
+            (None, false, "it was stopped")
+        );
     }
 }

@@ -77,7 +77,9 @@ impl Search {
     /// Both ends stand.
     pub fn is_confirmed(&self) -> bool {
         let Bracket { kept: Some(kept), broken: Some(broken) } = self.bracket() else { return false };
-        broken / kept <= CLOSE && self.support(kept, true) >= CONFIRMED && self.support(broken, false) >= CONFIRMED
+        broken / kept <= CLOSE
+            && self.support(kept, true) >= CONFIRMED
+            && self.support(broken, false) >= CONFIRMED
     }
 
     /// The next rate to try; none: the limit is found, or there is none.
@@ -199,7 +201,13 @@ mod tests {
                 all += come;
             }
             let kept = turned_away < all / 1000.0;
-            if self.chance.next() < self.disturbed { Outcome::Broken } else if kept { Outcome::Kept } else { Outcome::Broken }
+            if self.chance.next() < self.disturbed {
+                Outcome::Broken
+            } else if kept {
+                Outcome::Kept
+            } else {
+                Outcome::Broken
+            }
         }
     }
 
@@ -221,7 +229,11 @@ mod tests {
                 Bucket { limit, depth: limit / 8.0, tokens: 0.0, chance: Chance(seed), disturbed: 0.0 };
             let (search, steps) = search(&mut bucket, 100.0);
             let found = search.bracket().kept.unwrap();
-            assert!((found / limit - 1.0).abs() < 0.03, "seed {seed}: {found} for {limit}, {:?}", search.tried);
+            assert!(
+                (found / limit - 1.0).abs() < 0.03,
+                "seed {seed}: {found} for {limit}, {:?}",
+                search.tried
+            );
             assert!(search.is_confirmed() && steps < 40, "seed {seed}: {steps} steps");
         }
     }
@@ -234,7 +246,11 @@ mod tests {
                 Bucket { limit, depth: limit / 8.0, tokens: 0.0, chance: Chance(seed + 99), disturbed: 0.08 };
             let (search, steps) = search(&mut bucket, 4000.0);
             let found = search.bracket().kept.unwrap();
-            assert!((found / limit - 1.0).abs() < 0.05, "seed {seed}: {found} for {limit}, {:?}", search.tried);
+            assert!(
+                (found / limit - 1.0).abs() < 0.05,
+                "seed {seed}: {found} for {limit}, {:?}",
+                search.tried
+            );
             assert!(steps < 60, "seed {seed}");
         }
     }
@@ -249,7 +265,10 @@ mod tests {
         }
         assert_eq!(rates[..4], [100.0, 200.0, 400.0, 800.0]);
         let (low, high) = (rates[rates.len() - 2], rates[rates.len() - 1]);
-        assert!(low.min(high) <= 500.0 && low.max(high) > 500.0, "each end is come to from the other: {rates:?}");
+        assert!(
+            low.min(high) <= 500.0 && low.max(high) > 500.0,
+            "each end is come to from the other: {rates:?}"
+        );
         assert!(search.is_confirmed());
     }
 
@@ -272,7 +291,9 @@ mod tests {
             steps += 1;
             assert!(steps < 60, "{search:?}");
         }
-        let Bracket { kept: Some(kept), broken: Some(broken) } = search.bracket() else { panic!("{search:?}") };
+        let Bracket { kept: Some(kept), broken: Some(broken) } = search.bracket() else {
+            panic!("{search:?}")
+        };
         assert!(kept < 300.0 && broken >= 300.0 && broken / kept <= CLOSE, "{kept} {broken}");
         assert!(search.is_own_limit(broken) && !search.is_own_limit(kept));
     }

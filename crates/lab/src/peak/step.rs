@@ -66,7 +66,12 @@ impl Lately {
 
     /// What makes the numbers of a stretch doubtful, as it would those of a phase.
     pub(super) fn doubts(&self, info: &RunInfo, from_ms: u64, to_ms: u64) -> Vec<Doubt> {
-        let step = PhaseInfo { name: "step".into(), start_ms: Some(from_ms), end_ms: Some(to_ms), ..PhaseInfo::default() };
+        let step = PhaseInfo {
+            name: "step".into(),
+            start_ms: Some(from_ms),
+            end_ms: Some(to_ms),
+            ..PhaseInfo::default()
+        };
         let info = RunInfo { phases: vec![step], ..info.clone() };
         let mut evidence = Evidence::new(&info.phases);
         for event in &self.events {
@@ -99,7 +104,13 @@ impl Lately {
 
 /// The step that a stretch makes. What Assay itself may have spoiled counts against nobody: a promise that was kept all the
 /// same is kept.
-pub(super) fn step(rate_per_s: f64, from_ms: u64, stretch: &Stretch<'_>, checks: Vec<Check>, doubts: &[Doubt]) -> Step {
+pub(super) fn step(
+    rate_per_s: f64,
+    from_ms: u64,
+    stretch: &Stretch<'_>,
+    checks: Vec<Check>,
+    doubts: &[Doubt],
+) -> Step {
     let (mut counts, mut times) = (RobotCounts::default(), Histogram::new());
     for interval in &stretch.robots {
         counts.merge(&interval.counts);
@@ -111,8 +122,11 @@ pub(super) fn step(rate_per_s: f64, from_ms: u64, stretch: &Stretch<'_>, checks:
     let due = counts.due.saturating_sub(counts.not_reached);
     let errors = counts.error_total();
     let ended = counts.completed + errors;
-    let missed: Vec<String> =
-        checks.iter().filter(|check| !check.held).map(|check| format!("{}: {}", check.text, check.seen)).collect();
+    let missed: Vec<String> = checks
+        .iter()
+        .filter(|check| !check.held)
+        .map(|check| format!("{}: {}", check.text, check.seen))
+        .collect();
     let fell_behind = (ended as f64) < due as f64 * ENDED_SHARE - UNDER_WAY;
     let mut why = missed.join("; ");
     if fell_behind {
@@ -156,7 +170,8 @@ mod tests {
     use super::*;
 
     fn second(start_s: u64, phase: u16, due: u64, completed: u64, us: u64) -> LabEvent {
-        let mut interval = RobotInterval { start_ms: start_s * 1000, length_ms: 1000, phase, ..RobotInterval::default() };
+        let mut interval =
+            RobotInterval { start_ms: start_s * 1000, length_ms: 1000, phase, ..RobotInterval::default() };
         (interval.counts.due, interval.counts.completed) = (due, completed);
         let mut times = Histogram::new();
         (0..completed).for_each(|_| times.record(us));
@@ -173,7 +188,13 @@ mod tests {
 
     #[test]
     fn only_the_seconds_of_the_step_count() {
-        let events = [second(0, 0, 9, 9, 1), second(1, 1, 999, 0, 1), second(2, 1, 100, 99, 2000), second(3, 1, 104, 103, 2000), second(4, 1, 9, 9, 1)];
+        let events = [
+            second(0, 0, 9, 9, 1),
+            second(1, 1, 999, 0, 1),
+            second(2, 1, 100, 99, 2000),
+            second(3, 1, 104, 103, 2000),
+            second(4, 1, 9, 9, 1),
+        ];
         let step = of(&events, true, &[]);
         assert_eq!((step.offered_per_s, step.completed_per_s, step.outcome), (102.0, 101.0, Outcome::Kept));
         assert_eq!((step.from_ms, step.to_ms, step.p50_ms.map(f64::round)), (2000, 4000, Some(2.0)));

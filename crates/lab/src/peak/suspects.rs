@@ -13,7 +13,8 @@ const ONE_THREAD: f64 = 1.05;
 /// The step that tells: the last one at the lowest rate that was not kept; where all were, the highest.
 pub(super) fn telling(peak: &Peak) -> Option<&Step> {
     let above = peak.peak_per_s.unwrap_or(0.0);
-    let broken = peak.steps.iter().filter(|step| step.outcome != Outcome::Kept && step.offered_per_s > above * 0.98);
+    let broken =
+        peak.steps.iter().filter(|step| step.outcome != Outcome::Kept && step.offered_per_s > above * 0.98);
     let lowest = broken.rev().min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
     lowest.or_else(|| peak.steps.iter().max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s)))
 }
@@ -83,7 +84,8 @@ fn processor(info: &RunInfo, series: &Series, window: &Window) -> Option<Suspect
         return None;
     }
     let used = cpu_us as f64 / (length_ms * 1000) as f64;
-    let placed = info.placement.iter().filter(|placed| placed.role == "proxy").flat_map(|placed| &placed.cpus);
+    let placed =
+        info.placement.iter().filter(|placed| placed.role == "proxy").flat_map(|placed| &placed.cpus);
     let mut cpus: Vec<u32> = placed.copied().collect();
     if cpus.is_empty() {
         cpus = series.processors.iter().map(|processor| processor.cpu).collect();
@@ -103,7 +105,10 @@ fn processor(info: &RunInfo, series: &Series, window: &Window) -> Option<Suspect
 
 /// The disk that the target keeps its files on.
 fn disk(series: &Series, window: &Window) -> Option<Suspect> {
-    let disks = series.disks.iter().filter(|disk| disk.holds == "store" && window.holds(disk.start_ms, disk.length_ms));
+    let disks = series
+        .disks
+        .iter()
+        .filter(|disk| disk.holds == "store" && window.holds(disk.start_ms, disk.length_ms));
     let (busy_ms, length_ms) =
         disks.fold((0, 0), |(busy, length), disk| (busy + disk.busy_ms, length + disk.length_ms));
     (length_ms > 0).then(|| {
@@ -120,10 +125,11 @@ fn link(info: &RunInfo, series: &Series, window: &Window) -> Option<Suspect> {
         let settings: LinkSettings = links.iter().find(|link| link.name == name)?.settings.parse().ok()?;
         settings.rate_bits_per_s
     };
-    let used = series.links.iter().filter(|link| window.holds(link.start_ms, link.length_ms)).filter_map(|link| {
-        let carried = link.delivered_bytes as f64 * 8.0 / (link.length_ms as f64 / 1e3);
-        Some((carried / rate(&link.link)? as f64, &link.link, &link.from))
-    });
+    let used =
+        series.links.iter().filter(|link| window.holds(link.start_ms, link.length_ms)).filter_map(|link| {
+            let carried = link.delivered_bytes as f64 * 8.0 / (link.length_ms as f64 / 1e3);
+            Some((carried / rate(&link.link)? as f64, &link.link, &link.from))
+        });
     let (used, name, from) = used.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let seen = format!("the link {name} carried {} of its rate, from {from}", percent(used));
     Some(Suspect { name: "link".into(), used: Some(used), is_full: used >= FULL, seen })
@@ -208,11 +214,17 @@ mod tests {
 
     #[test]
     fn the_step_that_tells_is_the_lowest_that_was_not_kept_above_the_peak() {
-        let steps = [(400.0, Outcome::Broken), (100.0, Outcome::Kept), (90.0, Outcome::Broken), (110.0, Outcome::Broken)];
+        let steps = [
+            (400.0, Outcome::Broken),
+            (100.0, Outcome::Kept),
+            (90.0, Outcome::Broken),
+            (110.0, Outcome::Broken),
+        ];
         let steps = steps.map(|(rate, outcome)| step(rate, outcome)).to_vec();
         let peak = Peak { peak_per_s: Some(100.0), steps, ..Peak::default() };
         assert_eq!(telling(&peak).unwrap().rate_per_s, 110.0);
-        let all = Peak { steps: vec![step(10.0, Outcome::Kept), step(20.0, Outcome::Kept)], ..Peak::default() };
+        let all =
+            Peak { steps: vec![step(10.0, Outcome::Kept), step(20.0, Outcome::Kept)], ..Peak::default() };
         assert_eq!(telling(&all).unwrap().rate_per_s, 20.0);
     }
 }

@@ -73,10 +73,7 @@ impl Analyser {
         seen.map(|(class, (tally, histogram))| ClassFigures {
             class: *class,
             name: class.name().into(),
-            figures: Figures {
-                response: times_of(histogram),
-                ..figures(tally, self.has_outcome)
-            },
+            figures: Figures { response: times_of(histogram), ..figures(tally, self.has_outcome) },
             distribution: tally.times.iter().flat_map(|times| times.buckets()).map(in_ms).collect(),
         })
         .collect()

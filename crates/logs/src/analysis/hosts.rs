@@ -57,10 +57,15 @@ impl Hosts {
 
     /// Keeps response times of the half of the hosts that has most requests: few others will be among the first in the end.
     fn forget_times(&mut self) {
-        let mut requests: Vec<u64> =
-            self.table.entries().filter(|entry| entry.more.times.is_some()).map(|e| e.sums.requests).collect();
+        let mut requests: Vec<u64> = self
+            .table
+            .entries()
+            .filter(|entry| entry.more.times.is_some())
+            .map(|e| e.sums.requests)
+            .collect();
         let middle = requests.len() / 2;
-        let Some((_, median, _)) = (!requests.is_empty()).then(|| requests.select_nth_unstable(middle)) else {
+        let Some((_, median, _)) = (!requests.is_empty()).then(|| requests.select_nth_unstable(middle))
+        else {
             self.timed = 0;
             return;
         };

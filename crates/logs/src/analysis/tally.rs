@@ -99,13 +99,7 @@ const OTHERS: &[u8] = b"(others)";
 
 impl<T: Copy> Groups<T> {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            places: Places::default(),
-            names: Vec::new(),
-            tallies: Vec::new(),
-            known: Vec::new(),
-        }
+        Self { limit, places: Places::default(), names: Vec::new(), tallies: Vec::new(), known: Vec::new() }
     }
 
     /// The place of a name; `know` says what is known of a new one.

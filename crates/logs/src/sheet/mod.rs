@@ -11,7 +11,8 @@ use crate::terminal::{count, date, duration, estimate, ms, percent, size};
 pub fn sheet(document: &Document) -> Sheet {
     let time = plots::time(document);
     let over_time = time.as_ref().map(|axis| plots::over_time(document, axis)).unwrap_or_default();
-    let section = |id, title: &str, plots, tables, words| Section { id, title: title.into(), plots, tables, words };
+    let section =
+        |id, title: &str, plots, tables, words| Section { id, title: title.into(), plots, tables, words };
     let mut sections = vec![
         section(
             "outcomes",

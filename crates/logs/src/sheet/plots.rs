@@ -125,7 +125,9 @@ pub(super) fn response(document: &Document) -> Option<Plot> {
         let (mut below, mut next) = (0, 0);
         let values = marks.iter().map(|mark| {
             // The edge of a bucket is a hair below what a mark of the same time is.
-            while let Some((_, count)) = class.distribution.get(next).filter(|(ms, _)| *ms <= mark * (1.0 + 1e-9)) {
+            while let Some((_, count)) =
+                class.distribution.get(next).filter(|(ms, _)| *ms <= mark * (1.0 + 1e-9))
+            {
                 below += count;
                 next += 1;
             }

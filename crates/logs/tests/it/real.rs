@@ -213,7 +213,10 @@ fn check(name: &str, format: &str, columns: &Columns, hit: &dyn Fn(&str) -> bool
         let (hits, hit_bytes) = cache(&expected.stream, would.size_bytes);
         let (requests, bytes) = (expected.requests as f64, expected.bytes as f64);
         assert!((would.dhr.unwrap() - hits as f64 / requests).abs() < 1e-9, "{name}: {would:?} {hits}");
-        assert!((would.bhr.unwrap() - hit_bytes as f64 / bytes).abs() < 1e-9, "{name}: {would:?} {hit_bytes}");
+        assert!(
+            (would.bhr.unwrap() - hit_bytes as f64 / bytes).abs() < 1e-9,
+            "{name}: {would:?} {hit_bytes}"
+        );
     }
 }
 
@@ -258,49 +261,98 @@ fn check_times(name: &str, document: &Document, mut expected: Counted) {
     for (second, requests) in expected.seconds {
         *steps.entry((second as f64 / step_s) as u64).or_default() += requests;
     }
-    let found = document.time.iter().map(|step| ((step.from_unix_ms / 1e3 / step_s) as u64, step.figures.requests));
+    let found =
+        document.time.iter().map(|step| ((step.from_unix_ms / 1e3 / step_s) as u64, step.figures.requests));
     assert_eq!(found.collect::<BTreeMap<_, _>>(), steps, "{name}");
 }
 
 #[test]
 fn every_figure_of_squids_log_is_that_of_a_plain_counter() {
-    let columns =
-        Columns { time: 0, duration: (1, 1e3), code: 3, bytes: 4, method: 5, url: 6, content_type: Some(9), client: Some(2) };
+    let columns = Columns {
+        time: 0,
+        duration: (1, 1e3),
+        code: 3,
+        bytes: 4,
+        method: 5,
+        url: 6,
+        content_type: Some(9),
+        client: Some(2),
+    };
     check("squid", "squid", &columns, &|code| matches!(code, "TCP_MEM_HIT" | "TCP_HIT" | "TCP_IMS_HIT"));
 }
 
 #[test]
 fn every_figure_of_traffic_servers_log_is_that_of_a_plain_counter() {
-    let columns =
-        Columns { time: 0, duration: (1, 1e3), code: 3, bytes: 4, method: 5, url: 6, content_type: None, client: Some(2) };
+    let columns = Columns {
+        time: 0,
+        duration: (1, 1e3),
+        code: 3,
+        bytes: 4,
+        method: 5,
+        url: 6,
+        content_type: None,
+        client: Some(2),
+    };
     let hits = ["TCP_MEM_HIT", "TCP_HIT", "TCP_IMS_HIT", "TCP_CF_HIT"];
     check("trafficserver", "assay-trafficserver", &columns, &|code| hits.contains(&code));
 }
 
 #[test]
 fn every_figure_of_haproxys_log_is_that_of_a_plain_counter() {
-    let columns =
-        Columns { time: 0, duration: (1, 1e3), code: 3, bytes: 4, method: 5, url: 6, content_type: None, client: Some(2) };
+    let columns = Columns {
+        time: 0,
+        duration: (1, 1e3),
+        code: 3,
+        bytes: 4,
+        method: 5,
+        url: 6,
+        content_type: None,
+        client: Some(2),
+    };
     check("haproxy", "assay-haproxy", &columns, &|code| code == "<CACHE>");
 }
 
 #[test]
 fn every_figure_of_httpds_log_is_that_of_a_plain_counter() {
-    let columns =
-        Columns { time: 0, duration: (1, 1.0), code: 3, bytes: 4, method: 5, url: 6, content_type: None, client: Some(2) };
+    let columns = Columns {
+        time: 0,
+        duration: (1, 1.0),
+        code: 3,
+        bytes: 4,
+        method: 5,
+        url: 6,
+        content_type: None,
+        client: Some(2),
+    };
     check("httpd", "assay-httpd", &columns, &|code| code == "cache hit");
 }
 
 #[test]
 fn every_figure_of_varnishncsas_log_is_that_of_a_plain_counter() {
-    let columns =
-        Columns { time: 0, duration: (5, 1.0), code: 1, bytes: 2, method: 3, url: 4, content_type: None, client: None };
+    let columns = Columns {
+        time: 0,
+        duration: (5, 1.0),
+        code: 1,
+        bytes: 2,
+        method: 3,
+        url: 4,
+        content_type: None,
+        client: None,
+    };
     check("varnish", "assay-varnish", &columns, &|code| code == "hit");
 }
 
 #[test]
 fn every_figure_of_nginxs_log_is_that_of_a_plain_counter() {
-    let columns =
-        Columns { time: 0, duration: (5, 1e6), code: 1, bytes: 2, method: 3, url: 4, content_type: None, client: None };
+    let columns = Columns {
+        time: 0,
+        duration: (5, 1e6),
+        code: 1,
+        bytes: 2,
+        method: 3,
+        url: 4,
+        content_type: None,
+        client: None,
+    };
     check("nginx", "assay-nginx", &columns, &|code| code == "HIT");
 }
