@@ -55,6 +55,8 @@ async fn obey(spec: &CollectorSpec) -> Result<(), CollectorError> {
                 Some(start @ Command::Start { .. }) => {
                     reporter.clock = RunClock::from_command(&start).unwrap_or(reporter.clock);
                 }
+                // That is for robots.
+                Some(Command::Load { .. }) => {}
                 None => return Ok(()),
             },
         }

@@ -45,6 +45,8 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
                 command = commands.next() => match command? {
                     Some(Command::Start { at_monotonic_ns, .. }) => multiplier.start(at_monotonic_ns),
                     Some(Command::Stop) => break true,
+                    // That is for robots.
+                    Some(Command::Load { .. }) => {}
                     None => break false,
                 },
             }
