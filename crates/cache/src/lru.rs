@@ -173,6 +173,14 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         self.vacate(at).map(|node| node.value)
     }
 
+    /// Takes out what was used longest ago, as if room were needed.
+    pub fn pop_oldest(&mut self) -> Option<(K, V)> {
+        let node = self.vacate(self.oldest?)?;
+        self.places.remove(&node.key);
+        self.evictions += 1;
+        Some((node.key, node.value))
+    }
+
     /// Takes room for something that is still arriving; drops entries for it. Give it back with
     /// [`Lru::release`].
     pub fn reserve(&mut self, bytes: u64) -> Result<(), TooLarge> {
@@ -205,10 +213,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
 
     fn make_room(&mut self, bytes: u64) {
         while self.used + self.reserved + bytes > self.bound {
-            let Some(oldest) = self.oldest else { return };
-            if let Some(node) = self.vacate(oldest) {
-                self.places.remove(&node.key);
-                self.evictions += 1;
+            if self.pop_oldest().is_none() {
+                return;
             }
         }
     }
@@ -289,6 +295,16 @@ mod tests {
 
     fn keys(lru: &Lru<u32, u32>) -> Vec<u32> {
         lru.iter().map(|(&k, _)| k).collect()
+    }
+
+    #[test]
+    fn the_oldest_can_be_taken_out_and_given_room_elsewhere() {
+        let mut lru = Lru::new(1000 * OVERHEAD);
+        (0..3).for_each(|key| lru.insert(key, 10 * key, 10).unwrap());
+        lru.get(&0);
+        assert_eq!((lru.pop_oldest(), lru.evictions()), (Some((1, 10)), 1));
+        assert_eq!((keys(&lru), lru.used_bytes()), (vec![0, 2], 2 * (10 + OVERHEAD)));
+        assert_eq!(Lru::<u32, u32>::new(10).pop_oldest(), None);
     }
 
     #[test]

@@ -206,7 +206,13 @@ pub fn by_name(counters: &ProxyCounters) -> BTreeMap<String, f64> {
     ];
     // Of a cache that stands alone, there is nothing to say about others.
     let peers = counters.peers.by_name().into_iter().filter(|_| !counters.peers.is_nothing());
-    named.into_iter().chain(peers).map(|(name, value)| (name.to_owned(), value as f64)).collect()
+    let prefetch = counters.prefetch.by_name().into_iter().filter(|_| !counters.prefetch.is_nothing());
+    named
+        .into_iter()
+        .chain(peers)
+        .chain(prefetch)
+        .map(|(name, value)| (name.to_owned(), value as f64))
+        .collect()
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
         TargetChoice::Builtin(_) => {
             info.version.clone_from(&plan.assay_version);
             info.memory_bytes = Some(plan.memory_bytes);
+            info.settings.clone_from(&plan.settings);
         }
         TargetChoice::Described(description, _) => {
             let has = |store| description.capacity.stores.contains(&store);

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_proxy::spec::Prefetch;
 use assay_record::health::Calibration;
 use assay_record::run::Verdict;
 use assay_workload::UniverseOptions;
@@ -215,6 +216,16 @@ impl RunPlan {
         self.xact_log || (is_topology && expected <= MOST_JOINED as f64)
     }
 
+    /// What the built-in proxy fetches before it is asked for.
+    pub(crate) fn prefetch(&self) -> Option<Prefetch> {
+        let is_builtin = matches!(self.target, TargetChoice::Builtin(_));
+        self.settings
+            .get(PREFETCH)
+            .filter(|_| is_builtin)
+            .and_then(|word| Prefetch::from_word(word))
+            .flatten()
+    }
+
     /// Gives the target its settings; what is wrong with them, where it has none of that name or value. Whoever makes a
     /// plan does this, so that everything that is asked of the plan later knows them; a run does it once more.
     pub fn apply_settings(&mut self) -> Result<(), LabError> {
@@ -225,13 +236,36 @@ impl RunPlan {
             TargetChoice::Described(description, _) => Ok(description.set(&self.settings)?),
             // Each of its caches has its own already.
             TargetChoice::Topology(_) => Ok(()),
+            TargetChoice::Builtin(_) => builtin_settings(&self.settings),
             target => Err(LabError::plan(format!(
-                "settings were given ({}), and only a proxy with a description has any; the target is {}",
+                "settings were given ({}), and only a proxy that Assay starts has any; the target is {}",
                 self.settings.keys().cloned().collect::<Vec<_>>().join(", "),
                 target.name()
             ))),
         }
     }
+}
+
+/// The setting of the built-in proxy.
+const PREFETCH: &str = "prefetch";
+
+/// Whether the built-in proxy has such settings.
+fn builtin_settings(settings: &BTreeMap<String, String>) -> Result<(), LabError> {
+    for (name, value) in settings {
+        if name != PREFETCH {
+            return Err(LabError::plan(format!(
+                "the built-in proxy has no setting `{name}`; it has {PREFETCH}: one of {}",
+                Prefetch::WORDS.join(", ")
+            )));
+        }
+        if Prefetch::from_word(value).is_none() {
+            return Err(LabError::plan(format!(
+                "{PREFETCH} = {value}: it takes one of {}",
+                Prefetch::WORDS.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// How a run ended.

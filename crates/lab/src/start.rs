@@ -191,6 +191,7 @@ impl Session {
                 .collect(),
             access_log: self.log_of_builtin(member.name)?,
             cooperation: member.cooperation,
+            prefetch: self.plan.prefetch(),
         };
         let doors = self.limit(cast, &cpus)?;
         let file = member.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));

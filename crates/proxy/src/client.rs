@@ -18,6 +18,7 @@ use crate::fetch::{Fetch, Fetched, Order, Outcome};
 use crate::part::{self, Selection};
 use crate::pass::{self, Fallback, PassOrder, Way};
 use crate::peers::Source;
+use crate::prefetch::{Base, Page};
 use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Stored};
@@ -168,6 +169,9 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
                 match freshness.reuse(&ask.control, now_ms) {
                     Reuse::Serve => {
                         client.shared.count(|c| c.hits += 1);
+                        if stored.is_unasked.replace(false) {
+                            client.shared.prefetcher.count(|c| c.used += 1);
+                        }
                         if client.is_from_cache {
                             client.shared.count_peers(|c| c.hits += 1);
                         }
@@ -243,6 +247,8 @@ async fn lead(
         validating: stored,
         control: ask.control,
         is_authorised: ask.is_authorised,
+        page: shared.prefetcher.is_on().then(|| page(&shared, ask, target)).flatten(),
+        is_unasked: false,
     };
     let (fetch, mut reader) = Fetch::start(&shared, order, is_open);
     let handling = |is_confirmed, is_stored, source| Handling::Forwarded {
@@ -395,6 +401,15 @@ async fn join(
         }
     }
     Ok(true)
+}
+
+/// The page that is fetched, if it turns out to be one; none: nothing it names is to be fetched for this request.
+fn page(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>) -> Option<Page> {
+    let authority = target.authority.unwrap_or(shared.routes.fallback_authority()).to_owned();
+    let mut path = Vec::new();
+    target.write_path(&mut path);
+    let base = Base { authority, path: String::from_utf8(path).ok()? };
+    (!ask.is_authorised).then_some(Page { base, is_absolute: target.is_absolute })
 }
 
 /// By what name other caches are asked for it; none: they are not. Who wants it fresh, or shows who they are, wants the

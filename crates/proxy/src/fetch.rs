@@ -21,6 +21,7 @@ use tokio::task::spawn_local;
 use crate::origin::{self, Answer, Failure};
 use crate::pass::Way;
 use crate::peers::{self, Source};
+use crate::prefetch::{Page, Reading};
 use crate::reply::{Reply, Times};
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
@@ -48,6 +49,10 @@ pub struct Order {
     pub is_authorised: bool,
     /// Something is stored that this answer makes obsolete.
     pub replaces: bool,
+    /// What it may name is to be fetched too, if this is a page.
+    pub page: Option<Page>,
+    /// Nobody has asked for it yet.
+    pub is_unasked: bool,
 }
 
 impl Order {
@@ -162,7 +167,7 @@ impl Fetch {
         }
     }
 
-    async fn fetch(self: &Rc<Self>, shared: &Shared, order: &Order) -> Result<(), Failure> {
+    async fn fetch(self: &Rc<Self>, shared: &Rc<Shared>, order: &Order) -> Result<(), Failure> {
         if let Some(url) = &order.peers_url
             && self.fetch_from_peers(shared, order, url).await?
         {
@@ -207,7 +212,7 @@ impl Fetch {
     /// Asks other caches, the most promising first; false: it is for the origin.
     async fn fetch_from_peers(
         self: &Rc<Self>,
-        shared: &Shared,
+        shared: &Rc<Shared>,
         order: &Order,
         url: &str,
     ) -> Result<bool, Failure> {
@@ -257,7 +262,7 @@ impl Fetch {
     /// Hands a full answer to those who wait for it, and stores it.
     async fn deliver(
         self: &Rc<Self>,
-        shared: &Shared,
+        shared: &Rc<Shared>,
         order: &Order,
         answer: Answer,
         mut origin: Upstream,
@@ -283,6 +288,7 @@ impl Fetch {
         }
         let variant = order.variant(&reply.vary);
         let fetched = Fetched { reply: Rc::clone(&reply), length, is_shared: is_kept, source, variant };
+        let mut reading = Reading::new(shared, order.page.as_ref(), &order.request, &fetched);
         self.settle(Outcome::Reply(Rc::new(fetched)));
         let mut body = BodyReader::new(answer.framing);
         let end = loop {
@@ -293,6 +299,9 @@ impl Fetch {
             match body.next(&mut origin.stream, &mut origin.input, &shared.scratch, limit).await {
                 Ok(Some(chunk)) => {
                     peers::count_bytes(shared, source, chunk.len());
+                    if reading.as_mut().is_some_and(|page| !page.push(shared, &chunk)) {
+                        reading = None;
+                    }
                     if is_kept && length.is_none() && !room.grow(shared, chunk.len() as u64) {
                         is_kept = false;
                         self.close(shared, &order.key);
@@ -314,7 +323,9 @@ impl Fetch {
             }
             let chunks: Option<Vec<Chunk>> = if is_kept { self.flow.all_chunks() } else { None };
             if let Some(chunks) = chunks {
-                self.store(shared, order, Stored::new(reply, chunks));
+                let stored = Stored::new(reply, chunks);
+                stored.is_unasked.set(order.is_unasked);
+                self.store(shared, order, stored);
             }
         }
         // After storing, so that there is no instant at which a new request finds neither the fetch nor the

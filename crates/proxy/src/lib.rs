@@ -28,6 +28,10 @@
 //!   it, else from the first parent that answered, else from the origin. A sibling is asked with `only-if-cached`; one
 //!   that said hit and has nothing (504) is passed over. Parents without ICP share objects among them by URL. What is
 //!   stale, a reload, and whatever goes through, is the origin's own business, or may be with parents.
+//! - On demand ([`spec::Prefetch`]) it reads the pages that it stores while they arrive, and fetches what they are shown
+//!   with, and the pages that they lead to if that is wanted: in reverse from the page's host and others that it knows,
+//!   in forward from all; without cookies, within bounds. What may not be shared is not kept, and what a prefetched
+//!   page names is not followed.
 //! - An object of more than a quarter of the memory is not stored. Bytes that arrive for the store count
 //!   towards its bound; bytes that are still being sent after they were dropped from it do not.
 //!
@@ -43,6 +47,7 @@ mod origin;
 mod part;
 mod pass;
 mod peers;
+mod prefetch;
 mod reply;
 mod respond;
 mod role;

@@ -127,8 +127,13 @@ impl Reply {
 
     /// The bytes that it stands for are coded: parts of them are of no use to who wants parts of the object.
     pub fn is_coded(&self) -> bool {
+        self.coding().is_some()
+    }
+
+    /// How its bytes are coded; none: not at all.
+    pub fn coding(&self) -> Option<&[u8]> {
         let coding = self.fields().find(|field| field.name.eq_ignore_ascii_case(b"content-encoding"));
-        coding.is_some_and(|field| !field.value.eq_ignore_ascii_case(b"identity"))
+        coding.map(|field| field.value).filter(|coding| !coding.eq_ignore_ascii_case(b"identity"))
     }
 
     /// The cache that it came from says that it had it: in the last word of `Cache-Status` (RFC 9211), or of `X-Cache`.

@@ -11,6 +11,7 @@ use assay_record::role::{PeerCounters, ProxyCounters};
 use crate::access_log::AccessLog;
 use crate::fetch::Fetch;
 use crate::peers::Peers;
+use crate::prefetch::Prefetcher;
 use crate::spec::ProxySpec;
 use crate::store::{Key, Store};
 use crate::target::Routes;
@@ -89,6 +90,8 @@ pub struct Shared {
     pub limits: Limits,
     /// How stale a reply may be served when its origin fails and it says nothing about that, in seconds.
     pub stale_if_error_s: u64,
+    /// What is fetched before it is asked for.
+    pub prefetcher: Prefetcher,
     /// Where this proxy listens.
     pub address: SocketAddr,
     /// Where each request is written down; none: nowhere.
@@ -120,6 +123,7 @@ impl Shared {
             clock,
             limits,
             stale_if_error_s: spec.stale_if_error_s,
+            prefetcher: Prefetcher::new(spec.prefetch),
             address,
             access_log: access_log.map(RefCell::new),
             counters: Cell::default(),
@@ -149,6 +153,7 @@ impl Shared {
             stored_bytes: store.stored_bytes(),
             evictions: store.evictions(),
             peers: self.peer_counters.get(),
+            prefetch: self.prefetcher.counters(),
             ..self.counters.get()
         }
     }

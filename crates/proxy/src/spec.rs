@@ -37,6 +37,40 @@ pub struct ProxySpec {
     /// Other caches; none: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<Cooperation>,
+    /// What is fetched before it is asked for; none: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<Prefetch>,
+}
+
+/// What is fetched before it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefetch {
+    /// The pages that a page leads to as well, not only what it is shown with.
+    pub links: bool,
+    /// Most resources for one page.
+    pub per_page: u32,
+    /// Most bytes for one page.
+    pub page_bytes: u64,
+    /// Most fetches at once.
+    pub at_once: u32,
+    /// Most that wait for that; those beyond are dropped.
+    pub waiting: u32,
+}
+
+impl Prefetch {
+    /// Words for [`Prefetch::from_word`].
+    pub const WORDS: [&str; 3] = ["none", "embedded", "links"];
+
+    /// What a setting of this word means, with usual bounds; the outer none: it is no word for it.
+    pub fn from_word(word: &str) -> Option<Option<Self>> {
+        let usual = |links| Self { links, per_page: 64, page_bytes: 8 << 20, at_once: 16, waiting: 1024 };
+        match word {
+            "none" => Some(None),
+            "embedded" => Some(Some(usual(false))),
+            "links" => Some(Some(usual(true))),
+            _ => None,
+        }
+    }
 }
 
 /// The name of a proxy that stands alone.

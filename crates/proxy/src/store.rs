@@ -1,5 +1,6 @@
 //! What is stored under which name, and what is known about names under which nothing is stored?
 
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
@@ -32,6 +33,8 @@ pub struct Stored {
     pub body: Rc<[Chunk]>,
     /// Bytes of the body.
     pub length: u64,
+    /// It was fetched before anybody asked for it, and nobody has asked since.
+    pub is_unasked: Cell<bool>,
 }
 
 impl Stored {
@@ -43,7 +46,7 @@ impl Stored {
         } else {
             chunks.into()
         };
-        Self { reply, body, length: length as u64 }
+        Self { reply, body, length: length as u64, is_unasked: Cell::new(false) }
     }
 
     fn weight_bytes(&self) -> u64 {

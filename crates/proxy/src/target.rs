@@ -44,6 +44,12 @@ impl Routes {
         self.first.as_ref().map_or("", |origin| &origin.authority)
     }
 
+    /// Whether the host of a request is one that was named.
+    pub fn knows(&self, target: &Target<'_>) -> bool {
+        let authority = target.authority.unwrap_or(self.fallback_authority());
+        self.by_authority.contains_key(&without_default_port(authority).to_ascii_lowercase())
+    }
+
     /// Where this request goes.
     pub fn route(&self, target: &Target<'_>) -> Route {
         if let Some(address) = self.all {

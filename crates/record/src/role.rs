@@ -127,6 +127,51 @@ pub struct ProxyCounters {
     /// What came of asking other caches, and of being asked by them.
     #[serde(default, skip_serializing_if = "PeerCounters::is_nothing")]
     pub peers: PeerCounters,
+    /// What came of fetching before being asked.
+    #[serde(default, skip_serializing_if = "PrefetchCounters::is_nothing")]
+    pub prefetch: PrefetchCounters,
+}
+
+/// What a cache fetched before it was asked for it, since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PrefetchCounters {
+    /// Fetches begun.
+    pub fetches: u64,
+    /// Bytes of bodies that they brought.
+    pub bytes: u64,
+    /// Objects fetched in this way that were hit later.
+    pub used: u64,
+    /// References that were not followed because too many were waiting.
+    pub dropped: u64,
+}
+
+impl PrefetchCounters {
+    /// There was nothing of the kind.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Names and numbers.
+    pub fn by_name(&self) -> [(&'static str, u64); 4] {
+        [
+            ("prefetched", self.fetches),
+            ("prefetched_bytes", self.bytes),
+            ("prefetched_used", self.used),
+            ("prefetches_dropped", self.dropped),
+        ]
+    }
+
+    /// Of both.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
+        Self {
+            fetches: self.fetches.saturating_add(other.fetches),
+            bytes: self.bytes.saturating_add(other.bytes),
+            used: self.used.saturating_add(other.used),
+            dropped: self.dropped.saturating_add(other.dropped),
+        }
+    }
 }
 
 impl ProxyCounters {
@@ -134,7 +179,7 @@ impl ProxyCounters {
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         let Self { requests, hits, collapsed, revalidated, misses, passed, evictions, .. } = other;
-        let Self { objects, stored_bytes, origin_requests, origin_errors, peers, .. } = other;
+        let Self { objects, stored_bytes, origin_requests, origin_errors, peers, prefetch, .. } = other;
         for (sum, more) in [
             (&mut self.requests, requests),
             (&mut self.hits, hits),
@@ -151,6 +196,7 @@ impl ProxyCounters {
             *sum = sum.saturating_add(*more);
         }
         self.peers = self.peers.plus(peers);
+        self.prefetch = self.prefetch.plus(prefetch);
         self
     }
 }

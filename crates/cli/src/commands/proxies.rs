@@ -101,8 +101,9 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
         .build()
         .context("cannot ask proxies for their versions")
         .map_err(Failure::failed)?;
+    let builtin = own("builtin", "the caching proxy that Assay brings", &["reverse", "forward"], &["memory"]);
     let mut proxies = vec![
-        own("builtin", "the caching proxy that Assay brings", &["reverse", "forward"], &["memory"]),
+        Entry { settings: vec![prefetching()], ..builtin },
         own("direct", "no proxy: robots speak to the origins", &["direct"], &[]),
     ];
     let mut wrong = Vec::new();
@@ -134,6 +135,17 @@ fn own(name: &str, title: &str, modes: &[&'static str], stores: &[&'static str])
         settings: Vec::new(),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         missing: None,
+    }
+}
+
+/// What can be chosen about the built-in proxy.
+fn prefetching() -> Choosable {
+    Choosable {
+        name: "prefetch".into(),
+        about: "What it fetches before it is asked: what pages are shown with, or the pages that they lead to as well"
+            .into(),
+        allowed: format!("one of {}", assay_proxy::spec::Prefetch::WORDS.join(", ")),
+        default: "none".into(),
     }
 }
 

@@ -208,6 +208,7 @@ fn through_the_proxy(universe: &Arc<Universe>, launches: &[Launch]) -> Vec<bool>
             memory_bytes: 1 << 30,
             stale_if_error_s: 0,
             access_log: None,
+            prefetch: None,
             origins: routes,
             cooperation: None,
         };

@@ -45,6 +45,7 @@ fn told(name: &str, origin: SocketAddr, listen: SocketAddr, cooperation: Coopera
         access_log: None,
         origins: vec![OriginRoute { authority: "a".into(), address: origin }],
         cooperation: Some(cooperation),
+        prefetch: None,
     };
     Bed::of(&spec, Limits { origin_reply: Duration::from_millis(300), ..Limits::default() })
 }

@@ -223,6 +223,7 @@ impl Bed {
             access_log: None,
             origins,
             cooperation: None,
+            prefetch: None,
         };
         Self::of(&spec, limits)
     }

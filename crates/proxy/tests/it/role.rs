@@ -22,6 +22,7 @@ fn spec(listen: SocketAddr, threads: u32) -> ProxySpec {
         access_log: None,
         origins: Vec::new(),
         cooperation: None,
+        prefetch: None,
     }
 }
 

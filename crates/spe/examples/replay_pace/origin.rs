@@ -1,10 +1,14 @@
 //! Which pages are there, and how slowly do they come?
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+/// Requests so far: no two of them take the same time.
+static ASKED: AtomicU64 = AtomicU64::new(0);
 
 /// A page: drawn from its number, whatever the run.
 pub struct Page {
@@ -80,13 +84,16 @@ async fn answer(mut stream: TcpStream) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    tokio::time::sleep(Duration::from_millis(page.first_ms)).await;
+    // A server is not always equally fast: half to twice as long.
+    let slowness = 500 + mixed(&mut ASKED.fetch_add(1, Ordering::Relaxed).wrapping_mul(7)) % 1500;
+    let pause = |ms: u64| tokio::time::sleep(Duration::from_micros(ms * slowness));
+    pause(page.first_ms).await;
     let mut sent = stream.write_all(head.as_bytes()).await;
     for (size, after_ms) in page.parts {
         if sent.is_err() {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        pause(after_ms).await;
         sent = stream.write_all(&vec![b'x'; size]).await;
     }
 }

@@ -119,13 +119,14 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     }
 }
 
-/// Whether a recording can still be of use to anybody.
-pub fn is_of_use(view: &View, limits: &Limits) -> bool {
+/// Whether a recording can still be of use to anybody; `is_done`: it is complete, and all doors have had it.
+pub fn is_of_use(view: &View, limits: &Limits, is_done: bool) -> bool {
     let is_kept = match view.stage {
         Stage::Asked { .. } => true,
         Stage::Answered { is_fresh, can_be_confirmed, .. } => is_fresh || can_be_confirmed,
     };
-    view.timed_ns <= limits.maximum_age_ns && (is_kept || view.age_ns <= limits.minimum_freshness_ns)
+    view.timed_ns <= limits.maximum_age_ns
+        && (is_kept || (view.age_ns <= limits.minimum_freshness_ns && !is_done))
 }
 
 #[cfg(test)]
@@ -229,7 +230,7 @@ mod tests {
                     let Stage::Answered { suits, is_fresh, .. } = view.stage else { panic!("not answered") };
                     prop_assert!(suits && view.timed_ns <= LIMITS.maximum_age_ns);
                     prop_assert!(is_fresh || (!view.is_seen && view.age_ns <= LIMITS.minimum_freshness_ns));
-                    prop_assert!(is_of_use(&view, &LIMITS));
+                    prop_assert!(is_of_use(&view, &LIMITS, false));
                 }
                 Choice::Wait { index, claims } => {
                     let is_right = matches!(views[index].stage, Stage::Asked { is_conditional: false, .. });
@@ -237,7 +238,7 @@ mod tests {
                 }
                 Choice::Confirm(index) => {
                     let is_right = matches!(views[index].stage, Stage::Answered { can_be_confirmed: true, suits: true, .. });
-                    prop_assert!(is_right && is_of_use(&views[index], &LIMITS));
+                    prop_assert!(is_right && is_of_use(&views[index], &LIMITS, false));
                 }
                 Choice::Fetch => {
                     let is_answer = |view: &View| {

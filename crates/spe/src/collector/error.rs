@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use assay_plane::stdio::StdioError;
 use assay_plane::worker::WorkerError;
@@ -23,6 +24,14 @@ pub enum CollectorError {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The directory for recordings cannot be made.
+    #[error("cannot make the directory {} for recordings: {source}; name another one", directory.display())]
+    Disk {
+        /// The directory.
+        directory: PathBuf,
         /// What the system said.
         source: io::Error,
     },

@@ -152,7 +152,7 @@ fn renew(
         return None;
     }
     let renewed = stored.updated_by(confirmation, &question(request, order).ok()?, times).ok()?;
-    Some(old.renewed(renewed, recording.asked_ns, recording.door))
+    Some(old.renewed(renewed, recording))
 }
 
 /// Records the body.

@@ -4,7 +4,7 @@
 //! each proxy and one for the Multiplier; it is read ([`ask`]), its URL normalised ([`url`]), and the recordings under its
 //! key are looked through ([`shelf`], [`choice`]). Either one of them is replayed at its pace ([`play`]), or a fetch
 //! ([`fetch`]) begins a new one ([`recording`]): the head as others get it ([`answer`]), and the body with the time of
-//! each part ([`timeline`]). CONNECT goes through unseen ([`tunnel`]).
+//! each part ([`timeline`]). What memory has no room for may go to files ([`disk`]). CONNECT goes through unseen ([`tunnel`]).
 //!
 //! *Pure:* [`url`], [`ask`], [`answer`], [`timeline`], [`choice`].
 
@@ -12,6 +12,7 @@ mod answer;
 mod ask;
 mod choice;
 mod client;
+mod disk;
 mod error;
 mod fetch;
 mod play;

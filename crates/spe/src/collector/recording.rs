@@ -51,6 +51,8 @@ pub struct Recording {
     pub door: u16,
     /// The origin was asked under a condition of the client's, and may have said 304.
     pub is_conditional: bool,
+    /// The doors that have had it, a bit for each.
+    pub seen: Cell<u64>,
     steps: Cell<Steps>,
     outcome: RefCell<Option<Outcome>>,
     body: Rc<Body>,
@@ -73,19 +75,22 @@ impl Recording {
             timed_ns: asked_ns,
             door,
             is_conditional,
+            seen: Cell::new(door_bit(door)),
             steps: Cell::default(),
             outcome: RefCell::default(),
             body: Rc::default(),
         })
     }
 
-    /// This recording with the head that a confirmation has made of it: the same pace, asked for at another time.
-    pub fn renewed(&self, answer: Answer, asked_ns: u64, door: u16) -> Rc<Self> {
+    /// This recording with the head that a confirmation has made of it: the same pace, asked for at the time of the
+    /// confirmation and by those who waited for that.
+    pub fn renewed(&self, answer: Answer, confirmation: &Recording) -> Rc<Self> {
         Rc::new(Self {
-            asked_ns,
+            asked_ns: confirmation.asked_ns,
             timed_ns: self.timed_ns,
-            door,
+            door: confirmation.door,
             is_conditional: false,
+            seen: confirmation.seen.clone(),
             steps: Cell::new(self.steps.get()),
             outcome: RefCell::new(Some(Outcome::Answer(Rc::new(answer)))),
             body: Rc::clone(&self.body),
@@ -150,6 +155,22 @@ impl Recording {
         self.body.timeline.borrow().is_kept()
     }
 
+    /// Takes the bytes of the body out; none: they are needed here, or not all there.
+    pub fn unload(&self) -> Option<Vec<u8>> {
+        self.body.timeline.borrow_mut().unload()
+    }
+
+    /// Puts them back; none: they are lost.
+    pub fn load(&self, whole: Option<&[u8]>) {
+        self.body.timeline.borrow_mut().load(whole);
+        self.body.grown.notify_waiters();
+    }
+
+    /// Bytes of the body that are there, here or elsewhere.
+    pub fn body_bytes(&self) -> u64 {
+        self.body.timeline.borrow().held_bytes()
+    }
+
     /// Bytes of memory that it takes, once its body is complete.
     pub fn weight_bytes(&self) -> u64 {
         let head = self.answer().map_or(0, |answer| answer.weight_bytes());
@@ -173,6 +194,11 @@ impl Recording {
             drained.await;
         }
     }
+}
+
+/// The bit of a door.
+pub fn door_bit(door: u16) -> u64 {
+    1 << (door % 64)
 }
 
 /// One who takes a body at its own time.
@@ -200,10 +226,7 @@ impl Reader {
     /// Waits until there may be more than there was.
     pub async fn grown(&self) {
         let grown = self.body.grown.notified();
-        let is_known = {
-            let timeline = self.body.timeline.borrow();
-            timeline.end().is_some() || timeline.has_more_for(self.place)
-        };
+        let is_known = self.body.timeline.borrow().is_known_to(self.place);
         if !is_known {
             grown.await;
         }

@@ -106,7 +106,7 @@ impl Reporter {
             recordings: totals.recordings,
             origin_bytes: totals.origin_bytes,
             memory_bytes: totals.stored_bytes,
-            disk_bytes: 0,
+            disk_bytes: totals.disk_bytes,
             peak_memory_bytes: peak_resident_bytes(),
         };
         Event::Collector(Box::new(CollectorInterval { at_ms: at_us / 1_000, counters, doors: rows }))

@@ -10,12 +10,15 @@ use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::collector::client;
+use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
 use crate::collector::shared::{DoorCounters, Shared, Totals};
 use crate::spec::CollectorSpec;
 
 /// How long to wait when no descriptor is left for a new connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
+/// Largest share of the memory that the index of what is on disk takes beside it.
+const INDEX_SHARE: u64 = 8;
 /// Most doors: who has seen a recording is a bit for each.
 const MOST_DOORS: usize = 64;
 
@@ -39,7 +42,11 @@ impl Collector {
             addresses.push(listener.local_addr().map_err(refused)?);
             doors.push(listener);
         }
-        let shared = Shared::new(spec, &addresses).map_err(CollectorError::Runtime)?;
+        let disk = spec.disk.as_ref().map(|disk| {
+            Disk::open(disk, spec.memory_bytes / INDEX_SHARE)
+                .map_err(|source| CollectorError::Disk { directory: disk.directory.clone(), source })
+        });
+        let shared = Shared::new(spec, &addresses, disk.transpose()?).map_err(CollectorError::Runtime)?;
         Ok(Self { doors, addresses, shared: Rc::new(shared) })
     }
 

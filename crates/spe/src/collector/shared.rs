@@ -14,6 +14,7 @@ use assay_plane::wire::Scratch;
 use tokio::sync::Notify;
 
 use crate::collector::choice::Limits;
+use crate::collector::disk::Disk;
 use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target};
 use crate::spec::{CollectorSpec, Route};
@@ -70,8 +71,10 @@ pub struct Totals {
     pub evictions: u64,
     /// Recordings that are kept.
     pub recordings: u64,
-    /// Bytes that they take.
+    /// Bytes that they take in memory.
     pub stored_bytes: u64,
+    /// Bytes of bodies on disk.
+    pub disk_bytes: u64,
     /// Most that they took.
     pub peak_memory_bytes: u64,
 }
@@ -100,7 +103,7 @@ struct Door {
 
 impl Shared {
     /// At the beginning; `addresses` are those of the doors. Needs a tokio runtime.
-    pub fn new(spec: &CollectorSpec, addresses: &[SocketAddr]) -> io::Result<Self> {
+    pub fn new(spec: &CollectorSpec, addresses: &[SocketAddr], disk: Option<Disk>) -> io::Result<Self> {
         let ns = |ms: u64| ms.saturating_mul(1_000_000);
         let limits = Limits {
             minimum_freshness_ns: ns(spec.minimum_freshness_ms),
@@ -112,7 +115,7 @@ impl Shared {
             counters: Cell::default(),
         });
         Ok(Self {
-            shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits)),
+            shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.doors.len(), disk)),
             scratch: Scratch::new(),
             replays: spec.replay,
             routes: Routes::new(&spec.origins, spec.default_origin),
@@ -154,6 +157,7 @@ impl Shared {
             evictions: shelf.evictions(),
             recordings: shelf.recordings(),
             stored_bytes: shelf.stored_bytes(),
+            disk_bytes: shelf.disk_bytes(),
             peak_memory_bytes: shelf.peak_bytes(),
             ..self.totals.get()
         }

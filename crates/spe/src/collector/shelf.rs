@@ -1,7 +1,7 @@
 //! Where are the recordings, how much room do they take, and who has had which?
 //!
 //! What lies under one key lies together and goes together when room is needed, the key first that was asked for longest
-//! ago. A recording that goes lives on for those who are being sent it.
+//! ago: to disk, if there is one. A recording that goes lives on for those who are being sent it.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,9 @@ use assay_cache::lru::Lru;
 use assay_http::field::Fields;
 
 use crate::collector::choice::{self, Choice, Limits, Stage, View};
-use crate::collector::recording::Recording;
+use crate::collector::disk::Disk;
+use crate::collector::recording::{Recording, door_bit};
+use crate::collector::timeline::End;
 
 /// The name of a need.
 pub type Key = Rc<[u8]>;
@@ -63,17 +65,10 @@ pub enum Found {
     Nothing,
 }
 
-#[derive(Debug)]
-struct Slot {
-    recording: Rc<Recording>,
-    /// A bit for each door.
-    seen: Cell<u64>,
-}
-
 #[derive(Debug, Default)]
 struct Entry {
     /// The oldest first.
-    slots: RefCell<Vec<Slot>>,
+    recordings: RefCell<Vec<Rc<Recording>>>,
     /// What was last answered could be shared.
     is_shared: Cell<Option<bool>>,
 }
@@ -82,7 +77,10 @@ struct Entry {
 #[derive(Debug)]
 pub struct Shelf {
     lru: Lru<Key, Entry>,
+    disk: Option<Disk>,
     limits: Limits,
+    /// A bit for each door.
+    all_doors: u64,
     /// When resources were changed by way of this Collector, by hash of their URL.
     changed_ns: Box<[u64]>,
     hasher: RandomState,
@@ -90,11 +88,13 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// An empty one of so many bytes.
-    pub fn new(memory_bytes: u64, limits: Limits) -> Self {
+    /// An empty one of so many bytes, for so many doors.
+    pub fn new(memory_bytes: u64, limits: Limits, doors: usize, disk: Option<Disk>) -> Self {
         Self {
             lru: Lru::new(memory_bytes),
+            disk,
             limits,
+            all_doors: (0..doors).fold(0, |all, door| all | door_bit(door as u16)),
             changed_ns: vec![0; CHANGED_SLOTS].into_boxed_slice(),
             hasher: RandomState::new(),
             peak_bytes: 0,
@@ -104,20 +104,26 @@ impl Shelf {
     /// Looks for an answer, and notes who gets it.
     pub fn find(&mut self, key: &[u8], asker: &Asker<'_>) -> Found {
         let changed_ns = self.changed_ns(key);
+        self.fetch_from_disk(key);
         let Some(entry) = self.lru.get(key) else { return Found::Nothing };
-        let mut slots = entry.slots.borrow_mut();
-        slots.retain(|slot| choice::is_of_use(&view(slot, asker, changed_ns), &self.limits));
-        let views: Vec<View> = slots.iter().map(|slot| view(slot, asker, changed_ns)).collect();
+        let mut recordings = entry.recordings.borrow_mut();
+        // What this request does not take may be good for the next.
+        let anybody = Asker { control: &RequestControl::default(), ..*asker };
+        recordings.retain(|recording| {
+            let is_done = recording.end().is_some() && recording.seen.get() == self.all_doors;
+            choice::is_of_use(&view(recording, &anybody, changed_ns), &self.limits, is_done)
+        });
+        let views: Vec<View> = recordings.iter().map(|one| view(one, asker, changed_ns)).collect();
         let see = |index: usize| {
-            let slot: &Slot = &slots[index];
-            slot.seen.set(slot.seen.get() | door_bit(asker.door));
-            Rc::clone(&slot.recording)
+            let recording: &Rc<Recording> = &recordings[index];
+            recording.seen.set(recording.seen.get() | door_bit(asker.door));
+            Rc::clone(recording)
         };
         match choice::choose(&views, &self.limits, entry.is_shared.get(), asker.wants_new) {
             Choice::Replay(index) => Found::Replay(see(index)),
             Choice::Wait { index, claims: true } => Found::Wait(see(index), true),
-            Choice::Wait { index, claims: false } => Found::Wait(Rc::clone(&slots[index].recording), false),
-            Choice::Confirm(index) => Found::Confirm(Rc::clone(&slots[index].recording)),
+            Choice::Wait { index, claims: false } => Found::Wait(Rc::clone(&recordings[index]), false),
+            Choice::Confirm(index) => Found::Confirm(Rc::clone(&recordings[index])),
             Choice::Fetch => Found::Nothing,
         }
     }
@@ -132,14 +138,8 @@ impl Shelf {
     /// What a confirmation has made of one, in place of what it confirms and of the fetch that confirmed it.
     pub fn renew(&mut self, key: &Key, old: &Rc<Recording>, fetch: &Rc<Recording>, renewed: &Rc<Recording>) {
         let entry = self.lru.remove(key).unwrap_or_default();
-        let mut seen = door_bit(renewed.door);
-        entry.slots.borrow_mut().retain(|slot| {
-            if Rc::ptr_eq(&slot.recording, fetch) {
-                seen |= slot.seen.get();
-            }
-            !Rc::ptr_eq(&slot.recording, old) && !Rc::ptr_eq(&slot.recording, fetch)
-        });
-        entry.slots.borrow_mut().push(Slot { recording: Rc::clone(renewed), seen: Cell::new(seen) });
+        entry.recordings.borrow_mut().retain(|one| !Rc::ptr_eq(one, old) && !Rc::ptr_eq(one, fetch));
+        push(&entry, renewed);
         self.put(key, entry);
     }
 
@@ -154,7 +154,7 @@ impl Shelf {
     pub fn complete(&mut self, key: &Key, recording: &Rc<Recording>, reserved: u64) {
         self.lru.release(reserved);
         let entry = self.lru.remove(key).unwrap_or_default();
-        let is_there = entry.slots.borrow().iter().any(|slot| Rc::ptr_eq(&slot.recording, recording));
+        let is_there = entry.recordings.borrow().iter().any(|one| Rc::ptr_eq(one, recording));
         if !is_there {
             // It had to go while it was under way.
             push(&entry, recording);
@@ -165,7 +165,7 @@ impl Shelf {
     /// A recording is not going to be complete, and nobody else gets it.
     pub fn drop_recording(&mut self, key: &[u8], recording: &Rc<Recording>) {
         if let Some(entry) = self.lru.peek(key) {
-            entry.slots.borrow_mut().retain(|slot| !Rc::ptr_eq(&slot.recording, recording));
+            entry.recordings.borrow_mut().retain(|one| !Rc::ptr_eq(one, recording));
         }
     }
 
@@ -178,6 +178,9 @@ impl Shelf {
     /// Takes room for bytes that arrive. False: there is none, even if all others go, or it would take too much of it.
     pub fn reserve(&mut self, reserved: u64, more: u64) -> bool {
         let is_small = reserved + more <= self.lru.bound_bytes() / LARGEST_SHARE;
+        if is_small {
+            self.make_room(more);
+        }
         let fits = is_small && self.lru.reserve(more).is_ok();
         self.note_peak();
         fits
@@ -190,7 +193,7 @@ impl Shelf {
 
     /// Recordings that are kept.
     pub fn recordings(&self) -> u64 {
-        self.lru.iter().map(|(_, entry)| entry.slots.borrow().len() as u64).sum()
+        self.lru.iter().map(|(_, entry)| entry.recordings.borrow().len() as u64).sum()
     }
 
     /// Bytes that they take, those under way among them.
@@ -198,14 +201,38 @@ impl Shelf {
         self.lru.used_bytes() + self.lru.reserved_bytes()
     }
 
-    /// Most that they took.
+    /// Bytes of bodies on disk.
+    pub fn disk_bytes(&self) -> u64 {
+        self.disk.as_ref().map_or(0, Disk::bytes)
+    }
+
+    /// Most that they took in memory.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes
     }
 
-    /// Keys that had to go.
+    /// Keys that had to go, from memory where there is no disk.
     pub fn evictions(&self) -> u64 {
-        self.lru.evictions()
+        self.disk.as_ref().map_or(self.lru.evictions(), Disk::dropped)
+    }
+
+    /// Brings back what is on disk under this key.
+    fn fetch_from_disk(&mut self, key: &[u8]) {
+        let Some(disk) = self.disk.as_mut().filter(|_| self.lru.peek(key).is_none()) else { return };
+        let back = disk.take(key);
+        if !back.is_empty() {
+            let entry = Entry { recordings: RefCell::new(back), ..Entry::default() };
+            self.put(&key.into(), entry);
+        }
+    }
+
+    /// Has others go, to disk if there is one, until so many bytes fit.
+    fn make_room(&mut self, bytes: u64) {
+        let Some(disk) = &mut self.disk else { return };
+        while self.lru.used_bytes() + self.lru.reserved_bytes() + bytes > self.lru.bound_bytes() {
+            let Some((key, entry)) = self.lru.pop_oldest() else { return };
+            disk.put(key, entry.recordings.into_inner());
+        }
     }
 
     /// Stores an entry with what it weighs now; without its oldest recordings, if it is too much.
@@ -213,14 +240,15 @@ impl Shelf {
         let limit = self.lru.bound_bytes() - self.lru.reserved_bytes();
         loop {
             let weight = entry_weight(key, &entry);
-            let is_bare = entry.slots.borrow().is_empty();
+            let is_bare = entry.recordings.borrow().is_empty();
             if weight + Lru::<Key, Entry>::ENTRY_OVERHEAD <= limit || is_bare {
+                self.make_room(weight + Lru::<Key, Entry>::ENTRY_OVERHEAD);
                 // What has no room even alone is not kept.
                 let _ = self.lru.insert(Rc::clone(key), entry, weight);
                 self.note_peak();
                 return;
             }
-            entry.slots.borrow_mut().remove(0);
+            entry.recordings.borrow_mut().remove(0);
         }
     }
 
@@ -244,29 +272,24 @@ pub fn url_of(key: &[u8]) -> &[u8] {
 }
 
 fn push(entry: &Entry, recording: &Rc<Recording>) {
-    let mut slots = entry.slots.borrow_mut();
-    if slots.len() >= MOST_RECORDINGS {
-        slots.remove(0);
+    let mut recordings = entry.recordings.borrow_mut();
+    if recordings.len() >= MOST_RECORDINGS {
+        recordings.remove(0);
     }
-    slots.push(Slot { recording: Rc::clone(recording), seen: Cell::new(door_bit(recording.door)) });
-}
-
-fn door_bit(door: u16) -> u64 {
-    1 << (door % 64)
+    recordings.push(Rc::clone(recording));
 }
 
 fn entry_weight(key: &Key, entry: &Entry) -> u64 {
-    let slots = entry.slots.borrow();
+    let recordings = entry.recordings.borrow();
     // A body that is under way has its room reserved.
-    let recordings = slots.iter().map(|slot| {
-        let body = slot.recording.end().map_or(0, |_| slot.recording.weight_bytes());
-        body.max(size_of::<Recording>() as u64) + size_of::<Slot>() as u64 + 4 * ALLOCATION_OVERHEAD
+    let weights = recordings.iter().map(|recording| {
+        let body = recording.end().map_or(0, |_| recording.weight_bytes());
+        body.max(size_of::<Recording>() as u64) + 4 * ALLOCATION_OVERHEAD
     });
-    key.len() as u64 + 2 * ALLOCATION_OVERHEAD + recordings.sum::<u64>()
+    key.len() as u64 + 2 * ALLOCATION_OVERHEAD + weights.sum::<u64>()
 }
 
-fn view(slot: &Slot, asker: &Asker<'_>, changed_ns: u64) -> View {
-    let recording = &slot.recording;
+fn view(recording: &Rc<Recording>, asker: &Asker<'_>, changed_ns: u64) -> View {
     let is_claimed = asker.claimed.is_some_and(|claimed| Rc::ptr_eq(claimed, recording));
     let stage = match recording.answer() {
         None => Stage::Asked {
@@ -279,8 +302,8 @@ fn view(slot: &Slot, asker: &Asker<'_>, changed_ns: u64) -> View {
                 && answer.suits(asker.fields.clone())
                 && (!is_confirmation || answer.is_not_modified_for(asker.conditions));
             let is_current = recording.asked_ns >= changed_ns;
-            let is_complete = recording.end() == Some(crate::collector::timeline::End::Complete);
-            let is_broken = recording.end() == Some(crate::collector::timeline::End::Broken);
+            let is_complete = recording.end() == Some(End::Complete);
+            let is_broken = recording.end() == Some(End::Broken);
             Stage::Answered {
                 suits,
                 is_fresh: is_current && !is_broken && answer.is_fresh(asker.control, asker.now_ms),
@@ -289,7 +312,7 @@ fn view(slot: &Slot, asker: &Asker<'_>, changed_ns: u64) -> View {
         }
     };
     View {
-        is_seen: slot.seen.get() & door_bit(asker.door) != 0 && !is_claimed,
+        is_seen: recording.seen.get() & door_bit(asker.door) != 0 && !is_claimed,
         age_ns: asker.now_ns.saturating_sub(recording.asked_ns),
         timed_ns: asker.now_ns.saturating_sub(recording.timed_ns),
         stage,

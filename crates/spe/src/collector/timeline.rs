@@ -28,7 +28,9 @@ pub enum End {
 #[derive(Debug, Clone)]
 struct Part {
     at_ns: u64,
+    /// Empty while the body is elsewhere.
     bytes: Chunk,
+    length: usize,
 }
 
 /// A body with the times at which it came.
@@ -40,6 +42,8 @@ pub struct Timeline {
     /// Bytes in `parts`.
     held_bytes: u64,
     is_kept: bool,
+    /// The bytes are here, and not on disk.
+    is_loaded: bool,
     end: Option<(u64, End)>,
     /// Number of the next part of each reader.
     readers: Slab<u64>,
@@ -75,6 +79,7 @@ impl Default for Timeline {
             dropped: 0,
             held_bytes: 0,
             is_kept: true,
+            is_loaded: true,
             end: None,
             readers: Slab::new(),
         }
@@ -85,8 +90,9 @@ impl Timeline {
     /// Adds a part that came at this offset. Offsets never go back: one that would counts as the last one.
     pub fn append(&mut self, at_ns: u64, bytes: Chunk) {
         let at_ns = at_ns.max(self.parts.back().map_or(0, |last| last.at_ns));
-        self.held_bytes += bytes.len() as u64;
-        self.parts.push_back(Part { at_ns, bytes });
+        let length = bytes.len();
+        self.held_bytes += length as u64;
+        self.parts.push_back(Part { at_ns, bytes, length });
     }
 
     /// Ends it; only the first end counts.
@@ -121,6 +127,45 @@ impl Timeline {
         self.held_bytes + self.parts.len() as u64 * PART_OVERHEAD
     }
 
+    /// Takes the bytes out, to be put back later; the times stay. None: they are needed here, or not all there.
+    pub fn unload(&mut self) -> Option<Vec<u8>> {
+        let is_whole = self.is_kept && self.is_loaded && self.end() == Some(End::Complete);
+        if !is_whole || !self.readers.is_empty() {
+            return None;
+        }
+        let mut whole = Vec::with_capacity(usize::try_from(self.held_bytes).ok()?);
+        let nothing = Chunk::from([]);
+        for part in &mut self.parts {
+            whole.extend_from_slice(&part.bytes);
+            part.bytes = Chunk::clone(&nothing);
+        }
+        self.is_loaded = false;
+        Some(whole)
+    }
+
+    /// Puts the bytes back; none, or too few: they are lost, and it ends where it would have begun.
+    pub fn load(&mut self, whole: Option<&[u8]>) {
+        self.is_loaded = true;
+        let mut rest = whole.filter(|whole| whole.len() as u64 == self.held_bytes).unwrap_or_default();
+        if rest.len() as u64 != self.held_bytes {
+            let first_ns = self.parts.front().map_or(0, |part| part.at_ns);
+            (self.parts, self.held_bytes) = (VecDeque::new(), 0);
+            self.end = Some((first_ns, End::Broken));
+            return;
+        }
+        for part in &mut self.parts {
+            let (bytes, after) = rest.split_at(part.length);
+            part.bytes = Chunk::from(bytes);
+            rest = after;
+        }
+    }
+
+    /// What comes next for a reader is known, due or not.
+    pub fn is_known_to(&self, reader: usize) -> bool {
+        let has_more = self.readers[reader] < self.dropped + self.parts.len() as u64;
+        self.is_loaded && (self.end.is_some() || has_more)
+    }
+
     /// Somebody reads it, or it is kept for those who may.
     pub fn is_wanted(&self) -> bool {
         self.is_kept || !self.readers.is_empty()
@@ -139,6 +184,9 @@ impl Timeline {
 
     /// Adds to `batch` what is due for a reader at this offset of its own.
     pub fn take(&mut self, reader: usize, now_ns: u64, batch: &mut Vec<Chunk>) -> Due {
+        if !self.is_loaded {
+            return Due::Unknown;
+        }
         let next = self.readers[reader];
         let from = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
         let (mut count, mut bytes, mut first_ns) = (0, 0, 0);
@@ -165,11 +213,6 @@ impl Timeline {
         self.readers[reader] = next + count as u64;
         self.drop_taken();
         Due::Parts { first_ns, end }
-    }
-
-    /// There are parts that this reader has not taken, due or not.
-    pub fn has_more_for(&self, reader: usize) -> bool {
-        self.readers[reader] < self.dropped + self.parts.len() as u64
     }
 
     /// Drops what every reader has.
@@ -243,6 +286,27 @@ mod tests {
         assert_eq!(timeline.held_bytes(), 0);
         timeline.leave(fast);
         assert!(!timeline.is_wanted());
+    }
+
+    #[test]
+    fn bytes_that_are_elsewhere_are_waited_for_and_come_back_as_they_were() {
+        let mut timeline = timeline(&[(10, "ab"), (20, "c")]);
+        assert_eq!(timeline.unload(), None, "it goes on");
+        timeline.finish(20, End::Complete);
+        let (weight, bytes) = (timeline.weight_bytes(), timeline.unload().unwrap());
+        assert_eq!((timeline.unload(), &bytes[..]), (None, &b"abc"[..]));
+        let (reader, mut batch) = (timeline.join().unwrap(), Vec::new());
+        assert_eq!(timeline.take(reader, 50, &mut batch), Due::Unknown);
+        assert!(!timeline.is_known_to(reader));
+        timeline.load(Some(&bytes));
+        assert_eq!(timeline.take(reader, 10, &mut batch), Due::Parts { first_ns: 10, end: None });
+        assert_eq!((text(&mut batch), timeline.weight_bytes()), ("ab".into(), weight));
+        assert_eq!(timeline.unload(), None, "somebody reads it");
+        timeline.leave(reader);
+        timeline.unload().unwrap();
+        timeline.load(None);
+        let reader = timeline.join().unwrap();
+        assert_eq!(timeline.take(reader, 50, &mut batch), Due::End { at_ns: 10, end: End::Broken });
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_spe::spec::CollectorSpec;
+use assay_spe::spec::{CollectorSpec, DiskSpec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -169,6 +169,36 @@ fn memory_is_bounded_and_what_goes_is_fetched_again() {
         assert_eq!(origin.count(), 20);
         bed.get(0, "/0", "").await;
         assert_eq!(origin.count(), 21);
+    });
+}
+
+#[test]
+fn what_memory_has_no_room_for_comes_back_from_disk_at_the_same_pace() {
+    run(async {
+        let origin = Origin::start(|seen, _| {
+            let body = format!("{} {}", seen.line(), "x".repeat(20_000));
+            vec![pause_ms(20), ok(CACHEABLE, &body).remove(0)]
+        })
+        .await;
+        let directory = tempfile::tempdir().unwrap();
+        let disk = DiskSpec { directory: directory.path().join("recordings"), bytes: 300_000 };
+        let memory_bytes = 100_000;
+        let bed = Bed::of(&CollectorSpec { memory_bytes, disk: Some(disk), ..spec(origin.address, 1) });
+        for _ in 0..2 {
+            for n in 0..10 {
+                let reply = bed.get(1, &format!("/{n}"), "").await;
+                assert!(reply.body().starts_with(&format!("GET /{n} ")) && reply.body().len() > 20_000);
+                assert!(reply.first_byte >= std::time::Duration::from_millis(20));
+            }
+        }
+        let totals = bed.collector.totals();
+        assert_eq!((origin.count(), totals.evictions), (10, 0));
+        assert!(totals.peak_memory_bytes <= memory_bytes && totals.disk_bytes > 100_000, "{totals:?}");
+        for n in 10..40 {
+            bed.get(1, &format!("/{n}"), "").await;
+        }
+        let totals = bed.collector.totals();
+        assert!(totals.evictions > 10 && totals.disk_bytes <= 300_000, "{totals:?}");
     });
 }
 

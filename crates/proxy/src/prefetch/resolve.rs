@@ -1,0 +1,143 @@
+//! Which resource does a reference in a page mean (RFC 3986, 5)?
+
+/// Longest reference that is followed, in bytes.
+const LONGEST: usize = 2048;
+
+/// Where a page is, and so what its references are relative to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// `host[:port]`.
+    pub authority: String,
+    /// Path and query.
+    pub path: String,
+}
+
+impl Base {
+    /// What a reference means; none: nothing that can be fetched, or the page itself.
+    pub fn resolve(&self, reference: &str) -> Option<Base> {
+        let reference = reference.split('#').next().unwrap_or_default();
+        if reference.is_empty() || reference.len() > LONGEST {
+            return None;
+        }
+        let reference = match scheme(reference) {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") && rest.starts_with("//") => rest,
+            Some(_) => return None,
+            None => reference,
+        };
+        if let Some(rest) = reference.strip_prefix("//") {
+            let end = rest.find(['/', '?']).unwrap_or(rest.len());
+            let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
+            let authority = &rest[..end];
+            let is_host = !authority.is_empty() && authority.bytes().all(fits);
+            return is_host.then(|| Base { authority: authority.into(), path: clean("/", &rest[end..]) });
+        }
+        let own_path = self.path.split('?').next().unwrap_or("/");
+        let path = if reference.starts_with('?') {
+            format!("{own_path}{}", escaped(reference))
+        } else {
+            let folder = &own_path[..own_path.rfind('/').map_or(0, |at| at + 1)];
+            clean(folder, reference)
+        };
+        Some(Base { authority: self.authority.clone(), path })
+    }
+}
+
+/// Scheme and what follows its colon; none: it is relative.
+fn scheme(reference: &str) -> Option<(&str, &str)> {
+    let end = reference.find([':', '/', '?'])?;
+    reference[end..].strip_prefix(':').map(|rest| (&reference[..end], rest))
+}
+
+/// A path, relative to a folder where it does not begin with a slash, without dots.
+fn clean(folder: &str, path: &str) -> String {
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
+    let mut segments: Vec<&str> = Vec::new();
+    let mut ends_in_folder = false;
+    for segment in whole.split('/').skip(1) {
+        ends_in_folder = matches!(segment, "." | "..");
+        match segment {
+            "." => {}
+            ".." => drop(segments.pop()),
+            other => segments.push(other),
+        }
+    }
+    let mut cleaned = String::from("/");
+    cleaned.push_str(&segments.join("/"));
+    if ends_in_folder && !segments.is_empty() {
+        cleaned.push('/');
+    }
+    if let Some(query) = query {
+        cleaned.push('?');
+        cleaned.push_str(query);
+    }
+    escaped(&cleaned)
+}
+
+/// With everything escaped that may not stand in a request line.
+fn escaped(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
+        match byte {
+            b'!'..=b'~' => out.push(char::from(byte)),
+            // Browsers drop these.
+            b'\r' | b'\n' | b'\t' => {}
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn base() -> Base {
+        Base { authority: "a:81".into(), path: "/d/page.html?x".into() }
+    }
+
+    fn resolved(reference: &str) -> Option<String> {
+        base().resolve(reference).map(|found| format!("{}{}", found.authority, found.path))
+    }
+
+    #[test]
+    fn references_are_relative_to_the_page() {
+        for (reference, meant) in [
+            ("i.png", "a:81/d/i.png"),
+            ("./i.png?q", "a:81/d/i.png?q"),
+            ("../i.png#part", "a:81/i.png"),
+            ("../../i.png", "a:81/i.png"),
+            ("/i/.", "a:81/i/"),
+            ("..", "a:81/"),
+            ("?y", "a:81/d/page.html?y"),
+            ("//b/i", "b/i"),
+            ("HTTP://b:8?q", "b:8/?q"),
+            ("http://b", "b/"),
+            ("a b\u{e9}", "a:81/d/a%20b%C3%A9"),
+            ("q?to=http://c", "a:81/d/q?to=http://c"),
+        ] {
+            assert_eq!(resolved(reference).as_deref(), Some(meant), "{reference}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_nothing() {
+        for reference in
+            ["", "#top", "javascript:x()", "mailto:a@b", "https://b/", "data:,x", "http:x", "//", "//u@b/"]
+        {
+            assert_eq!(resolved(reference), None, "{reference}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_can_stand_in_a_request_line(reference in "\\PC{0,40}") {
+            if let Some(found) = base().resolve(&reference) {
+                prop_assert!(found.path.starts_with('/'), "{}", found.path);
+                prop_assert!(found.path.bytes().all(|b| b.is_ascii_graphic()) && !found.path.contains('#'));
+                prop_assert!(!found.path.split('?').next().unwrap().split('/').any(|s| s == ".."));
+            }
+        }
+    }
+}
