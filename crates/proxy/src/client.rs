@@ -429,7 +429,7 @@ fn peers_url(client: &Client, ask: &Ask<'_>, target: &Target<'_>, is_stored: boo
 /// The head as the origin gets it, without the client's conditions: what is missing is fetched whole.
 fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>, way: &Way) -> Vec<u8> {
     let mut request = Vec::with_capacity(512);
-    way.write_request_line(shared, ask, target, &mut request);
+    way.write_request_line(shared, ask.head.method, target, &mut request);
     fields::append_end_to_end(
         &mut request,
         ask.head.headers(),

@@ -77,7 +77,7 @@ impl PassOrder {
         let body = head.body();
         let way = Way::to(shared, target);
         let mut request = Vec::with_capacity(512);
-        way.write_request_line(shared, ask, target, &mut request);
+        way.write_request_line(shared, head.method, target, &mut request);
         fields::append_end_to_end(
             &mut request,
             head.headers(),
@@ -154,22 +154,22 @@ impl Way {
     pub fn write_request_line(
         &self,
         shared: &Shared,
-        ask: &Ask<'_>,
+        method: &str,
         target: &Target<'_>,
         request: &mut Vec<u8>,
     ) {
-        write_request_line(shared, ask, target, self.parent_url.as_deref(), request);
+        write_request_line(shared, method, target, self.parent_url.as_deref(), request);
     }
 }
 
 fn write_request_line(
     shared: &Shared,
-    ask: &Ask<'_>,
+    method: &str,
     target: &Target<'_>,
     url: Option<&str>,
     request: &mut Vec<u8>,
 ) {
-    request.extend_from_slice(ask.head.method.as_bytes());
+    request.extend_from_slice(method.as_bytes());
     request.push(b' ');
     match url {
         Some(url) => request.extend_from_slice(url.as_bytes()),

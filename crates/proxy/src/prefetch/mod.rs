@@ -23,6 +23,7 @@ use tokio::task::spawn_local;
 pub use self::resolve::Base;
 use self::scan::{Kind, Scanner};
 use crate::fetch::{Fetch, Fetched, Order, Outcome};
+use crate::pass::Way;
 use crate::shared::Shared;
 use crate::spec::Prefetch;
 use crate::store::Found;
@@ -232,10 +233,8 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
         return None;
     }
     let mut request = Vec::with_capacity(256);
-    request.extend_from_slice(b"GET ");
-    target.write_path(&mut request);
-    request.extend_from_slice(b" HTTP/1.1\r\n");
-    fields::append(&mut request, b"Host", job.what.authority.as_bytes());
+    let way = Way::to(shared, target);
+    way.write_request_line(shared, "GET", target, &mut request);
     fields::append(&mut request, b"Accept", b"*/*");
     request.extend_from_slice(&job.fields);
     fields::append(&mut request, b"Via", format!("1.1 {}", shared.name).as_bytes());
@@ -253,12 +252,11 @@ fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
         },
         Found::OtherVariant | Found::Nothing => None,
     };
-    let route = shared.routes.route(target);
     let from_peers = !shared.peers.is_alone() && stored.is_none();
     let peers_url = from_peers.then(|| target.url(shared.routes.fallback_authority())).flatten();
-    (route != Route::Nowhere).then(|| Order {
+    (way.route != Route::Nowhere).then(|| Order {
         key: key[..].into(),
-        route,
+        way,
         request,
         peers_url,
         replaces: stored.is_some(),

@@ -30,6 +30,7 @@ fn spec(origin: &Origin, prefetch: Prefetch) -> ProxySpec {
         cpus: Vec::new(),
         memory_bytes: 10_000_000,
         stale_if_error_s: 0,
+        access_log: None,
         origins: vec![OriginRoute { authority: "a".into(), address: origin.address }],
         cooperation: None,
         prefetch: Some(prefetch),

@@ -18,7 +18,7 @@ use tokio::task::spawn_local;
 use crate::collector::ask::Ask;
 use crate::collector::fetch::{self, Order};
 use crate::collector::play::Client;
-use crate::collector::recording::{Outcome, Reader, Recording};
+use crate::collector::recording::{Claim, Outcome, Reader, Recording};
 use crate::collector::shared::{CLIENT_READ, Shared};
 use crate::collector::shelf::{Asker, Found, Key};
 use crate::collector::tunnel;
@@ -185,7 +185,7 @@ async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> i
     let shared = Rc::clone(&client.shared);
     let asked_ns = monotonic_ns();
     let fields = ask.head.headers();
-    let mut claimed: Option<Rc<Recording>> = None;
+    let mut claimed: Option<Claim> = None;
     let mut confirmed: Option<(Rc<Recording>, i64)> = None;
     let mut confirming = None;
     for _ in 0..MOST_WAITS {
@@ -213,13 +213,14 @@ async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> i
                 let base_ns = earlier(asked_ns, ahead_ns.map_or(0, |(_, ahead_ns)| ahead_ns));
                 return client.play(ask, &recording, reader, base_ns).await;
             }
-            Found::Wait(recording, claims) => {
+            Found::Wait(recording, claim) => {
+                claimed = claim.or(claimed);
                 if let Outcome::Confirmed { recording: renewed, ahead_ns } = recording.settled().await {
                     // What was claimed of the fetch is claimed of what it has confirmed.
-                    claimed = claims.then(|| Rc::clone(&renewed));
+                    let is_claimed = claimed.as_ref().is_some_and(|claim| claim.is_of(&recording));
+                    let renewed_claim = is_claimed.then(|| Claim::new(Rc::clone(&renewed)));
+                    claimed = renewed_claim.or(claimed);
                     confirmed = Some((renewed, ahead_ns));
-                } else if claims {
-                    claimed = Some(recording);
                 }
             }
             Found::Confirm(old) => {

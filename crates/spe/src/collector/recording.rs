@@ -53,6 +53,8 @@ pub struct Recording {
     pub is_conditional: bool,
     /// The doors that have had it, a bit for each.
     pub seen: Cell<u64>,
+    /// Requests that wait for the head, and will be answered with this if it suits.
+    claims: Rc<Cell<u32>>,
     steps: Cell<Steps>,
     outcome: RefCell<Option<Outcome>>,
     body: Rc<Body>,
@@ -76,6 +78,7 @@ impl Recording {
             door,
             is_conditional,
             seen: Cell::new(door_bit(door)),
+            claims: Rc::default(),
             steps: Cell::default(),
             outcome: RefCell::default(),
             body: Rc::default(),
@@ -91,6 +94,7 @@ impl Recording {
             door: confirmation.door,
             is_conditional: false,
             seen: confirmation.seen.clone(),
+            claims: Rc::clone(&confirmation.claims),
             steps: Cell::new(self.steps.get()),
             outcome: RefCell::new(Some(Outcome::Answer(Rc::new(answer)))),
             body: Rc::clone(&self.body),
@@ -155,6 +159,11 @@ impl Recording {
         self.body.timeline.borrow().is_kept()
     }
 
+    /// All of these doors have had it, and none of them still waits for it.
+    pub fn is_done_for(&self, doors: u64) -> bool {
+        self.end().is_some() && self.seen.get() == doors && self.claims.get() == 0
+    }
+
     /// Takes the bytes of the body out; none: they are needed here, or not all there.
     pub fn unload(&self) -> Option<Vec<u8>> {
         self.body.timeline.borrow_mut().unload()
@@ -193,6 +202,29 @@ impl Recording {
             }
             drained.await;
         }
+    }
+}
+
+/// A recording that a request waits for.
+#[derive(Debug)]
+pub struct Claim(Rc<Recording>);
+
+impl Claim {
+    /// Of this one.
+    pub fn new(recording: Rc<Recording>) -> Self {
+        recording.claims.set(recording.claims.get() + 1);
+        Self(recording)
+    }
+
+    /// Whether it is of this one.
+    pub fn is_of(&self, recording: &Rc<Recording>) -> bool {
+        Rc::ptr_eq(&self.0, recording)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.claims.set(self.0.claims.get() - 1);
     }
 }
 

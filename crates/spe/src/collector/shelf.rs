@@ -14,7 +14,7 @@ use assay_http::field::Fields;
 
 use crate::collector::choice::{self, Choice, Limits, Stage, View};
 use crate::collector::disk::Disk;
-use crate::collector::recording::{Recording, door_bit};
+use crate::collector::recording::{Claim, Recording, door_bit};
 use crate::collector::timeline::End;
 
 /// The name of a need.
@@ -45,7 +45,7 @@ pub struct Asker<'a> {
     /// It reloads.
     pub wants_new: bool,
     /// What it has claimed while it waited.
-    pub claimed: Option<&'a Rc<Recording>>,
+    pub claimed: Option<&'a Claim>,
     /// Monotonic, in nanoseconds.
     pub now_ns: u64,
     /// Unix time, in milliseconds.
@@ -53,12 +53,12 @@ pub struct Asker<'a> {
 }
 
 /// What the shelf says to who asks.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Found {
     /// Replay this one.
     Replay(Rc<Recording>),
-    /// Wait for its head, and ask again; `true`: it is claimed.
-    Wait(Rc<Recording>, bool),
+    /// Wait for its head, and ask again; perhaps with a claim.
+    Wait(Rc<Recording>, Option<Claim>),
     /// Ask the origin if it still holds.
     Confirm(Rc<Recording>),
     /// Fetch.
@@ -110,7 +110,7 @@ impl Shelf {
         // What this request does not take may be good for the next.
         let anybody = Asker { control: &RequestControl::default(), ..*asker };
         recordings.retain(|recording| {
-            let is_done = recording.end().is_some() && recording.seen.get() == self.all_doors;
+            let is_done = recording.is_done_for(self.all_doors);
             choice::is_of_use(&view(recording, &anybody, changed_ns), &self.limits, is_done)
         });
         let views: Vec<View> = recordings.iter().map(|one| view(one, asker, changed_ns)).collect();
@@ -121,8 +121,11 @@ impl Shelf {
         };
         match choice::choose(&views, &self.limits, entry.is_shared.get(), asker.wants_new) {
             Choice::Replay(index) => Found::Replay(see(index)),
-            Choice::Wait { index, claims: true } => Found::Wait(see(index), true),
-            Choice::Wait { index, claims: false } => Found::Wait(Rc::clone(&recordings[index]), false),
+            Choice::Wait { index, claims: true } => {
+                let recording = see(index);
+                Found::Wait(Rc::clone(&recording), Some(Claim::new(recording)))
+            }
+            Choice::Wait { index, claims: false } => Found::Wait(Rc::clone(&recordings[index]), None),
             Choice::Confirm(index) => Found::Confirm(Rc::clone(&recordings[index])),
             Choice::Fetch => Found::Nothing,
         }
@@ -290,7 +293,7 @@ fn entry_weight(key: &Key, entry: &Entry) -> u64 {
 }
 
 fn view(recording: &Rc<Recording>, asker: &Asker<'_>, changed_ns: u64) -> View {
-    let is_claimed = asker.claimed.is_some_and(|claimed| Rc::ptr_eq(claimed, recording));
+    let is_claimed = asker.claimed.is_some_and(|claim| claim.is_of(recording));
     let stage = match recording.answer() {
         None => Stage::Asked {
             is_conditional: recording.is_conditional && *asker.conditions == Conditions::default(),
