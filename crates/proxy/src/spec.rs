@@ -61,6 +61,11 @@ impl Prefetch {
     /// Words for [`Prefetch::from_word`].
     pub const WORDS: [&str; 3] = ["none", "embedded", "links"];
 
+    /// The word for it.
+    pub fn word(&self) -> &'static str {
+        if self.links { "links" } else { "embedded" }
+    }
+
     /// What a setting of this word means, with usual bounds; the outer none: it is no word for it.
     pub fn from_word(word: &str) -> Option<Option<Self>> {
         let usual = |links| Self { links, per_page: 64, page_bytes: 8 << 20, at_once: 16, waiting: 1024 };

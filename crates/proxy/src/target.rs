@@ -47,7 +47,8 @@ impl Routes {
     /// Whether the host of a request is one that was named.
     pub fn knows(&self, target: &Target<'_>) -> bool {
         let authority = target.authority.unwrap_or(self.fallback_authority());
-        self.by_authority.contains_key(&without_default_port(authority).to_ascii_lowercase())
+        self.all.is_some()
+            || self.by_authority.contains_key(&without_default_port(authority).to_ascii_lowercase())
     }
 
     /// Where this request goes.

@@ -58,10 +58,10 @@ pub(super) fn all_doors(plan: &SpePlan) -> Vec<SocketAddr> {
 
 fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
     match &proxy.which {
-        Which::Builtin if plan.memory_bytes == 0 => Err(LabError::plan(
+        Which::Builtin(_) if plan.memory_bytes == 0 => Err(LabError::plan(
             "the built-in proxy keeps everything in memory, and --memory is 0; give it some",
         )),
-        Which::Builtin => Ok(()),
+        Which::Builtin(_) => Ok(()),
         Which::Described(description) => {
             can_be_led(description, plan.mode)?;
             prepare::check_described(description, plan.mode)?;
@@ -129,6 +129,7 @@ mod tests {
             maximum_age: Duration::from_secs(3600),
             replay: true,
             collector_memory_bytes: 1 << 28,
+            collector_disk_bytes: 0,
             memory_bytes: 1 << 28,
             disk_bytes: 1 << 30,
             most_waiting: 100,
@@ -153,9 +154,9 @@ mod tests {
 
     #[test]
     fn labels_are_told_apart_and_public_addresses_need_a_word() {
-        let builtin = || under_test("a", Which::Builtin);
+        let builtin = || under_test("a", Which::Builtin(None));
         assert!(refused(&plan(vec![builtin(), builtin()])).contains("called `a`"));
-        assert!(refused(&plan(vec![under_test("direct", Which::Builtin)])).contains("called `direct`"));
+        assert!(refused(&plan(vec![under_test("direct", Which::Builtin(None))])).contains("called `direct`"));
         let public = under_test("p", Which::Running("8.8.8.8:80".parse().unwrap()));
         assert!(refused(&plan(vec![public])).contains("--i-own-this-target"));
     }
@@ -185,7 +186,8 @@ mod tests {
 
     #[test]
     fn doors_are_on_ports_that_follow_each_other() {
-        let mut plan = plan(vec![under_test("a", Which::Builtin), under_test("b", Which::Builtin)]);
+        let mut plan =
+            plan(vec![under_test("a", Which::Builtin(None)), under_test("b", Which::Builtin(None))]);
         plan.doors = Some("127.0.0.1:4000".parse().unwrap());
         let ports: Vec<u16> = all_doors(&plan).iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [4000, 4001, 4002]);

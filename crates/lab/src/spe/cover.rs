@@ -1,5 +1,6 @@
 //! What goes on between the start and the end of an evaluation, and what of it is kept?
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -303,7 +304,11 @@ fn info(plan: &SpePlan) -> SpeInfo {
     };
     let proxies = plan.proxies.iter().map(|proxy| match proxy.which {
         Which::Running(address) => target(&proxy.label, Some(address)),
-        Which::Builtin | Which::Described(_) => target(&proxy.label, None),
+        Which::Builtin(Some(prefetch)) => Target {
+            settings: BTreeMap::from([("prefetch".to_owned(), prefetch.word().to_owned())]),
+            ..target(&proxy.label, None)
+        },
+        Which::Builtin(None) | Which::Described(_) => target(&proxy.label, None),
     });
     SpeInfo {
         schema: SCHEMA,
@@ -325,7 +330,7 @@ fn info(plan: &SpePlan) -> SpeInfo {
             maximum_age_ms: millis(plan.maximum_age),
             replay: plan.replay,
             memory_bytes: plan.collector_memory_bytes,
-            disk_bytes: 0,
+            disk_bytes: plan.collector_disk_bytes,
         },
         ..SpeInfo::default()
     }

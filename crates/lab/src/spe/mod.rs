@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_proxy::spec::Prefetch;
 use assay_record::spe::{CollectorCounters, How, MultiplierCounters};
 use assay_spe::spec::{Turns, When};
 use tokio::sync::{mpsc, watch};
@@ -57,6 +58,8 @@ pub struct SpePlan {
     pub replay: bool,
     /// Memory for the Collector's recordings.
     pub collector_memory_bytes: u64,
+    /// Disk for those that memory has no room for; 0: they go.
+    pub collector_disk_bytes: u64,
     /// Memory for the cache of each proxy that is started.
     pub memory_bytes: u64,
     /// Disk for it.
@@ -89,8 +92,8 @@ pub struct UnderTest {
 /// What a proxy under test is.
 #[derive(Debug, Clone)]
 pub enum Which {
-    /// The one that Assay brings.
-    Builtin,
+    /// The one that Assay brings, and what it fetches before it is asked.
+    Builtin(Option<Prefetch>),
     /// One that is started as its description says.
     Described(Box<Description>),
     /// One that runs already.

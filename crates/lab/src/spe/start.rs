@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use assay_proxy::spec::{EVERY_HOST, OriginRoute, ProxySpec};
+use assay_proxy::spec::{EVERY_HOST, OriginRoute, Prefetch, ProxySpec};
 use assay_record::spe::DIRECT;
-use assay_spe::spec::{CollectorSpec, Door, MultiplierSpec, ProxyUnderTest};
+use assay_spe::spec::{CollectorSpec, DiskSpec, Door, MultiplierSpec, ProxyUnderTest};
 
 use super::cover::Evaluation;
 use super::{SpeEvent, UnderTest, Which, check};
@@ -18,6 +18,8 @@ use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind};
 use crate::topology::{Protocol, Relation};
 
+/// Where recordings are that memory has no room for, while the evaluation lasts.
+const RECORDINGS: &str = "recordings";
 /// Connections that a proxy that is started is prepared for.
 const CONNECTIONS: u64 = 4000;
 
@@ -44,7 +46,10 @@ impl Evaluation {
             maximum_age_ms: millis(plan.maximum_age),
             replay: plan.replay,
             memory_bytes: plan.collector_memory_bytes,
-            disk: None,
+            disk: (plan.collector_disk_bytes > 0).then(|| DiskSpec {
+                directory: plan.directory.join(RECORDINGS),
+                bytes: plan.collector_disk_bytes,
+            }),
             cpus: Vec::new(),
         };
         self.collector = Some(self.start_role(RoleKind::Collector, "collector", &spec)?);
@@ -63,7 +68,10 @@ impl Evaluation {
                     self.tell(SpeEvent::Door { label: proxy.label.clone(), door });
                     (*address, None)
                 }
-                Which::Builtin => (self.start_builtin(index, &proxy, door).await?, Some("Assay".to_owned())),
+                Which::Builtin(prefetch) => {
+                    let address = self.start_builtin(index, &proxy, *prefetch, door).await?;
+                    (address, Some("Assay".to_owned()))
+                }
                 Which::Described(description) => {
                     self.start_described(index, &proxy, description, door).await?
                 }
@@ -82,6 +90,7 @@ impl Evaluation {
         &mut self,
         index: usize,
         proxy: &UnderTest,
+        prefetch: Option<Prefetch>,
         door: SocketAddr,
     ) -> Result<SocketAddr, LabError> {
         self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
@@ -96,6 +105,7 @@ impl Evaluation {
             origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: door }],
             cooperation: None,
             access_log: None,
+            prefetch,
         };
         let kind = RoleKind::Proxy(place.into());
         let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;

@@ -109,11 +109,17 @@ impl Answer {
         }
     }
 
-    /// What is said for an origin that did not answer.
+    /// What the Collector says itself: for an origin that did not answer, or to what it does not understand.
     pub fn failed(status: u16, received_ms: i64, length: u64) -> Self {
         let reason = match status {
             200 => "OK",
+            400 => "Bad Request",
+            413 => "Content Too Large",
+            431 => "Request Header Fields Too Large",
+            501 => "Not Implemented",
             504 => "Gateway Timeout",
+            505 => "HTTP Version Not Supported",
+            508 => "Loop Detected",
             _ => "Bad Gateway",
         };
         let mut text = Vec::with_capacity(128);

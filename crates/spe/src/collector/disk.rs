@@ -191,4 +191,6 @@ fn work(directory: &Path, tasks: &Receiver<Task>, pending_bytes: &AtomicU64) {
     for id in there {
         let _ = std::fs::remove_file(path(id));
     }
+    // If somebody else has put something there, it stays.
+    let _ = std::fs::remove_dir(directory);
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use assay_lab::spe::{self, SpeEvent, SpeOutcome, SpePlan, UnderTest, Which};
 use assay_lab::{LabError, Mode};
+use assay_proxy::spec::Prefetch;
 use assay_record::spe::How;
 use assay_spe::spec::{Turns, When};
 use clap::{Args, Subcommand};
@@ -47,8 +48,9 @@ pub struct SpeArgs {
     /// Where clients come in; without an address, on all of this machine's
     #[arg(long, value_name = "[ADDR]:PORT", value_parser = listen_address, default_value = "127.0.0.1:3128", help_heading = WHO)]
     pub listen: SocketAddr,
-    /// A proxy under test: `builtin`, a name from `assay proxies`, a description FILE.toml, or the HOST:PORT of one that
-    /// runs already; may be given more than once, and with a label of your own
+    /// A proxy under test: `builtin` (`builtin:embedded` or `builtin:links`: it prefetches), a name from `assay proxies`,
+    /// a description FILE.toml, or the HOST:PORT of one that runs already; may be given more than once, and with a label
+    /// of your own
     #[arg(long, value_name = "[LABEL=]PROXY", help_heading = WHO)]
     pub proxy: Vec<String>,
     /// Clients speak to a server: the origin that `--origin` names
@@ -108,6 +110,9 @@ pub struct SpeArgs {
     /// Memory for recordings
     #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = units::size, help_heading = COLLECTOR)]
     pub collector_memory: u64,
+    /// Disk for recordings that memory has no room for
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = units::size, help_heading = COLLECTOR)]
+    pub collector_disk: u64,
 
     /// Which differences are none, in TOML, beside the usual ones (docs/reference/spe.md)
     #[arg(long, value_name = "FILE", help_heading = RECORD)]
@@ -234,6 +239,7 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         maximum_age: args.maximum_age,
         replay: !args.no_replay,
         collector_memory_bytes: args.collector_memory,
+        collector_disk_bytes: args.collector_disk,
         memory_bytes: args.memory,
         disk_bytes: args.disk,
         most_waiting: args.most_waiting,
@@ -255,7 +261,8 @@ fn under_test(args: &SpeArgs) -> Result<Vec<UnderTest>, Failure> {
             None => (None, typed.as_str()),
         };
         let which = match name {
-            "builtin" => Which::Builtin,
+            "builtin" => Which::Builtin(None),
+            "builtin:embedded" | "builtin:links" => Which::Builtin(Prefetch::from_word(&name[8..]).flatten()),
             "direct" => {
                 return Err(Failure::usage(anyhow!("--proxy direct: direct is always there, and no proxy"))
                     .hint("leave it out"));
@@ -285,7 +292,8 @@ fn check_label(label: &str) -> Result<String, Failure> {
 /// What it is called itself, with a number if another is called so.
 fn fresh_label(which: &Which, name: &str, others: &[UnderTest]) -> String {
     let base = match which {
-        Which::Builtin => "builtin".to_owned(),
+        Which::Builtin(None) => "builtin".to_owned(),
+        Which::Builtin(Some(prefetch)) => format!("builtin-{}", prefetch.word()),
         Which::Described(description) => description.name.clone(),
         Which::Running(_) => name.replace([':', '[', ']'], "_"),
     };
@@ -324,6 +332,7 @@ mod tests {
         let typed = ["--proxy", "squid", "--proxy", "builtin", "--proxy", "squid", "--proxy", "a=squid"];
         assert_eq!(labels(&typed), ["squid", "builtin", "squid-2", "a"]);
         assert_eq!(labels(&["--proxy", "127.0.0.1:80"]), ["127.0.0.1_80"]);
+        assert_eq!(labels(&["--proxy", "builtin:links", "--proxy", "builtin"]), ["builtin-links", "builtin"]);
         assert!(under_test(&args(&["--proxy", "a b=squid"])).is_err());
         assert!(under_test(&args(&["--proxy", "direct"])).is_err());
     }
