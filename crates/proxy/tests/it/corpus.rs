@@ -36,6 +36,7 @@ impl Running {
                 origins: vec![OriginRoute { authority: "a".into(), address: origin }],
                 access_log: None,
                 cooperation: None,
+                prefetch: None,
             };
             let runtime =
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
