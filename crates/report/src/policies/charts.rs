@@ -2,7 +2,7 @@
 
 use assay_record::cluster::{Balance, ClusterPoint, ClusterResult};
 
-use super::{Estimate, distinct, gain, within};
+use super::{Estimate, distinct, gain, terminal, within};
 use crate::chart::{Chart, Kind, Line, Text, short, time_chart};
 use crate::compare::look;
 
@@ -164,14 +164,14 @@ impl<'r> Seen<'r> {
     }
 
     /// The load under which the best policy is furthest ahead of the first.
-    fn telling(&self) -> Option<f64> {
+    fn telling(&self) -> Option<&'r ClusterPoint> {
         let ahead = |point: &&&ClusterPoint| gain(self.result, point).map_or(1.0, |gain| gain.mean);
-        let best = self.points.iter().max_by(|one, other| ahead(one).total_cmp(&ahead(other)))?;
-        Some(best.load())
+        self.points.iter().max_by(|one, other| ahead(one).total_cmp(&ahead(other))).copied()
     }
 
     fn times(&self) -> Vec<Chart> {
-        let Some(load) = self.telling() else { return Vec::new() };
+        let Some(telling) = self.telling() else { return Vec::new() };
+        let (load, loaded) = (telling.load(), terminal::load(telling));
         let of = |id: &str, title: &'static str, value: fn(&Balance) -> f64| {
             let lines = self.points.iter().filter(|point| point.load() == load).map(|point| {
                 let place = self.policies().iter().position(|policy| *policy == point.policy).unwrap_or(0);
@@ -180,9 +180,7 @@ impl<'r> Seen<'r> {
                 Line { dash: look(place).dash, ..Line::new(&point.policy, look(place).colour, values) }
             });
             let about = format!(
-                "Deviation over mean between nodes, second by second, with {} {}: 0 is perfect balance.",
-                crate::format::number(load),
-                self.x_label()
+                "Deviation over mean between nodes, second by second, with {loaded}: 0 is perfect balance."
             );
             let lines = lines.filter(|line| line.values.iter().flatten().any(|value| *value > 0.0)).collect();
             let chart = time_chart("balance", format!("{id}-{}", self.number), title, "", about, lines);

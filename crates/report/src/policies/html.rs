@@ -21,8 +21,8 @@ struct Page<'a> {
     name: &'a str,
     title: &'a str,
     eyebrow: String,
-    beside: String,
-    answers: Vec<String>,
+    /// What is asked, and what is found.
+    answers: Vec<(String, String)>,
     scenes: Vec<SceneView<'a>>,
     assay_version: &'static str,
     /// These three are our own text and go in as they are.
@@ -79,8 +79,7 @@ pub fn page(result: &ClusterResult, other: Option<&ClusterResult>) -> Result<Str
         name: &result.name,
         title: &result.title,
         eyebrow: eyebrow(result),
-        beside: beside(result, other),
-        answers: places.iter().map(|place| answer(result, *place)).collect(),
+        answers: places.iter().map(|place| answer(result, *place)).chain(beside(result, other)).collect(),
         scenes: views.collect(),
         assay_version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(format!("{UPLOT_STYLE}\n{STYLE}")),
@@ -122,40 +121,40 @@ fn eyebrow(result: &ClusterResult) -> String {
 }
 
 /// How far it is from the other result.
-fn beside(result: &ClusterResult, other: Option<&ClusterResult>) -> String {
-    let Some(other) = other else { return String::new() };
+fn beside(result: &ClusterResult, other: Option<&ClusterResult>) -> Option<(String, String)> {
+    let other = other?;
     let against = against(result, other);
-    match (against.average, against.most) {
+    let text = match (against.average, against.most) {
         (Some(average), Some(most)) => format!(
-            "Against {}: {} points in common, off by {:.1} % on average and {:.1} % at most.",
-            other.name,
+            "{} points in common, off by {:.1} % on average and {:.1} % at most.",
             against.points.len(),
             average * 100.0,
             most * 100.0
         ),
-        _ => format!("{} has no point in common with it.", other.name),
-    }
+        _ => "They have no point in common.".to_owned(),
+    };
+    Some((format!("Against {}", other.name), text))
 }
 
 /// What can be said of a mix on a cluster in a sentence.
-fn answer(result: &ClusterResult, place: (&str, &str)) -> String {
+fn answer(result: &ClusterResult, place: (&str, &str)) -> (String, String) {
     let gains = within(result, place).filter_map(|point| Some((point, gain(result, point)?)));
     let best = gains.max_by(|one, other| one.1.mean.total_cmp(&other.1.mean));
-    let (mix, cluster) = place;
     let first = result.points.first().map_or("", |point| &point.policy);
-    match best {
+    let text = match best {
         Some((point, gain)) if gain.mean > 1.0 => {
             let half = gain.half_width.map_or_else(String::new, |half| format!(" ± {:.1}", half * 100.0));
             format!(
-                "{mix}, {cluster}: {} is furthest ahead of {first} with {}, by {:.1}{half} %.",
+                "{} is furthest ahead of {first} with {}, by {:.1}{half} %.",
                 point.policy,
                 terminal::load(point),
                 (gain.mean - 1.0) * 100.0
             )
         }
-        Some(_) => format!("{mix}, {cluster}: no policy is ahead of {first}."),
-        None => format!("{mix}, {cluster}: there is only {first}."),
-    }
+        Some(_) => format!("No policy is ahead of {first}."),
+        None => format!("There is only {first}."),
+    };
+    (format!("{}, {}", place.0, place.1), text)
 }
 
 fn titles(result: &ClusterResult) -> Vec<String> {

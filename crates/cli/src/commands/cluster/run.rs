@@ -32,17 +32,18 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
             (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
         };
         let (tally, late_us) = measure(args, experiment, cell)?;
-        let late_ms = late_us.mean_us().unwrap_or(0.0) / 1e3;
-        latest_ms = late_ms.max(latest_ms);
+        let late_ms = late_us.mean_us().map(|us| us / 1e3);
+        latest_ms = late_ms.unwrap_or(0.0).max(latest_ms);
         output::eprint(&format!(
-            "{}/{}: {}, {}, {}, {load}: {:.1} answers/s, {} failed, nodes {late_ms:.2} ms late\n",
+            "{}/{}: {}, {}, {}, {load}: {:.1} answers/s, {} failed{}\n",
             number + 1,
             all.len(),
             labels.mix,
             labels.cluster,
             labels.policy,
             tally.count() as f64 / experiment.measure_s,
-            tally.failures()
+            tally.failures(),
+            late_ms.map_or(String::new(), |ms| format!(", nodes {ms:.2} ms late"))
         ));
         taken.push((*cell, tally));
     }
