@@ -57,7 +57,7 @@ pub struct WebstoneArgs {
     /// Time before each that is not counted; WebStone has none
     #[arg(long, value_name = "DUR", value_parser = units::duration)]
     pub warm_up: Option<Duration>,
-    /// Seed of what is asked for; iteration r has this plus r − 1
+    /// Seed of what is asked for; iteration r has this plus r − 1, unless the testbed says FIXED_RANDOM_SEED=true
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Clients use their connections again, as WebStone's do not
@@ -81,6 +81,8 @@ struct Plan {
     crowds: Crowds,
     iterations: u32,
     time_s: f64,
+    /// All iterations ask for the same.
+    fixed_seed: bool,
 }
 
 /// Runs all numbers of clients, as often as is wanted.
@@ -134,7 +136,8 @@ fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
     }
     let time_s = args.time.map(|time| time.as_secs_f64()).or(minutes).unwrap_or(TIME.as_secs_f64());
     let iterations = args.iterations.or(bed.iterations).unwrap_or(ITERATIONS);
-    Ok(Plan { list, to, host, crowds, iterations, time_s })
+    let fixed_seed = bed.fixed_seed.unwrap_or(false);
+    Ok(Plan { list, to, host, crowds, iterations, time_s, fixed_seed })
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -154,10 +157,11 @@ fn resolve(name: &str) -> Result<SocketAddr, Failure> {
 
 /// One run of so many clients.
 fn once(args: &WebstoneArgs, plan: &Plan, clients: u32, iteration: u32) -> Result<Outcome, Failure> {
+    let further = if plan.fixed_seed { 0 } else { u64::from(iteration) };
     ask(ClientsSpec {
         services: plan.list.services.clone(),
         weights: plan.list.weights.clone(),
-        seed: args.seed.wrapping_add(u64::from(iteration)),
+        seed: args.seed.wrapping_add(further),
         load: Load::Clients(clients),
         target: Target::One(plan.to),
         host: Some(plan.host.clone()),
