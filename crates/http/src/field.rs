@@ -9,6 +9,8 @@ pub struct Field<'b> {
     pub name: &'b [u8],
     /// Value without the white space around it.
     pub value: &'b [u8],
+    /// All of its line, line end included, as sent.
+    pub line: &'b [u8],
 }
 
 impl Field<'_> {
@@ -17,18 +19,42 @@ impl Field<'_> {
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
+
+    /// Appends the field as a line: name, colon, one space, value, CR LF.
+    #[inline]
+    pub fn append(&self, out: &mut Vec<u8>) {
+        let length = self.name.len() + self.value.len() + 4;
+        // Nearly every sender writes it like that.
+        let is_usual = self.line.len() == length
+            && self.line.get(self.name.len() + 1) == Some(&b' ')
+            && self.line.ends_with(b"\r\n");
+        if is_usual {
+            return out.extend_from_slice(self.line);
+        }
+        out.reserve(length);
+        out.extend_from_slice(self.name);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(self.value);
+        out.extend_from_slice(b"\r\n");
+    }
 }
 
 /// Walks the fields of a head that has been parsed: nothing is checked again.
 #[derive(Debug, Clone)]
 pub struct Fields<'b> {
     rest: &'b [u8],
+    names_others: bool,
 }
 
 impl<'b> Fields<'b> {
-    /// `block` holds complete field lines, and may end with the empty line.
-    pub(crate) fn new(block: &'b [u8]) -> Self {
-        Self { rest: block }
+    /// `block` holds complete field lines, and may end with the empty line; `names_others` as below.
+    pub(crate) fn new(block: &'b [u8], names_others: bool) -> Self {
+        Self { rest: block, names_others }
+    }
+
+    /// Whether a `Connection` field may name fields of this message. Hardly any does, and then nobody needs to look.
+    pub fn names_others(&self) -> bool {
+        self.names_others
     }
 }
 
@@ -40,8 +66,10 @@ impl<'b> Iterator for Fields<'b> {
         let colon = memchr(b':', self.rest)?;
         let (name, after) = (&self.rest[..colon], &self.rest[colon + 1..]);
         let end = memchr(b'\n', after).unwrap_or(after.len());
-        self.rest = &after[(end + 1).min(after.len())..];
-        Some(Field { name, value: trim(&after[..end]) })
+        let next = (end + 1).min(after.len());
+        let line = &self.rest[..colon + 1 + next];
+        self.rest = &after[next..];
+        Some(Field { name, value: trim(&after[..end]), line })
     }
 }
 
@@ -166,12 +194,35 @@ mod tests {
 
     #[test]
     fn fields_are_walked_in_order_and_trimmed() {
-        let all: Vec<_> = Fields::new(b"Host: a:80\r\nX:\t 1 \r\nEmpty:\r\n\r\n").collect();
+        let all: Vec<_> = Fields::new(b"Host: a:80\r\nX:\t 1 \r\nEmpty:\r\n\r\n", false).collect();
         assert_eq!(all.len(), 3);
         assert!(all[0].is("host"));
         assert_eq!(all[0].value, b"a:80");
         assert_eq!(all[1].value, b"1");
         assert_eq!(all[2].value, b"");
+    }
+
+    #[test]
+    fn a_field_is_written_in_one_way_however_it_came() {
+        for line in [
+            "A: b\r\n",
+            "A:b\r\n",
+            "A:  b\r\n",
+            "A:\tb\r\n",
+            "A: b\n",
+            "A:  b\n",
+            "A:b \r\n",
+            "A: b \n",
+            "A: b",
+        ] {
+            let field = Fields::new(line.as_bytes(), false).next().unwrap();
+            let mut out = Vec::new();
+            field.append(&mut out);
+            assert_eq!(out, b"A: b\r\n", "{line:?}");
+        }
+        let mut out = Vec::new();
+        Fields::new(b"A:\n", false).for_each(|field| field.append(&mut out));
+        assert_eq!(out, b"A: \r\n");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use memchr::memchr;
 use thiserror::Error;
 
-use crate::field::{Field, Fields, decimal, has_token};
+use crate::field::{Field, Fields, decimal, has_token, tokens};
 
 /// Longest head that is accepted, in bytes.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -89,6 +89,8 @@ pub struct Facts {
     pub close: bool,
     /// `Connection: keep-alive`.
     pub keep_alive: bool,
+    /// `Connection` says more than that: names of fields that are for this connection only.
+    pub names_fields: bool,
 }
 
 /// Head of a request.
@@ -169,7 +171,7 @@ impl<'b> RequestHead<'b> {
 
     /// All fields, in order.
     pub fn headers(&self) -> Fields<'b> {
-        Fields::new(self.block)
+        Fields::new(self.block, self.facts.names_fields)
     }
 }
 
@@ -208,14 +210,21 @@ impl<'b> ResponseHead<'b> {
 
     /// All fields, in order.
     pub fn headers(&self) -> Fields<'b> {
-        Fields::new(self.block)
+        Fields::new(self.block, self.facts.names_fields)
     }
 }
 
 impl Facts {
     fn new(minor: Option<u8>) -> Self {
         let version = if minor == Some(1) { Version::Http11 } else { Version::Http10 };
-        Self { version, content_length: None, chunked: false, close: false, keep_alive: false }
+        Self {
+            version,
+            content_length: None,
+            chunked: false,
+            close: false,
+            keep_alive: false,
+            names_fields: false,
+        }
     }
 
     /// Whether the sender of this message lets the connection live on after it (RFC 9112, 9.3).
@@ -230,8 +239,15 @@ impl Facts {
     fn take(&mut self, header: &httparse::Header<'_>) -> Result<(), HeadError> {
         match header.name.len() {
             10 if header.name.eq_ignore_ascii_case("connection") => {
-                self.close |= has_token(header.value, "close");
-                self.keep_alive |= has_token(header.value, "keep-alive");
+                for option in tokens(header.value) {
+                    if option.eq_ignore_ascii_case(b"close") {
+                        self.close = true;
+                    } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                        self.keep_alive = true;
+                    } else {
+                        self.names_fields = true;
+                    }
+                }
             }
             14 if header.name.eq_ignore_ascii_case("content-length") => self.take_length(header.value)?,
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {

@@ -147,18 +147,34 @@ pub fn authority(bytes: &[u8]) -> Result<&str, TargetError> {
     }
 }
 
+/// What names of hosts are made of, beside escapes (RFC 3986, 3.2.2).
+static NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"-._~!$&'()*+,;=";
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// A name of a host (or an IPv4 address), and not none.
 fn is_name(bytes: &[u8]) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte);
     let mut rest = bytes;
     while let [first, after @ ..] = rest {
         rest = match after {
+            after if NAME_BYTES[usize::from(*first)] => after,
             [high, low, after @ ..]
                 if *first == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
             {
                 after
             }
-            _ if fits(*first) => after,
             _ => return false,
         };
     }

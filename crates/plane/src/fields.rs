@@ -37,12 +37,11 @@ pub fn append_end_to_end(
 /// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
 /// in `Connection`, nor those that `leave_out` picks.
 pub fn append_passing(out: &mut Vec<u8>, fields: Fields<'_>, leave_out: impl Fn(&Field<'_>) -> bool) {
-    // Hardly any message names fields of its own: one look tells, instead of one for every field.
-    let nominates = fields.clone().any(|field| field.is("connection") && has_other_options(field.value));
     for field in fields.clone() {
-        let for_this_hop = is_hop_by_hop(&field) || (nominates && is_nominated(fields.clone(), &field));
+        let for_this_hop =
+            is_hop_by_hop(&field) || (fields.names_others() && is_nominated(fields.clone(), &field));
         if !for_this_hop && !leave_out(&field) {
-            append(out, field.name, field.value);
+            field.append(out);
         }
     }
 }
@@ -76,11 +75,6 @@ pub fn has_passed(fields: Fields<'_>, name: &str) -> Option<bool> {
         words.nth(1).is_some_and(|by| by.eq_ignore_ascii_case(name.as_bytes()))
     };
     Some(via.any(|field| field.value.split(|&byte| byte == b',').any(is_named)))
-}
-
-/// Whether a `Connection` field says more than whether the connection lives on.
-fn has_other_options(value: &[u8]) -> bool {
-    !value.eq_ignore_ascii_case(b"keep-alive") && !value.eq_ignore_ascii_case(b"close")
 }
 
 /// Whether a `Connection` field names this field.

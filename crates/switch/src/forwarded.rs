@@ -3,10 +3,9 @@
 //! What stands in these fields already is only believed, and passed on with our part at its end, when it comes from a peer
 //! that is trusted; from anyone else it is dropped, since a client could write anything there.
 
-use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
-use assay_http::field::{Field, Fields, list, trim};
+use assay_http::field::{Field, Fields, list, trim, write_decimal};
 
 use crate::config::Network;
 
@@ -24,15 +23,15 @@ impl Peer {
     /// A peer that connected from `from`, to a switch of this name.
     pub fn new(from: SocketAddr, name: &str, trusted: &[Network]) -> Self {
         let ip = from.ip().to_canonical();
-        let address = ip.to_string();
-        let mut element = String::with_capacity(64);
-        // Writing to a string does not fail.
-        let _ = match ip {
-            IpAddr::V4(_) => write!(element, "for={address}"),
-            IpAddr::V6(_) => write!(element, "for=\"[{address}]\""),
-        };
+        let address = text(ip);
+        let mut element = String::with_capacity(address.len() + name.len() + 32);
+        element.push_str(if ip.is_ipv4() { "for=" } else { "for=\"[" });
+        element.push_str(&address);
+        element.push_str(if ip.is_ipv4() { "" } else { "]\"" });
         // A name that is no address is hidden behind an underscore (RFC 7239, 6.3).
-        let _ = write!(element, ";by=\"_{name}\";proto=http");
+        for part in [";by=\"_", name, "\";proto=http"] {
+            element.push_str(part);
+        }
         Self { address, is_trusted: trusted.iter().any(|network| network.has(ip)), element }
     }
 
@@ -105,6 +104,19 @@ impl Peer {
 /// Whether a host can stand in quotes as it is.
 fn can_be_quoted(host: &[u8]) -> bool {
     host.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'"' && *byte != b'\\')
+}
+
+/// An address as text. The usual kind is made for every connection, and so without the machinery of formats.
+fn text(ip: IpAddr) -> String {
+    let IpAddr::V4(address) = ip else { return ip.to_string() };
+    let mut digits = Vec::with_capacity(16);
+    for octet in address.octets() {
+        if !digits.is_empty() {
+            digits.push(b'.');
+        }
+        write_decimal(&mut digits, u64::from(octet));
+    }
+    String::from_utf8(digits).unwrap_or_else(|_| ip.to_string())
 }
 
 #[cfg(test)]

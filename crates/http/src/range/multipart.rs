@@ -184,7 +184,7 @@ impl MultipartReader {
         if !after[..line_end].trim_ascii().is_empty() {
             return Err(MultipartError::Boundary);
         }
-        let mut fields = Fields::new(&after[line_end + 1..]);
+        let mut fields = Fields::new(&after[line_end + 1..], false);
         let range = fields.find(|field: &Field<'_>| field.is("content-range"));
         match range.and_then(|field| ContentRange::parse(field.value)) {
             Some(ContentRange::Part { span, total }) => {

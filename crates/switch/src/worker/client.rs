@@ -86,10 +86,6 @@ pub struct Done {
 
 /// Serves a connection in the background.
 pub fn start(stream: TcpStream, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
-    // Without it, the end of an answer could wait for the acknowledgement of its beginning.
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
     shared.counts.clients.set(shared.counts.clients.get() + 1);
     let setup = shared.setup();
     let client = Client {
