@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 
 use assay_plane::upstream::Upstream;
 
+/// Connections of one client, and since when each has been idle.
+type Idle = Vec<(Upstream, Instant)>;
+
 /// Idle connections, each client's its own.
 #[derive(Default)]
 pub(crate) struct Pool {
-    idle: RefCell<HashMap<Box<str>, Vec<(Upstream, Instant)>>>,
+    idle: RefCell<HashMap<Box<str>, Idle>>,
 }
 
 impl Pool {

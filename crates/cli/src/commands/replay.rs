@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::units;
+use assay_lab::{is_private, units};
 use assay_logs::format::Format;
 use assay_replay::plan::list::Arrivals;
 use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
@@ -84,6 +84,9 @@ pub struct ReplayArgs {
     /// Requests under way at most; one that is due beyond that is not sent, and counted
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub most_open: usize,
+    /// You may send to a public address: it is yours
+    #[arg(long)]
+    pub i_own_this_target: bool,
     /// Write every request to FILE, as Parquet
     #[arg(long, value_name = "FILE")]
     pub xacts: Option<PathBuf>,
@@ -134,6 +137,11 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
 fn options(args: &ReplayArgs) -> Result<Options, Failure> {
     let to =
         args.to.as_deref().ok_or_else(|| Failure::usage(anyhow!("say where to send to: --to HOST:PORT")))?;
+    let to = target::resolve(to)?;
+    if !is_private(to.ip()) && !args.i_own_this_target {
+        let why = anyhow!("{to} is a public address");
+        return Err(Failure::usage(why).hint("if it is yours, say so with --i-own-this-target"));
+    }
     let own_agent = args.header.iter().any(|line| line.to_ascii_lowercase().starts_with("user-agent:"));
     let mut fields = String::from("Accept: */*\r\n");
     if !own_agent {
@@ -141,7 +149,7 @@ fn options(args: &ReplayArgs) -> Result<Options, Failure> {
     }
     args.header.iter().for_each(|line| fields.extend([line.as_str(), "\r\n"]));
     Ok(Options {
-        to: target::resolve(to)?,
+        to,
         forward: args.forward,
         fields: fields.into_bytes(),
         patience: args.timeout,

@@ -52,6 +52,7 @@ fn a_replay_that_cannot_be_says_what_to_do() {
     let said = assay.run(&["replay", log, "--to", "127.0.0.1:9"]).exits(2);
     assert!(said.stderr.contains("was not recognised"), "{said:?}");
     assay.run(&["replay", log]).exits(2);
+    assay.run(&["replay", log, "--to", "8.8.8.8:80"]).exits(2).complains("--i-own-this-target");
     assay.run(&["replay", log, "--to", "127.0.0.1:9", "--speed", "0"]).exits(2);
 }
 
