@@ -276,3 +276,25 @@ pub struct RunOutcome {
     /// Whether its numbers can be trusted.
     pub verdict: Verdict,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn the_built_in_proxy_has_one_setting() {
+        let with = |name: &str, value: &str| RunPlan {
+            settings: BTreeMap::from([(name.to_owned(), value.to_owned())]),
+            ..testing::plan()
+        };
+        let mut links = with(PREFETCH, "links");
+        assert!(links.apply_settings().is_ok());
+        assert!(links.prefetch().is_some_and(|prefetch| prefetch.links));
+        assert!(with(PREFETCH, "none").prefetch().is_none() && testing::plan().prefetch().is_none());
+        for (name, value) in [(PREFETCH, "much"), ("prefetsch", "links")] {
+            let error = with(name, value).apply_settings().unwrap_err().to_string();
+            assert!(error.contains("one of none, embedded, links"), "{error}");
+        }
+    }
+}

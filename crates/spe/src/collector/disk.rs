@@ -78,6 +78,11 @@ impl Disk {
         self.index.used_bytes()
     }
 
+    /// Keys under which something is on disk.
+    pub fn keys(&self) -> u64 {
+        self.index.len() as u64
+    }
+
     /// Keys that had to go for want of room here too.
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -69,7 +69,7 @@ pub struct Totals {
     pub origin_bytes: u64,
     /// Keys that had to go for want of room.
     pub evictions: u64,
-    /// Recordings that are kept.
+    /// Needs of which at least one recording is kept, in memory or on disk.
     pub recordings: u64,
     /// Bytes that they take in memory.
     pub stored_bytes: u64,
@@ -155,7 +155,7 @@ impl Shared {
         let shelf = self.shelf.borrow();
         Totals {
             evictions: shelf.evictions(),
-            recordings: shelf.recordings(),
+            recordings: shelf.keys(),
             stored_bytes: shelf.stored_bytes(),
             disk_bytes: shelf.disk_bytes(),
             peak_memory_bytes: shelf.peak_bytes(),

@@ -194,9 +194,9 @@ impl Shelf {
         self.lru.release(bytes);
     }
 
-    /// Recordings that are kept.
-    pub fn recordings(&self) -> u64 {
-        self.lru.iter().map(|(_, entry)| entry.recordings.borrow().len() as u64).sum()
+    /// Keys under which something is kept, here or on disk: to count what is under each would take its time.
+    pub fn keys(&self) -> u64 {
+        self.lru.len() as u64 + self.disk.as_ref().map_or(0, Disk::keys)
     }
 
     /// Bytes that they take, those under way among them.
