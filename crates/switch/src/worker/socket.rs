@@ -148,9 +148,14 @@ pub async fn write_all(
     // Empty slices at the front would make "nothing written" look like a closed socket.
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
-        let written = poll_fn(|cx| match Pin::new(&mut *stream).poll_write_vectored(cx, slices) {
-            Poll::Ready(written) => Poll::Ready(written),
-            Poll::Pending => wait(deadline, cx),
+        let written = poll_fn(|cx| {
+            let stream = Pin::new(&mut *stream);
+            let polled = match &*slices {
+                // The system has a shorter way for it.
+                [one] => stream.poll_write(cx, one),
+                several => stream.poll_write_vectored(cx, several),
+            };
+            if polled.is_pending() { wait(deadline, cx) } else { polled }
         })
         .await?;
         if written == 0 {
