@@ -73,7 +73,8 @@ impl Server {
     ) -> Self {
         let listener = TcpListener::bind(address).expect("an address of its own");
         let address = listener.local_addr().expect("is bound");
-        let (got, open): (Arc<Mutex<Vec<Got>>>, Arc<Mutex<Vec<TcpStream>>>) = Default::default();
+        let got: Arc<Mutex<Vec<Got>>> = Arc::default();
+        let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
         let (is_over, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let serve = Arc::new(serve);
         let accepting = {
