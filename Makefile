@@ -32,8 +32,8 @@ test:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	$(CARGO) test --workspace
 
-bench: build
-	scripts/bench.sh
+bench:
+	scripts/bench.sh --page
 
 # Not part of `make bench`: it waits for the machine to be quiet, and takes ten minutes at best.
 bench-pacing: build

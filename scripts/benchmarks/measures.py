@@ -1,0 +1,301 @@
+"""What is measured: each function does some runs that take turns, and gives rows for the table.
+
+A row holds the values of each round for both sides; the ratio is made within rounds, so that a machine that changes its
+speed changes both. `Row.target` is what the project wants to reach; whether it did is said, never hidden.
+"""
+
+import dataclasses
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import generators
+from machine import ASSAY, CLIENT, CPUS, EXAMPLES, SERVER, Role, cpu_seconds, soon, stop
+from nginx import Nginx
+from ours import Robots, at, origins, static_tree, workload
+from products import Forwarder
+
+CONNECTIONS = 64
+
+
+@dataclasses.dataclass
+class Row:
+    """A line of the table: `ours` and `theirs` are values of rounds, the ratio is ours over theirs."""
+
+    name: str
+    unit: str
+    ours: list
+    theirs: list
+    target: str
+    at_least: float | None = None
+    at_most: float | None = None
+    against: str = ""
+
+    @property
+    def ratios(self):
+        return [a / b for a, b in zip(self.ours, self.theirs)]
+
+    @property
+    def judged(self):
+        """What the target is held against: the ratio where there are two sides, else the value."""
+        return statistics.median(self.ratios if self.theirs else self.ours)
+
+    @property
+    def is_met(self):
+        low = self.at_least is None or self.judged >= self.at_least
+        return low and (self.at_most is None or self.judged <= self.at_most)
+
+
+def room():
+    directory = tempfile.TemporaryDirectory()
+    os.chmod(directory.name, 0o755)
+    return directory
+
+
+def in_turn(rounds, sides):
+    """Runs all sides in each round, in an order that goes round; gives the values of each."""
+    values = {name: [] for name in sides}
+    names = list(sides)
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            values[name].append(sides[name]())
+    return values
+
+
+def robots(rounds, seconds):
+    """All checks on, against generators that have none; all of them ask the same nginx for 1 KB."""
+    with room() as directory:
+        address = ("127.66.1.1", 8066)
+        path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds)
+        url = f"http://{at(address)}{static_tree(path, directory)}"
+        nginx = Nginx(directory, address)
+
+        def other(run):
+            def once():
+                requests, used = run(url, seconds, CONNECTIONS)
+                return requests / used
+            return once
+
+        sides = {"assay": lambda: Robots(path, address, directory).per_cpu_second}
+        sides |= {name: other(run) for name, run in generators.ALL.items() if generators.tool(name)}
+        values = in_turn(rounds, sides)
+        nginx.end()
+    wanted = {"wrk": 1.2, "h2load": 1.2, "oha": 2, "hey": 2, "vegeta": 2, "k6": 2, "httperf": None}
+    for name, theirs in values.items():
+        if name != "assay":
+            least = wanted[name]
+            yield Row("robots, all checks, 1 KB, 64 connections", "requests per CPU-second", values["assay"], theirs,
+                      f"at least {least}" if least else "", at_least=least, against=name)
+
+
+def large(rounds, seconds):
+    """Every byte of 100 KB compared, against wrk, which looks at none."""
+    with room() as directory:
+        address = ("127.66.1.2", 8066)
+        path = workload(directory, SIZE="100KB", ROBOTS=CONNECTIONS, SECONDS=seconds)
+        url = f"http://{at(address)}{static_tree(path, directory)}"
+        nginx = Nginx(directory, address)
+
+        def wrk():
+            requests, used = generators.wrk(url, seconds, CONNECTIONS)
+            return requests / used * 100
+
+        values = in_turn(rounds, {"assay": lambda: Robots(path, address, directory).per_cpu_second * 100, "wrk": wrk})
+        nginx.end()
+    yield Row("robots, every byte checked, 100 KB, 64 connections", "KB per CPU-second", values["assay"], values["wrk"],
+              "at least 0.9", at_least=0.9, against="wrk")
+
+
+def connections(rounds, seconds):
+    """A connection for each request, against a loop that connects, writes, reads and closes, and does nothing else."""
+    with room() as directory:
+        address = ("127.66.1.3", 8066)
+        path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds, CONNECTION=1)
+        first = static_tree(path, directory)
+        nginx = Nginx(directory, address)
+
+        def bare():
+            done = subprocess.run([os.path.join(EXAMPLES, "bare_loop"), at(address), first, str(seconds)], check=True,
+                                  capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, {CLIENT}))
+            requests, used_us = map(int, done.stdout.split())
+            return used_us / requests
+
+        def robots_cost():
+            run = Robots(path, address, directory)
+            return run.cpu_s / run.completed * 1e6
+
+        values = in_turn(rounds, {"assay": robots_cost, "bare": bare})
+        nginx.end()
+    yield Row("robots, a connection for each request", "µs of CPU per request", values["assay"], values["bare"],
+              "at most 1.25", at_most=1.25, against="bare loop")
+
+
+def served(requests_of, pid):
+    """Requests per CPU-second of a server while somebody asks it."""
+    before = cpu_seconds(pid)
+    requests, _ = requests_of()
+    return requests / (cpu_seconds(pid) - before)
+
+
+def origin(rounds, seconds):
+    """Origins make every body; nginx sends the same bytes from its cache of open files. wrk asks both."""
+    for size in ("1KB", "13KB"):
+        with room() as directory:
+            path = workload(directory, SIZE=size, ROBOTS=CONNECTIONS, SECONDS=seconds)
+            ours_at, theirs_at = ("127.66.2.1", 9066), ("127.66.2.2", 8066)
+            first = static_tree(path, directory)
+            role = origins(path, ours_at, directory)
+            nginx = Nginx(directory, theirs_at)
+
+            def side(address, process):
+                url = f"http://{at(address)}{first}"
+                return lambda: served(lambda: generators.wrk(url, seconds, CONNECTIONS), process.pid)
+
+            values = in_turn(rounds, {"assay": side(ours_at, role.process), "nginx": side(theirs_at, nginx.process)})
+            nginx.end()
+            role.end()
+        yield Row(f"origin, {size.replace('KB', ' KB')}", "requests per CPU-second", values["assay"], values["nginx"],
+                  "at least 1.5", at_least=1.5, against="nginx")
+
+
+def forwarder(rounds, seconds):
+    """The built-in proxy, passing on what may not be cached, against the best of three."""
+    with room() as directory:
+        path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds, CACHABLE=0)
+        first = static_tree(path, directory)
+        behind = ("127.66.2.3", 9066)
+        role = origins(path, behind, directory, cpu=CLIENT)
+        ours_at = ("127.66.2.4", 8066)
+        proxy = Role("proxy", {
+            "listen": at(ours_at), "threads": 1, "cpus": [SERVER], "memory_bytes": 100_000_000,
+            "origins": [{"authority": at(ours_at), "address": at(behind)}],
+        }, [SERVER], directory)
+        proxy.start()
+        others = {name: Forwarder(name, directory, number, [behind])
+                  for number, name in enumerate(("nginx", "haproxy", "httpd"))}
+
+        def side(address, pid):
+            url = f"http://{at(address)}{first}"
+            return lambda: served(lambda: generators.wrk(url, seconds, CONNECTIONS), pid)
+
+        sides = {"assay": side(ours_at, proxy.process.pid)}
+        sides |= {name: side(other.address, other.process.pid) for name, other in others.items()}
+        values = in_turn(rounds, sides)
+        for other in others.values():
+            stop(other.process)
+        proxy.end()
+        role.end()
+    best = max(others, key=lambda name: statistics.median(values[name]))
+    for name in others:
+        least = 1.3 if name == best else None
+        yield Row("forwarder (built-in proxy, nothing stored), 1 KB", "requests per CPU-second", values["assay"], values[name],
+                  "at least 1.3 of the best" if least else "", at_least=least, against=name)
+
+
+def xact_log(rounds, seconds):
+    """Every xact written down, against none."""
+    with room() as directory:
+        address = ("127.66.1.4", 8066)
+        path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds)
+        static_tree(path, directory)
+        nginx = Nginx(directory, address)
+        log = os.path.join(directory, "xacts.parquet")
+        values = in_turn(rounds, {
+            "on": lambda: Robots(path, address, directory, xact_log=log).per_cpu_second,
+            "off": lambda: Robots(path, address, directory).per_cpu_second,
+        })
+        nginx.end()
+    yield Row("robots with the log of all xacts", "requests per CPU-second", values["on"], values["off"], "at least 0.85",
+              at_least=0.85, against="without it")
+
+
+def threads(rounds, seconds):
+    """Two worker threads against one."""
+    if len(CPUS) < 2:
+        return
+    with room() as directory:
+        address = ("127.66.1.5", 8066)
+        path = workload(directory, SIZE="1KB", ROBOTS=CONNECTIONS, SECONDS=seconds)
+        static_tree(path, directory)
+        nginx = Nginx(directory, address)
+        values = in_turn(rounds, {
+            "two": lambda: Robots(path, address, directory, threads=2).per_cpu_second,
+            "one": lambda: Robots(path, address, directory).per_cpu_second,
+        })
+        nginx.end()
+    yield Row("robots on two threads", "requests per CPU-second", values["two"], values["one"], "at least 0.9",
+              at_least=0.9, against="one thread")
+
+
+def crowd(directory, robots_number, rate, seconds, settled_s):
+    """So many robots that ask now and then over a connection that stays open."""
+    path = workload(directory, "many-robots.pg", SIZE="1KB", RATE=rate, ROBOTS=robots_number, SECONDS=seconds)
+    address = ("127.66.3.1", 9066)
+    begin = soon(1 + robots_number / 10_000)
+    role = origins(path, address, directory, start=begin)
+    run = Robots(path, address, directory, start=begin, settled_s=settled_s)
+    role.end()
+    return run
+
+
+def many(rounds, _seconds):
+    """What 15,000 robots with a connection each cost, beside 100, at the same total rate."""
+    few, crowds = [], []
+    for _ in range(max(1, min(rounds, 3))):
+        for number, runs in ((100, few), (15_000, crowds)):
+            with room() as directory:
+                runs.append(crowd(directory, number, 5000, 6, 14))
+    cost = lambda runs: [run.settled_cost_s * 1e6 for run in runs]
+    yield Row("robots, 15,000 in place of 100 at 5,000 requests/s", "µs of CPU per request", cost(crowds), cost(few),
+              "at most 1.15", at_most=1.15, against="100 robots")
+    each = [(many_run.resident_bytes - few_run.resident_bytes) / 14_900 for many_run, few_run in zip(crowds, few)]
+    yield Row("robots with an open connection", "bytes of memory each", each, [], "at most 1,200 bytes", at_most=1200)
+
+
+def million(_rounds, _seconds):
+    """A million robots, 1 % of whom wait for an answer at a time."""
+    with room() as directory:
+        path = workload(directory, "many-robots.pg", SIZE="1KB", RATE=2000, ROBOTS=1_000_000, SECONDS=5, CONNECTION=1, DELAY=5)
+        address = ("127.66.3.2", 9066)
+        begin = soon(30)
+        role = origins(path, address, directory, start=begin)
+        run = Robots(path, address, directory, start=begin)
+        role.end()
+    yield Row("a million robots, 10,000 connected", "MB of memory at most", [run.peak_bytes / 1e6], [], "under 1,000 MB",
+              at_most=1000)
+
+
+def first_request(rounds, _seconds):
+    """From the start of the robots' process to the first request of a thousand robots."""
+    taken = []
+    for _ in range(rounds):
+        with room() as directory, socket.socket() as listener:
+            path = workload(directory, SIZE="1KB", ROBOTS=1000, SECONDS=1)
+            listener.bind(("127.66.1.6", 0))
+            listener.listen(1024)
+            address = listener.getsockname()
+            began = time.monotonic()
+            role = Role("robots", {
+                "universe": {"workload": path, "seed": 1, "world": 1, "private_as_public": False}, "threads": 1,
+                "cpus": [CLIENT], "sources": [], "timeout_ms": 30000, "behaviour": {"caches": True}, "xact_log": None,
+                "target": {"kind": "reverse", "proxy": at(address)},
+            }, [CLIENT], directory)
+            role.start(soon(0))
+            asked, _ = listener.accept()
+            asked.recv(1)
+            taken.append((time.monotonic() - began) * 1000)
+            asked.close()
+            role.process.kill()
+            role.process.wait()
+    yield Row("start to first request, 1,000 robots", "ms", taken, [], "under 200 ms", at_most=200)
+
+
+ALL = {
+    "robots": robots, "large": large, "connections": connections, "origin": origin, "forwarder": forwarder,
+    "xact-log": xact_log, "threads": threads, "many": many, "million": million, "first-request": first_request,
+}

@@ -1,0 +1,64 @@
+"""Writes the benchmark page of the manual from the results of a run."""
+
+import json
+import os
+
+from machine import HERE
+
+RESULTS = os.path.join(HERE, "bench/results.json")
+PAGE = os.path.join(HERE, "docs/reference/benchmarks.md")
+TEXT = """# Benchmarks of Assay itself
+
+A benchmark that is slower than what it measures measures itself. These are Assay's own costs beside those of other load
+generators, servers and proxies, measured by `make bench` in one run on one machine, on loopback: what is asked has one
+processor, who asks has another. Both sides take turns in each round, ratios are made within rounds, and the table holds their
+median with the lowest and the highest. Processor time is user and system time of all processes of a side, from their start to
+their end. Ratios travel better than numbers: on your machine, run it again. Rows that miss what the project wants say so.
+
+This page is written by `make bench`, not by hand.
+
+{machine}
+
+| what | against | ours | theirs | ratio | target | |
+|---|---|---|---|---|---|---|
+{rows}
+
+{versions}
+
+## What stands behind the rows
+
+- *Robots* check every response: identity, version, length, every byte of the body, freshness. The others check nothing but,
+  some of them, the status. All of them ask the same nginx, which has one worker and sends files from its cache.
+- *A connection for each request* is held against a loop that connects, writes, reads and closes, and does nothing else.
+- *Origins* make each body as it is asked for; nginx sends the same bytes. *Forwarder* is the built-in caching proxy with
+  responses that may not be stored.
+- *15,000 in place of 100*: processor time of a request once all robots have their connections.
+- *Memory each*: the difference between the resident memory of 15,000 robots and of 100, over their number. What the kernel
+  holds for a connection is not in it.
+"""
+
+
+def figure(value):
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def line(row):
+    ratio = f"**{row['median_ratio']:.2f}** ({row['least_ratio']:.2f} to {row['most_ratio']:.2f})" if row["theirs"] else ""
+    theirs = figure(row["median_theirs"]) if row["theirs"] else ""
+    met = "" if not row["target"] else ("met" if row["met"] else "**missed**")
+    return (f"| {row['name']}, {row['unit']} | {row['against']} | {figure(row['median_ours'])} | {theirs} | {ratio} "
+            f"| {row['target']} | {met} |")
+
+
+def write():
+    with open(RESULTS) as file:
+        results = json.load(file)
+    machine = (f"{results['processors']} processors ({results['processor']}), {results['system']}, {results['date']}, Assay "
+               f"{results['assay']}, {results['rounds']} rounds of {results['seconds']} s.")
+    versions = "Versions: " + ", ".join(f"{name} {version}" for name, version in results["versions"].items()) + "."
+    if results["absent"]:
+        versions += f" Not there, and so not measured: {', '.join(results['absent'])}."
+    with open(PAGE, "w") as file:
+        file.write(TEXT.format(machine=machine, rows="\n".join(map(line, results["rows"])), versions=versions))
