@@ -111,7 +111,7 @@ fn news(event: &LabEvent) -> Option<News> {
         LabEvent::Thread(interval) => News::Thread(interval.clone()),
         LabEvent::Stall(stall) => News::Stall(stall.clone()),
         LabEvent::Network(interval) => News::Network(interval.clone()),
-        LabEvent::Proxy { counters, .. } => News::Proxy(*counters),
+        LabEvent::Proxy { counters, .. } => News::Proxy(Box::new(*counters)),
         LabEvent::PhaseBegan { phase, at_ms } => News::PhaseBegan { phase: *phase, at_ms: *at_ms },
         LabEvent::PhaseEnded { phase, .. } => News::PhaseEnded { phase: *phase },
         LabEvent::Progress { phase, done } => News::Progress { phase: *phase, done: *done },

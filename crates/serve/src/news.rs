@@ -71,7 +71,7 @@ pub enum News {
     /// What the network stack counted in an interval.
     Network(Box<NetworkInterval>),
     /// The target's own counters, cumulative.
-    Proxy(ProxyCounters),
+    Proxy(Box<ProxyCounters>),
     /// A phase began.
     PhaseBegan {
         /// Its index.

@@ -142,7 +142,7 @@ impl State {
                 network.listen_overflows += interval.listen_overflows;
                 network.time_wait = interval.time_wait;
             }
-            News::Proxy(counters) => self.proxy = Some(counters),
+            News::Proxy(counters) => self.proxy = Some(*counters),
             News::PhaseBegan { phase, at_ms } => self.with_phase(phase, |p| p.began_ms = Some(at_ms)),
             News::PhaseEnded { phase } => self.with_phase(phase, |p| p.ended = true),
             News::Progress { phase, done } => self.with_phase(phase, |p| p.progress = Some(done)),

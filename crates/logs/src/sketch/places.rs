@@ -123,8 +123,8 @@ mod tests {
             for (key, value, what) in steps {
                 match what {
                     0 => {
-                        places.retain(|_, value: u32| value % 3 != 0);
-                        map.retain(|_, value: &mut u32| *value % 3 != 0);
+                        places.retain(|_, value: u32| !value.is_multiple_of(3));
+                        map.retain(|_, value: &mut u32| !value.is_multiple_of(3));
                     }
                     1..10 => {
                         prop_assert_eq!(places.insert(hash(key), value), map.insert(hash(key).max(1), value).is_none());

@@ -337,7 +337,7 @@ mod tests {
             version: "HTTP/1.1".into(),
             url: format!("http://a.example/{request}"),
             status: answered.then_some(200),
-            connect_us: (request % 2 == 0).then_some(5),
+            connect_us: request.is_multiple_of(2).then_some(5),
             first_byte_us: answered.then_some(100),
             transfer_us: answered.then_some(7),
             head_bytes: 200,

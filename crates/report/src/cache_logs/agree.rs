@@ -106,7 +106,9 @@ fn one_by_one(cache: &str, rows: &[&Answers]) -> Vec<Agreement> {
     let why = if got == sent {
         String::new()
     } else {
-        format!("{per_answer:.1} bytes an answer: robots count what came of bodies, proxies what they sent, many with heads")
+        format!(
+            "{per_answer:.1} bytes an answer: robots count what came of bodies, proxies what they sent, many with heads"
+        )
     };
     vec![answered, hits, revalidated, statuses, agree("bytes of answers", got, sent, why)]
 }

@@ -52,7 +52,7 @@ fn answer(request: u64, target: u16) -> AnswerRow {
         version: "HTTP/1.1".into(),
         url: format!("http://www.example.org/{request}?q={HOSTILE}"),
         status: answered.then_some(if broken && verdict == Verdict::StatusCodeMismatch { 503 } else { 200 }),
-        connect_us: (answered && request % 4 == 0).then_some(400),
+        connect_us: (answered && request.is_multiple_of(4)).then_some(400),
         first_byte_us: answered.then_some(first_byte_us),
         transfer_us: answered.then_some(10_000),
         head_bytes: 300,
