@@ -43,7 +43,7 @@ pub struct ClusterArgs {
     /// The [[cluster]] of the file with this label [default: the first; with --run: all]
     #[arg(long, value_name = "LABEL", help_heading = WHAT)]
     pub label: Option<String>,
-    /// The [[mix]] of the file with this label [default: the first; with --run: all]
+    /// The mix of the file with this label [default: the first; with --run: all]
     #[arg(long, value_name = "LABEL", help_heading = WHAT)]
     pub mix: Option<String>,
     /// These policies of the file [default: the first; with --run: all]
