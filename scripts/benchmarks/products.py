@@ -7,12 +7,12 @@ from machine import PATH, SERVER, start, wait_for
 
 
 class Forwarder:
-    """One of them, before servers that it takes in turn."""
+    """One of them, before servers that it takes in turn; `names_clients`: it adds `X-Forwarded-For`."""
 
-    def __init__(self, name, directory, number, servers):
+    def __init__(self, name, directory, number, servers, names_clients=False):
         self.name, self.directory = name, os.path.join(directory, name)
         self.address = (f"127.66.9.{10 + number}", 8080)
-        self.servers = servers
+        self.servers, self.names_clients = servers, names_clients
         os.mkdir(self.directory)
         os.chmod(self.directory, 0o755)
         self.process = start(getattr(self, name)(), SERVER, self.directory)
@@ -29,6 +29,7 @@ class Forwarder:
         return f"{self.address[0]}:{self.address[1]}"
 
     def nginx(self):
+        named = "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;" if self.names_clients else ""
         servers = "".join(f"server {host}:{port};" for host, port in self.servers)
         conf = self.file("nginx.conf", f"""
 daemon off; worker_processes 1; pid nginx.pid; error_log error.log crit; {"user root;" if os.geteuid() == 0 else ""}
@@ -40,7 +41,7 @@ http {{
   server {{
     listen {self.listen} backlog=4096;
     location / {{
-      proxy_pass http://nodes; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host;
+      proxy_pass http://nodes; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; {named}
     }}
   }}
 }}""")
@@ -59,6 +60,7 @@ defaults
   timeout server 600s
   timeout http-keep-alive 600s
   http-reuse always
+  {"option forwardfor" if self.names_clients else ""}
 frontend front
   bind {self.listen} backlog 4096
   default_backend nodes
@@ -104,5 +106,6 @@ MaxConnectionsPerChild 0
 {members}
 </Proxy>
 ProxyPass / balancer://nodes/
+ProxyAddHeaders {"On" if self.names_clients else "Off"}
 """)
         return [shutil.which("apache2", path=PATH), "-D", "FOREGROUND", "-f", conf]

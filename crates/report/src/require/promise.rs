@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn every_part_of_a_promise_is_held_against_the_stretch() {
-        let promise: Promise = "p99 < 50ms, errors < 0.1%,completed_rate >= 90".parse().unwrap();
+        let promise: Promise = "p99 < 50ms, errors < 0.1%,rate >= 90".parse().unwrap();
         let parts: Vec<_> = promise.parts().collect();
-        assert_eq!(parts, ["p99 < 50ms", "errors < 0.1%", "completed_rate >= 90"]);
+        assert_eq!(parts, ["p99 < 50ms", "errors < 0.1%", "rate >= 90"]);
         let held = |us, length_s| -> Vec<bool> {
             let intervals = [interval(100, us), interval(100, us)];
             promise.check(&intervals, [], length_s).iter().map(|check| check.held).collect()

@@ -20,7 +20,6 @@ best of the others everywhere, CAP under 1 % over RAND.
 """
 
 import argparse
-import atexit
 import json
 import os
 import platform
@@ -34,38 +33,15 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ASSAY = os.path.abspath(os.environ.get("ASSAY", os.path.join(HERE, "target/release/assay")))
-PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-TICK = os.sysconf("SC_CLK_TCK")
-CPUS = sorted(os.sched_getaffinity(0))
-# Who is measured has the first processor; clients and back ends have the last.
-MEASURED, OTHERS = CPUS[0], CPUS[-1]
+# Who is measured has the servers' processor; clients and back ends have the clients'.
+from machine import ASSAY, CLIENT, PATH, SERVER, TICK, cpu_seconds, leave_nothing_running, on, start, wait_for
+from products import Forwarder
+
 BACKENDS = [("127.66.9.%d" % n, 8000 + n) for n in (1, 2, 3, 4)]
 # One request of each class of the study: static, dynamic, disk.
 PATHS = ["/file0k.html", "/light.cgi", "/load.cgi"]
 CONNECTIONS = (1, 64, 1000)
 TARGET, TARGET_CAP = 1.3, 0.01
-STARTED = []
-
-
-@atexit.register
-def leave_nothing_running():
-    for process in STARTED:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def start(command, cpu, **more):
-    """Starts a program on one processor; it goes when we go."""
-    log = open(os.path.join(more.get("cwd", "/"), "output.log"), "wb")
-    process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=lambda: os.sched_setaffinity(0, {cpu}), **more)
-    STARTED.append(process)
-    return process
 
 
 def write(path, text):
@@ -74,150 +50,14 @@ def write(path, text):
     return path
 
 
-def wait_for(address, process):
-    for _ in range(3000):
-        try:
-            socket.create_connection(address, 1).close()
-            return
-        except OSError:
-            if process.poll() is not None:
-                break
-            time.sleep(0.02)
-    with open(os.path.join(process.directory, "output.log")) as log:
-        sys.exit(f"nothing listens on {address}:\n{log.read()[-3000:]}")
-
-
-def family(pid):
-    """A process and everything that came of it."""
-    found, children = [], {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat") as stat:
-                    parent = int(stat.read().rsplit(")", 1)[1].split()[1])
-                children.setdefault(parent, []).append(int(name))
-            except OSError:
-                pass
-    waiting = [pid]
-    while waiting:
-        found.append(waiting.pop())
-        waiting += children.get(found[-1], [])
-    return found
-
-
-def cpu_seconds(pids):
-    """User and system time of these processes so far."""
-    total = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICK
-
-
-class Product:
+class Product(Forwarder):
     """Something that stands in front of the back ends."""
 
     def __init__(self, name, directory, number):
-        self.name, self.directory = name, os.path.join(directory, name)
-        self.address = (f"127.66.9.{10 + number}", 8080)
-        os.mkdir(self.directory)
-        os.chmod(self.directory, 0o755)
-        command = getattr(self, name)()
-        self.process = start(command, MEASURED, cwd=self.directory)
-        self.process.directory = self.directory
-        wait_for(self.address, self.process)
-
-    def file(self, name, text):
-        return write(os.path.join(self.directory, name), text)
-
-    @property
-    def listen(self):
-        return f"{self.address[0]}:{self.address[1]}"
+        super().__init__(name, directory, number, BACKENDS, names_clients=True)
 
     def assay(self):
         return switch_command(self.directory, self.listen, "cap")
-
-    def nginx(self):
-        servers = "".join(f"server {host}:{port};" for host, port in BACKENDS)
-        conf = self.file("nginx.conf", f"""
-daemon off; worker_processes 1; pid nginx.pid; error_log error.log crit; {"user root;" if os.geteuid() == 0 else ""}
-worker_rlimit_nofile 8192; events {{ worker_connections 8000; }}
-http {{
-  access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; tcp_nodelay on;
-  client_body_temp_path body; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
-  upstream nodes {{ {servers} keepalive 1024; keepalive_requests 1000000000; keepalive_timeout 600s; }}
-  server {{
-    listen {self.listen} backlog=4096;
-    location / {{
-      proxy_pass http://nodes; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host;
-      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-    }}
-  }}
-}}""")
-        return [shutil.which("nginx", path=PATH), "-p", self.directory + "/", "-c", conf, "-e", "error.log"]
-
-    def haproxy(self):
-        servers = "\n".join(f"  server n{n} {host}:{port} pool-max-conn 1024" for n, (host, port) in enumerate(BACKENDS))
-        conf = self.file("haproxy.cfg", f"""
-global
-  nbthread 1
-  maxconn 8000
-defaults
-  mode http
-  timeout connect 10s
-  timeout client 600s
-  timeout server 600s
-  timeout http-keep-alive 600s
-  option forwardfor
-  http-reuse always
-frontend front
-  bind {self.listen} backlog 4096
-  default_backend nodes
-backend nodes
-  balance roundrobin
-{servers}
-""")
-        return [shutil.which("haproxy", path=PATH), "-db", "-f", conf]
-
-    def httpd(self):
-        modules = "/usr/lib/apache2/modules"
-        loaded = ("mpm_event", "authz_core", "unixd", "slotmem_shm", "lbmethod_byrequests", "proxy", "proxy_http", "proxy_balancer")
-        # What is compiled in need not be loaded.
-        loads = "\n".join(f"LoadModule {name}_module {modules}/mod_{name}.so" for name in loaded
-                          if os.path.exists(f"{modules}/mod_{name}.so"))
-        members = "\n".join(f"  BalancerMember http://{host}:{port} max=1100 ttl=600" for host, port in BACKENDS)
-        user = "User www-data\nGroup www-data" if os.geteuid() == 0 else ""
-        conf = self.file("httpd.conf", f"""
-ServerRoot {self.directory}
-ServerName switch
-PidFile httpd.pid
-DefaultRuntimeDir {self.directory}
-Mutex file:{self.directory} default
-{loads}
-{user}
-Listen {self.listen}
-ListenBackLog 4096
-ErrorLog error.log
-LogLevel crit
-KeepAlive On
-MaxKeepAliveRequests 0
-KeepAliveTimeout 600
-Timeout 600
-ServerLimit 1
-StartServers 1
-ThreadLimit 1200
-ThreadsPerChild 1200
-MaxRequestWorkers 1200
-MinSpareThreads 1
-MaxSpareThreads 1200
-MaxConnectionsPerChild 0
-<Proxy balancer://nodes>
-{members}
-</Proxy>
-ProxyPass / balancer://nodes/
-""")
-        return [shutil.which("apache2", path=PATH), "-D", "FOREGROUND", "-f", conf]
 
 
 def switch_command(directory, listen, policy):
@@ -264,8 +104,7 @@ http {{
   server {{ {listens} root html; }}
 }}""")
     command = [shutil.which("nginx", path=PATH), "-p", directory + "/", "-c", conf, "-e", "error.log"]
-    process = start(command, OTHERS, cwd=directory)
-    process.directory = directory
+    process = start(command, CLIENT, directory)
     for address in BACKENDS:
         wait_for(address, process)
 
@@ -289,13 +128,12 @@ end
 
 def load(product, script, connections, seconds):
     """One run of wrk; requests, and processor time that the product used for them."""
-    pids = family(product.process.pid)
-    before = cpu_seconds(pids)
+    before = cpu_seconds(product.process.pid)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", script,
                f"http://{product.listen}"]
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                         preexec_fn=lambda: os.sched_setaffinity(0, {OTHERS}))
-    used = cpu_seconds(pids) - before
+                         preexec_fn=on(CLIENT))
+    used = cpu_seconds(product.process.pid) - before
     counted = re.search(r"(\d+) requests in", ran.stdout)
     if ran.returncode != 0 or not counted or "Non-2xx" in ran.stdout:
         sys.exit(f"wrk and {product.name} at {connections} connections:\n{ran.stdout}")
@@ -373,8 +211,7 @@ def instructions_of(directory, policy, count):
     out = os.path.join(place, "callgrind.out")
     command = ["valgrind", "--tool=callgrind", "--trace-children=yes", f"--callgrind-out-file={out}.%p",
                *switch_command(place, f"{address[0]}:{address[1]}", policy)]
-    process = start(command, MEASURED, cwd=place)
-    process.directory = place
+    process = start(command, SERVER, place)
     wait_for(address, process)
     ask(address, count)
     process.send_signal(signal.SIGTERM)
