@@ -27,7 +27,7 @@ const PAGE: &str = "peak.html";
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limit")]
 pub struct PeakArgs {
-    /// Find the highest rate at which the target keeps PROMISE, like 'p99 < 50ms, errors < 0.1%', with a warm cache; the
+    /// Find the highest rate at which the target keeps PROMISE, like 'p99(hit) < 20ms, errors < 0.1%', with a warm cache; the
     /// schedule of the workload is replaced, its mix is not
     #[arg(long, value_name = "PROMISE", conflicts_with_all = ["calibrate", "require", "stop_on_failure", "serve", "otlp"])]
     pub find_peak: Option<Promise>,
