@@ -94,8 +94,9 @@ def cpu_seconds(pid):
 
 
 def resident_bytes(pid):
+    """Memory of a process; none when it has just ended."""
     with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+        return next((int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS")), None)
 
 
 def soon(seconds=0.5):

@@ -66,7 +66,7 @@ class Robots:
         }, cpus, directory)
         role.start(start or soon())
         self.completed = self.errors = 0
-        self.settled = None
+        self.settled, self.resident_bytes = None, 0
         seconds, pid = 0, role.process.pid
         for event in role.events():
             if event["event"] == "robots":
@@ -77,7 +77,7 @@ class Robots:
                     self.settled = (self.completed, cpu_seconds(pid))
                 if settled_s and seconds > settled_s:
                     self.later = (self.completed, cpu_seconds(pid))
-                    self.resident_bytes = resident_bytes(pid)
+                    self.resident_bytes = resident_bytes(pid) or self.resident_bytes
             if event["event"] == "example":
                 print(event, file=sys.stderr)
             if event["event"] == "done":
