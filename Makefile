@@ -3,12 +3,13 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test bench bench-pacing bench-switch bench-working-set docs fuzz
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-switch bench-working-set docs fuzz
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
 	@echo "make build   build $(ASSAY)"
 	@echo "make test    everything that must hold: format, lints, documentation, tests"
+	@echo "make instructions   count the instructions of a request on each hot path, and keep the counts (needs valgrind)"
 	@echo "make bench   measure Assay itself against its peers"
 	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
 	@echo "make bench-switch   measure what the switch costs beside nginx, HAProxy and httpd"
@@ -31,6 +32,16 @@ test:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	$(CARGO) test --workspace
+	$(CARGO) build --package assay --quiet
+	ASSAY=target/debug/assay scripts/instructions.sh --check
+
+# What a request takes on each hot path, kept in bench/instructions.json: of the build that the tests use, and of a release.
+instructions-dev:
+	$(CARGO) build --package assay --quiet
+	ASSAY=target/debug/assay scripts/instructions.sh --update
+
+instructions:
+	scripts/instructions.sh --update
 
 bench:
 	scripts/bench.sh --page

@@ -3,9 +3,12 @@
 
 Tables 11.3 to 11.5 of Davison's thesis, on loopback: a client asks an origin directly and through `assay spe` in turn, each
 URL once, over connections that are kept; behind the Multiplier are dummy proxies, which are Multipliers without proxies that
-do nothing but pass requests to their doors. Prints medians and means in milliseconds.
+do nothing but pass requests to their doors. The Collector opens a connection for each fetch, so the client asks the origin a
+third way too: over a connection of its own for each request. Prints medians and means in milliseconds.
 
-usage: spe_cost.py ASSAY [--requests N] [--dummies N] [--bytes N] [--delay-ms MS]
+usage: spe_cost.py ASSAY... [--requests N] [--dummies N] [--bytes N] [--delay-ms MS]
+
+Several binaries are asked in turn, request by request, so that whatever the machine does meanwhile falls on all of them.
 """
 
 import argparse
@@ -41,15 +44,16 @@ def serve(connection, body, delay_s):
 
 
 def origin(body, delay_s):
-    """Starts an origin; its port."""
+    """Starts an origin; its port. Its threads are there before anybody asks: to start one takes longer than to answer."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
 
     def accept():
         while True:
             connection, _ = listener.accept()
-            threading.Thread(target=serve, args=(connection, body, delay_s), daemon=True).start()
+            serve(connection, body, delay_s)
 
-    threading.Thread(target=accept, daemon=True).start()
+    for _ in range(32):
+        threading.Thread(target=accept, daemon=True).start()
     return listener.getsockname()[1]
 
 
@@ -89,50 +93,83 @@ def dummy(assay, work, index, listen, door):
     return process
 
 
+class Evaluation:
+    """`assay spe` in front of the origin, with its dummies, and a client's connection to it."""
+
+    def __init__(self, assay, work, port, dummies):
+        self.work = work
+        work.mkdir()
+        net = f"127.{random.randrange(100, 120)}.{random.randrange(1, 250)}"
+        self.dummies = [dummy(assay, work, n, f"{net}.{n + 1}:4100", f"{net}.200:{4201 + n}") for n in range(dummies)]
+        proxies = [word for n in range(dummies) for word in ("--proxy", f"d{n}={net}.{n + 1}:4100")]
+        self.spe = subprocess.Popen(
+            [assay, "spe", "--listen", f"{net}.201:4000", "--origin", f"127.0.0.1:{port}", "--doors",
+             f"{net}.200:4200", "--text-log", "--dir", str(work / "spe"), *proxies],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in self.spe.stderr:
+            if line.startswith("ready"):
+                break
+        threading.Thread(target=lambda: list(self.spe.stderr), daemon=True).start()
+        self.connection = connect(4000, f"{net}.201")
+
+    def end(self):
+        """What it says of itself, and its text log."""
+        self.spe.send_signal(signal.SIGINT)
+        said = self.spe.communicate(timeout=60)[0]
+        for process in self.dummies:
+            process.stdin.close()
+            process.wait()
+        return said, (self.work / "spe" / "answers.log").read_text()
+
+
+def anew(port, path, length):
+    """One request over a connection of its own; how long it took with that, in milliseconds."""
+    began = time.perf_counter_ns()
+    connection = connect(port)
+    ask(connection, path, length)
+    took = (time.perf_counter_ns() - began) / 1e6
+    connection.close()
+    return took
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("assay")
+    parser.add_argument("assay", nargs="+")
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--dummies", type=int, default=4)
     parser.add_argument("--bytes", type=int, default=13000)
     parser.add_argument("--delay-ms", type=float, default=20)
     options = parser.parse_args()
-    net = f"127.{random.randrange(100, 120)}.{random.randrange(1, 250)}"
     body = b"x" * options.bytes
     port = origin(body, options.delay_ms / 1000)
     with tempfile.TemporaryDirectory() as name:
-        work = pathlib.Path(name)
-        dummies = [dummy(options.assay, work, n, f"{net}.{n + 1}:4100", f"{net}.200:{4201 + n}")
-                   for n in range(options.dummies)]
-        proxies = [word for n in range(options.dummies) for word in ("--proxy", f"d{n}={net}.{n + 1}:4100")]
-        spe = subprocess.Popen(
-            [options.assay, "spe", "--listen", f"{net}.201:4000", "--origin", f"127.0.0.1:{port}", "--doors",
-             f"{net}.200:4200", "--text-log", "--dir", str(work / "spe"), *proxies],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for line in spe.stderr:
-            if line.startswith("ready"):
-                break
-        threading.Thread(target=lambda: list(spe.stderr), daemon=True).start()
-        directly, through = connect(port), connect(4000, f"{net}.201")
+        evaluations = [Evaluation(assay, pathlib.Path(name) / str(n), port, options.dummies)
+                       for n, assay in enumerate(options.assay)]
+        directly = connect(port)
+        ways = [lambda path: ask(directly, path, len(body)), lambda path: anew(port, path, len(body))]
+        ways += [lambda path, e=e: ask(e.connection, path, len(body)) for e in evaluations]
         times = []
         for number in range(options.requests):
-            pair = [lambda: ask(directly, f"/d{number}", len(body)), lambda: ask(through, f"/p{number}", len(body))]
-            first = number % 2
-            taken = {first: pair[first](), 1 - first: pair[1 - first]()}
-            times.append((taken[0], taken[1]))
-            time.sleep(0.01)
-        spe.send_signal(signal.SIGINT)
-        print(spe.communicate(timeout=60)[0])
-        for process in dummies:
-            process.stdin.close()
-            process.wait()
-        report(times, (work / "spe" / "answers.log").read_text())
+            taken = [0.0] * len(ways)
+            for step in range(len(ways)):
+                way = (number + step) % len(ways)
+                taken[way] = ways[way](f"/w{way}-{number}")
+                # What is still going on behind an evaluation is not to weigh on the next.
+                time.sleep(0.01)
+            times.append(taken)
+        took = [statistics.median(way) for way in zip(*times)]
+        print(f"directly: median {took[0]:.3f} ms; over a connection for each request {took[1]:.3f} ms")
+        for n, (assay, evaluation) in enumerate(zip(options.assay, evaluations)):
+            said, log = evaluation.end()
+            print(f"\n{assay}\n{said}")
+            report([(taken[0], taken[2 + n]) for taken in times], log)
 
 
 def report(times, log):
     added = [through - directly for directly, through in times]
-    print(f"what the whole adds for a client (table 11.4): median {statistics.median(added):.3f} ms, "
-          f"mean {statistics.fmean(added):.3f} ms")
+    quarters = statistics.quantiles(added, n=4)
+    print(f"what the whole adds for a client (table 11.4): median {statistics.median(added):.3f} ms "
+          f"({quarters[0]:.3f} to {quarters[2]:.3f} for half of them), mean {statistics.fmean(added):.3f} ms")
     of = {}
     for name, s1, us1, s2, us2, _, _ in (match.groups() for match in LINE.finditer(log)):
         of.setdefault(name, []).append((int(s1) + int(s2)) * 1e3 + (int(us1) + int(us2)) / 1e3)

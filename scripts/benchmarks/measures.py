@@ -255,6 +255,7 @@ def many(rounds, _seconds):
               "at most 1.15", at_most=1.15, against="100 robots")
     each = [(many_run.resident_bytes - few_run.resident_bytes) / 14_900 for many_run, few_run in zip(crowds, few)]
     yield Row("robots with an open connection", "bytes of memory each", each, [], "at most 1,200 bytes", at_most=1200)
+    yield half("robots with an open connection", "bytes of memory each", each, POLYGRAPH_ROBOT_BYTES)
 
 
 def million(_rounds, _seconds):
@@ -295,7 +296,61 @@ def first_request(rounds, _seconds):
     yield Row("start to first request, 1,000 robots", "ms", taken, [], "under 200 ms", at_most=200)
 
 
+# Web Polygraph 4.9.0 (gcc 12 -O2, both sides on loopback, two processors of a machine like the page's): microseconds of
+# processor time for a request, robots' and servers', least and most of its runs; good to about 15 %.
+POLYGRAPH_US = {"1KB": ((9.0, 10.2), (8.5, 9.7)), "13KB": ((10.8, 11.8), (10.6, 11.5))}
+# The same with nginx's cache between both.
+POLYGRAPH_THROUGH_NGINX_US = (13.8, 7.2)
+# Memory of its clients and its servers with 10,000 robots at 0.4 requests/s each.
+POLYGRAPH_10_000_MB = (65.6, 57.5)
+POLYGRAPH_ROBOT_BYTES = 2700
+POLYGRAPH = "Web Polygraph 4.9.0, apart"
+
+
+def half(name, unit, ours, theirs):
+    """At most half of what Web Polygraph takes."""
+    return Row(name, unit, ours, [theirs] * len(ours), "at most 0.5", at_most=0.5, against=POLYGRAPH)
+
+
+def polygraph(rounds, seconds):
+    """Fifty best-effort robots and origins, alone and with nginx's cache between, as Web Polygraph was measured."""
+    for size, theirs in POLYGRAPH_US.items():
+        pairs = [besides(size, seconds) for _ in range(rounds)]
+        for side, who in enumerate(("robots", "origins")):
+            yield half(f"{who}, {size.replace('KB', ' KB')} on the average, 55 % offered hits", "µs of CPU per request",
+                       [pair[side] for pair in pairs], statistics.mean(theirs[side]))
+    pairs = [besides("13KB", seconds, through_nginx=True) for _ in range(rounds)]
+    for side, who in enumerate(("robots", "origins")):
+        yield half(f"{who}, the same through nginx's cache", "µs of CPU per request", [pair[side] for pair in pairs],
+                   POLYGRAPH_THROUGH_NGINX_US[side])
+    with room() as directory:
+        path = workload(directory, "many-robots.pg", SIZE="13KB", RATE=4000, ROBOTS=10_000, SECONDS=5)
+        address, begin = ("127.66.3.4", 9066), soon(2)
+        role = origins(path, address, directory, start=begin)
+        run = Robots(path, address, directory, start=begin)
+        memory = run.peak_bytes / 1e6, role.end().ru_maxrss * 1024 / 1e6
+    for side, who in enumerate(("robots", "origins")):
+        name = f"{who}, 10,000 robots at 4,000 requests/s"
+        yield half(name, "MB of memory at most", [memory[side]], POLYGRAPH_10_000_MB[side])
+
+
+def besides(size, seconds, through_nginx=False):
+    """Microseconds of processor time for a request: of robots, and of origins."""
+    with room() as directory:
+        path = workload(directory, "mixed-sizes.pg", SIZE=size, ROBOTS=50, SECONDS=seconds)
+        address = ("127.66.3.3", 9066)
+        begin = soon(1)
+        role = origins(path, address, directory, start=begin)
+        cache = Forwarder("nginx", directory, 9, [address], stores=True) if through_nginx else None
+        run = Robots(path, cache.address if cache else address, directory, start=begin)
+        used = role.end()
+        if cache:
+            stop(cache.process)
+    return run.cpu_s / run.completed * 1e6, (used.ru_utime + used.ru_stime) / run.completed * 1e6
+
+
 ALL = {
     "robots": robots, "large": large, "connections": connections, "origin": origin, "forwarder": forwarder,
     "xact-log": xact_log, "threads": threads, "many": many, "million": million, "first-request": first_request,
+    "polygraph": polygraph,
 }

@@ -1,4 +1,4 @@
-"""Other proxies as plain layer-7 forwarders: one worker, connections kept on both sides, no log, nothing stored."""
+"""Other proxies as plain layer-7 forwarders: one worker, connections kept on both sides, no log; nothing stored, unless it says so."""
 
 import os
 import shutil
@@ -7,12 +7,13 @@ from machine import PATH, SERVER, start, wait_for
 
 
 class Forwarder:
-    """One of them, before servers that it takes in turn; `names_clients`: it adds `X-Forwarded-For`."""
+    """One of them, before servers that it takes in turn; `names_clients`: it adds `X-Forwarded-For`;
+    `stores`: it caches what it may (nginx only)."""
 
-    def __init__(self, name, directory, number, servers, names_clients=False):
+    def __init__(self, name, directory, number, servers, names_clients=False, stores=False):
         self.name, self.directory = name, os.path.join(directory, name)
         self.address = (f"127.66.9.{10 + number}", 8080)
-        self.servers, self.names_clients = servers, names_clients
+        self.servers, self.names_clients, self.stores = servers, names_clients, stores
         os.mkdir(self.directory)
         os.chmod(self.directory, 0o755)
         self.process = start(getattr(self, name)(), SERVER, self.directory)
@@ -31,12 +32,14 @@ class Forwarder:
     def nginx(self):
         named = "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;" if self.names_clients else ""
         servers = "".join(f"server {host}:{port};" for host, port in self.servers)
+        store = "proxy_cache_path store keys_zone=store:64m; proxy_cache store;" if self.stores else ""
         conf = self.file("nginx.conf", f"""
 daemon off; worker_processes 1; pid nginx.pid; error_log error.log crit; {"user root;" if os.geteuid() == 0 else ""}
 worker_rlimit_nofile 8192; events {{ worker_connections 8000; }}
 http {{
   access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; tcp_nodelay on;
   client_body_temp_path body; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  {store}
   upstream nodes {{ {servers} keepalive 1024; keepalive_requests 1000000000; keepalive_timeout 600s; }}
   server {{
     listen {self.listen} backlog=4096;

@@ -1,5 +1,10 @@
 //! What can be typed after `assay`? The top of the command line; each command's flags live with the command.
 
+use std::error::Error as _;
+use std::net::AddrParseError;
+use std::num::{IntErrorKind, ParseIntError};
+
+use clap::error::ContextKind;
 use clap::{Parser, Subcommand, builder::styling};
 
 use crate::commands::{
@@ -30,20 +35,25 @@ const STYLES: styling::Styles = styling::Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
-  assay run demo                                 the demo, through the built-in caching proxy
-  assay run image.pg --proxy varnish             a workload of yours through Varnish
+  assay run demo           the demo, through the built-in caching proxy
+  assay run image.pg --proxy varnish
+      a workload of yours through Varnish
   assay run image.pg --proxy nginx --rehearse 60s
-                                                 the same, its whole schedule squeezed into a minute
-  assay lab compare.toml                         many runs, in a fair order, and their comparison
-  assay compare base/ head/ --tolerance 5%       runs compared; exit code 99 when something got worse
-  assay check image.pg                           what would it do? explain it, run nothing
-  assay logs /var/log/squid/access.log           what do the logs of a proxy say?
-  assay proxies                                  which proxies can this machine test?
+      the same, its whole schedule squeezed into a minute
+  assay lab compare.toml   many runs, in a fair order, and their comparison
+  assay compare base/ head/ --tolerance 5%
+      runs compared; exit code 99 when something got worse
+  assay check image.pg     what would it do? explain it, run nothing
+  assay logs /var/log/squid/access.log
+      what do the logs of a proxy say?
+  assay proxies            which proxies can this machine test?
 
 Exit codes:
-  0 fine · 1 the run failed · 2 usage or workload error, or a plan this machine cannot carry
+  0 fine · 1 the run failed
+  2 usage or workload error, or a plan this machine cannot carry
   96 invalid run: Assay or the lab was the limit, not the proxy
-  99 a requirement failed, or something got worse than it may · 105 interrupted";
+  99 a requirement failed, or something got worse than it may
+  105 interrupted";
 
 /// Find out what a caching proxy is worth: put it under a known stream of requests, check every byte that
 /// comes back, and see how fast, how effective and how correct it is.
@@ -80,7 +90,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Analyse the access logs of a proxy: hits, misses, peers, times, URLs
     Logs(Box<LogsArgs>),
-    /// Send the requests of access logs, or of a list of URLs, to any address
+    /// Send the requests of access logs, or of a list of URLs, to any address or through a proxy under test
     Replay(Box<ReplayArgs>),
     /// Compare runs, and say whether something got worse by more than is allowed
     Compare(Box<CompareArgs>),
@@ -105,6 +115,26 @@ pub enum Command {
     Role(RoleArgs),
 }
 
+/// An error of the command line, where the words of the standard library would be all that it says of a number or an
+/// address.
+pub fn in_plain_words(error: clap::Error) -> clap::Error {
+    let source = error.source();
+    let number = source.and_then(|why| why.downcast_ref::<ParseIntError>()).map(ParseIntError::kind);
+    let is_address = source.is_some_and(|why| why.is::<AddrParseError>());
+    let why = match number {
+        Some(IntErrorKind::PosOverflow) => "it is too large",
+        Some(IntErrorKind::NegOverflow) => "it is too small",
+        Some(_) => "it is no whole number",
+        None if is_address => "write an address with its port, like 127.0.0.1:9001",
+        None => return error,
+    };
+    let (argument, value) = (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue));
+    let Some((argument, value)) = argument.zip(value) else { return error };
+    let message =
+        format!("invalid value '{value}' for '{argument}': {why}\n\nFor more information, try '--help'.\n");
+    clap::Error::raw(error.kind(), message)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -114,6 +144,40 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The command and all below it.
+    fn with_inner(command: &clap::Command) -> Vec<&clap::Command> {
+        std::iter::once(command).chain(command.get_subcommands().flat_map(with_inner)).collect()
+    }
+
+    #[test]
+    fn examples_fit_on_a_terminal_of_80_columns() {
+        let top = Cli::command();
+        for command in with_inner(&top) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            // Prose is wrapped to the terminal; what is set in columns would be torn apart.
+            for line in text.lines().filter(|line| line.starts_with("  ")) {
+                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_and_addresses_that_are_none_are_told_in_plain_words() {
+        let said = |more: &[&str]| {
+            let typed = ["assay", "run", "demo"].iter().chain(more);
+            in_plain_words(Cli::try_parse_from(typed).unwrap_err()).to_string()
+        };
+        let seed = said(&["--seed", "abc"]);
+        assert!(
+            seed.starts_with("error: invalid value 'abc' for '--seed <N>': it is no whole number\n"),
+            "{seed}"
+        );
+        assert!(said(&["--seed", "99999999999999999999"]).contains("it is too large"));
+        assert!(said(&["--threads", "x"]).contains("'--threads <N>': it is no whole number"));
+        assert!(said(&["--threads", "0"]).contains("1..=1024"));
+        assert!(said(&["--origin-listen", "9001"]).contains("like 127.0.0.1:9001"));
     }
 
     #[test]

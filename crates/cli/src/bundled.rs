@@ -79,7 +79,10 @@ pub const SHELVES: &[Shelf] = &[
     },
     Shelf {
         title: "WebStone's",
-        workloads: &[bundled!("webstone", "its standard files, by clients that ask without a pause")],
+        workloads: &[
+            bundled!("webstone", "its standard files, by clients that ask without a pause"),
+            bundled!("webstone-8020", "the same with programs, 80 to 20, by 2 to 20 clients in turn"),
+        ],
     },
     Shelf {
         title: "Of today's web",

@@ -27,7 +27,8 @@ use assay_lab::units;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let typed = commands::replay::typed_as_run(std::env::args_os().collect());
+    let cli = Cli::try_parse_from(typed).unwrap_or_else(|error| args::in_plain_words(error).exit());
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Lab(args) => commands::lab::lab(&args),

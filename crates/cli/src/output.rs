@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use rustix::fs::{Access, access};
 
 use assay_report::terminal::Style;
 
@@ -40,7 +41,57 @@ pub fn check_result(file: Option<&Path>) -> Result<(), Failure> {
     if !parent.is_dir() {
         return refuse("is no directory; make it first", parent);
     }
-    Ok(())
+    let touched = if path.exists() { path } else { parent };
+    match access(touched, Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(_) => refuse("may not be written to; name another place, or mend its permissions", touched),
+    }
+}
+
+/// Finds out before the work that files could not be written into `directory`, which may have to be made yet.
+pub fn check_directory(directory: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = directory else { return Ok(()) };
+    let there = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let refuse = |why: &str| {
+        let (path, there) = (path.display(), there.display());
+        Err(Failure::usage(anyhow::anyhow!("cannot write into {path}: {there} {why}")))
+    };
+    if !there.is_dir() {
+        return refuse("is a file; name a directory");
+    }
+    match access(there, Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(_) => refuse("may not be written to; name another place, or mend its permissions"),
+    }
+}
+
+/// Text for standard output with lines that a terminal has room for, broken between words; what goes elsewhere keeps
+/// its lines, so that tools find them whole.
+pub fn fitted(text: &str) -> String {
+    if !io::stdout().is_terminal() {
+        return text.to_owned();
+    }
+    let width = style(None).width;
+    text.lines().map(|line| folded(line, width)).collect()
+}
+
+/// A line in as many as it takes; those after the first stand a little further in.
+fn folded(line: &str, width: usize) -> String {
+    let indent = line.chars().take_while(|c| *c == ' ').count();
+    let (mut out, mut column) = (String::new(), 0);
+    for word in line.split_inclusive(' ') {
+        let letters = word.trim_end().chars().count();
+        if letters > 0 && column > indent && column + letters > width {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            out.push_str(&" ".repeat(indent + 2));
+            column = indent + 2;
+        }
+        out.push_str(word);
+        column += word.chars().count();
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
 }
 
 /// Writes a result to a file, or to standard output when there is no file or it is called `-`.
@@ -91,4 +142,30 @@ pub fn is_watched() -> bool {
 /// True when the user asked for no colour (<https://no-color.org>).
 pub fn no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_broken_between_words_and_goes_on_further_in() {
+        assert_eq!(folded("  one two three four", 12), "  one two\n    three\n    four\n");
+        assert_eq!(folded("a   b", 12), "a   b\n");
+        assert_eq!(folded("", 12), "\n");
+        assert_eq!(folded("  unbreakablyLong x", 12), "  unbreakablyLong\n    x\n");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused_before_the_work_with_the_reason() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let why = |refused: Result<(), Failure>| refused.unwrap_err().error.to_string();
+        assert!(check_directory(Some(&tmp.path().join("new/inner"))).is_ok());
+        assert!(why(check_directory(Some(&file.join("inner")))).contains("is a file; name a directory"));
+        assert!(check_result(Some(&tmp.path().join("new"))).is_ok());
+        assert!(why(check_result(Some(tmp.path()))).contains("is a directory"));
+        assert!(why(check_result(Some(&file.join("x")))).contains("is no directory"));
+    }
 }

@@ -14,7 +14,7 @@ use assay_workload::rehearse::rehearse;
 use assay_workload::{Timeline, Universe, UniverseOptions};
 
 use crate::exit::Failure;
-use crate::source;
+use crate::{bundled, source};
 
 /// Requests per robot in a stream digest, unless the user says otherwise: enough to tell streams apart, and done
 /// in a moment.
@@ -39,6 +39,8 @@ pub struct Wish<'a> {
     pub digest_requests: u64,
     /// Threads that compute the digest; none: as many as there are processors.
     pub threads: Option<u32>,
+    /// What the compiler remarks about a bundled workload is said, too. Who only runs one cannot change it.
+    pub remarks_on_bundled: bool,
 }
 
 /// A workload that can run.
@@ -64,7 +66,8 @@ pub struct Prepared {
 
 /// Prepares a workload, or says why it cannot run.
 pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
-    let mut compiled = source::compile(wish.workload, wish.include)?;
+    let is_quiet = !wish.remarks_on_bundled && bundled::find(wish.workload).is_some();
+    let mut compiled = source::compile(wish.workload, wish.include, is_quiet)?;
     let warnings = compiled
         .warnings
         .iter()
@@ -86,7 +89,7 @@ pub fn prepare(wish: &Wish) -> Result<Prepared, Failure> {
     let timeline = Arc::new(timeline);
     let workload = Arc::new(workload);
     let stream_digest = digest(&workload, &timeline, wish).map_err(cannot_run)?;
-    let notes = named_proxies(&workload).into_iter().collect();
+    let notes = named_proxies(&workload).into_iter().filter(|_| !is_quiet).collect();
     let sources = compiled.sources.into_iter().map(|source| (source.name, source.text)).collect();
     Ok(Prepared { workload, scale, timeline, explained, stream_digest, sources, warnings, notes })
 }

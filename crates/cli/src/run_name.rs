@@ -1,5 +1,6 @@
 //! Where does a run go when the user does not say? `runs/<workload>-<proxy>-<date>-<time>`; an experiment:
-//! `runs/<name>-<date>-<time>`; an evaluation: `spe/<proxies>-<date>-<time>`.
+//! `runs/<name>-<date>-<time>`; an evaluation: `spe/<proxies>-<date>-<time>`; a replay through a proxy:
+//! `replays/<log>-<proxy>-<date>-<time>`.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,6 +11,8 @@ use assay_report::calendar::Utc;
 pub const RUNS: &str = "runs";
 /// Where evaluations of several proxies at once go.
 const EVALUATIONS: &str = "spe";
+/// Where replays through a proxy go.
+const REPLAYS: &str = "replays";
 /// Most letters of the name of one: it is made of as many names as there are proxies.
 const NAME_LETTERS: usize = 60;
 
@@ -27,6 +30,11 @@ pub fn fresh_experiment(name: &str) -> PathBuf {
 pub fn fresh_evaluation(name: &str) -> PathBuf {
     let short: String = plain(name).chars().take(NAME_LETTERS).collect();
     dated_in(EVALUATIONS, &short)
+}
+
+/// A directory that is not there yet, for a log that goes through a proxy.
+pub fn fresh_replay(log: &str, proxy: &str) -> PathBuf {
+    dated_in(REPLAYS, &format!("{}-{}", plain(log), plain(proxy)))
 }
 
 fn dated(name: &str) -> PathBuf {

@@ -15,8 +15,8 @@ use crate::bundled;
 use crate::exit::Failure;
 use crate::output;
 
-/// Compiles what the user named. What the compiler has to say goes to standard error.
-pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
+/// Compiles what the user named. What the compiler has to say goes to standard error, but for warnings if it is quiet.
+pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compiled, Failure> {
     if name != "-" && bundled::find(name).is_none() && !Path::new(name).exists() {
         return Err(Failure::usage(anyhow!("there is no workload file {name}")).hint(
             "give the path of a PGL file, or the name of a bundled workload: `assay workloads` lists them",
@@ -37,7 +37,9 @@ pub fn compile(name: &str, include: &[PathBuf]) -> Result<Compiled, Failure> {
     };
     match assay_pgl::compile(name, &resolver) {
         Ok(compiled) => {
-            show(&compiled.warnings, &compiled.sources);
+            if !is_quiet {
+                show(&compiled.warnings, &compiled.sources);
+            }
             match requirements(&compiled) {
                 wrong if wrong.is_empty() => Ok(compiled),
                 wrong => {
@@ -61,12 +63,15 @@ fn requirements(compiled: &Compiled) -> Vec<Diagnostic> {
     let names = compiled.workload.schedule.phases.iter().map(|phase| phase.name.as_str());
     let both = compiled.workload.requirements.iter().zip(&compiled.requirement_places);
     let wrong = |(text, place): (&String, &Span)| {
-        let read = text.parse::<Requirement>().and_then(|required| required.check_phase(names.clone()));
+        // Places are in what is read.
+        let before = text.len() - text.trim_start().len();
+        let read =
+            text.trim().parse::<Requirement>().and_then(|required| required.check_phase(names.clone()));
         let error = read.err()?;
         let mut span = *place;
         // Within the quotation marks, where nothing in them was written in another way.
         if (span.end - span.start) as usize == text.len() + 2 {
-            let at = |offset: usize| place.start + 1 + offset.min(text.len()) as u32;
+            let at = |offset: usize| place.start + 1 + (before + offset).min(text.len()) as u32;
             span = Span { start: at(error.span.0), end: at(error.span.1).max(at(error.span.0) + 1), ..span };
         }
         Some(Diagnostic::error(Code::Arguments, span, error.message).maybe_help(error.help))

@@ -1,7 +1,8 @@
 //! What is under test? From `--proxy` and its companions to what the lab understands.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use assay_lab::topology::{self, TopologyChoice, Usual};
@@ -9,6 +10,9 @@ use assay_lab::{LabError, Mode, TargetChoice, experiment};
 
 use crate::commands::run_args::RunArgs;
 use crate::exit::Failure;
+
+/// How long a server may take to accept a first connection.
+const KNOCK: Duration = Duration::from_secs(5);
 
 /// Reads `--proxy`, `--direct`, `--forward` and `--reverse`.
 pub fn choose(args: &RunArgs) -> Result<TargetChoice, Failure> {
@@ -88,17 +92,36 @@ pub fn resolve_topology(
 
 /// True for `HOST:PORT`; no description is called like that.
 pub fn is_address(name: &str) -> bool {
-    name.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && !port.contains('/'))
+    let has_port = name.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && !port.contains('/'));
+    // A URL was meant as an address, and is refused as one.
+    has_port || name.contains("://")
+}
+
+/// Refuses a URL where an address is wanted.
+pub fn no_url(name: &str) -> Result<(), Failure> {
+    let Some((_, rest)) = name.split_once("://") else { return Ok(()) };
+    let address = rest.split('/').next().unwrap_or_default();
+    Err(Failure::usage(anyhow!("{name} is a URL, where an address is wanted"))
+        .hint(format!("write it like {}", if address.contains(':') { address } else { "127.0.0.1:8080" })))
 }
 
 /// The address of `HOST:PORT`.
 pub fn resolve(name: &str) -> Result<SocketAddr, Failure> {
+    no_url(name)?;
     let cannot = |error: std::io::Error| {
         Failure::usage(anyhow::Error::new(error).context(format!("cannot make an address of {name}")))
             .hint("write it like 127.0.0.1:8080 or proxy.example:80")
     };
     let mut addresses = name.to_socket_addrs().map_err(cannot)?;
     addresses.next().ok_or_else(|| Failure::usage(anyhow!("{name} has no address")))
+}
+
+/// Refuses a server that is not there before anything is sent to it.
+pub fn reachable(address: SocketAddr) -> Result<(), Failure> {
+    let refused = |error| Failure::usage(anyhow!("nothing answers at {address}: {error}"));
+    TcpStream::connect_timeout(&address, KNOCK)
+        .map(drop)
+        .map_err(|error| refused(error).hint("start the server first, or say where it is"))
 }
 
 #[cfg(test)]
@@ -132,6 +155,13 @@ mod tests {
         assert_eq!(chosen(&["--proxy", "127.0.0.1:3128"]), Ok(running(Mode::Reverse)));
         assert_eq!(chosen(&["--proxy", "127.0.0.1:3128", "--forward"]), Ok(running(Mode::Forward)));
         assert!(chosen(&["--proxy", "127.0.0.1:99999"]).is_err());
+    }
+
+    #[test]
+    fn a_url_is_not_taken_for_a_name_or_an_address() {
+        for url in ["http://127.0.0.1:8080", "http://127.0.0.1:8080/"] {
+            assert!(chosen(&["--proxy", url]).unwrap_err().contains("is a URL"), "{url}");
+        }
     }
 
     #[test]

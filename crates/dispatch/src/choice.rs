@@ -95,6 +95,28 @@ impl Choice {
         }
     }
 
+    /// The same for a world in which everything takes so many times as long: what it times by itself does too.
+    pub fn slower(&self, times: f64) -> Self {
+        let mut slower = self.clone();
+        match &mut slower {
+            Self::PeakEwma(settings) => settings.decay_s *= times,
+            Self::Prequal(settings) => settings.age_s *= times,
+            Self::LardReplicated(settings) => settings.shrink_after_s *= times,
+            Self::CapWithState(settings) => settings.stale_after_s *= times,
+            Self::Random
+            | Self::RoundRobin
+            | Self::WeightedRoundRobin
+            | Self::LeastConnections
+            | Self::WeightedLeastConnections
+            | Self::PowerOfTwo
+            | Self::BoundedHash(_)
+            | Self::Lard(_)
+            | Self::Ward(_)
+            | Self::Cap(_) => {}
+        }
+        slower
+    }
+
     /// The policy itself, without servers. Whatever it draws follows from the seed.
     pub fn build(&self, seed: u64) -> Box<dyn Policy> {
         match self {
@@ -119,6 +141,32 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slower_world_slows_what_policies_time_and_nothing_else() {
+        let slow = |choice: Choice| choice.slower(5.0);
+        let usual = PeakEwmaSettings::default();
+        assert_eq!(
+            slow(Choice::PeakEwma(usual)),
+            Choice::PeakEwma(PeakEwmaSettings { decay_s: 5.0 * usual.decay_s })
+        );
+        let usual = PrequalSettings::default();
+        assert_eq!(
+            slow(Choice::Prequal(usual)),
+            Choice::Prequal(PrequalSettings { age_s: 5.0 * usual.age_s, ..usual })
+        );
+        let usual = LardReplicatedSettings::default();
+        let shrink_after_s = 5.0 * usual.shrink_after_s;
+        assert_eq!(
+            slow(Choice::LardReplicated(usual)),
+            Choice::LardReplicated(LardReplicatedSettings { shrink_after_s, ..usual })
+        );
+        for timeless in ["rand", "rr", "wrr", "lc", "wlc", "p2c", "bounded-hash", "lard", "ward", "cap"] {
+            let choice = Choice::named(timeless).expect("is there");
+            assert_eq!(slow(choice.clone()), choice);
+        }
+        assert!(Choice::all().into_iter().all(|choice| choice.slower(1.0) == choice));
+    }
 
     #[test]
     fn every_policy_is_found_by_the_name_that_it_gives_itself() {

@@ -7,6 +7,7 @@
 use assay_http::field::write_decimal;
 /// Which xact a message is about; [`XactId::NOBODY`] when the request named none.
 pub use assay_workload::XactId;
+use assay_workload::hex_digits;
 
 /// Name of the header field.
 pub const HEADER: &str = "X-Assay";
@@ -101,11 +102,8 @@ impl ReplyMark {
     /// Appends the field's value.
     pub fn write(&self, out: &mut Vec<u8>) {
         write_xact(out, self.xact);
-        let mut key = [b'-'; 17];
-        for (at, digit) in key[..16].iter_mut().enumerate() {
-            *digit = b"0123456789abcdef"[(self.key >> (60 - 4 * at)) as usize & 0xf];
-        }
-        out.extend_from_slice(&key);
+        out.extend_from_slice(&hex_digits(self.key));
+        out.push(b'-');
         write_decimal(out, self.version);
         out.push(b'-');
         write_decimal(out, self.made_us);
@@ -131,7 +129,7 @@ impl ReplyMark {
     pub fn parse(value: &[u8]) -> Option<Self> {
         let mut parts = Parts { rest: Some(value) };
         let xact = parts.xact()?;
-        let key = hexadecimal(parts.next()?)?;
+        let key = hexadecimal(parts.of_length(16)?)?;
         let version = parts.decimal()?;
         let made_us = parts.decimal()?;
         let status = parts.next().filter(|digits| digits.len() == 3)?;
@@ -160,6 +158,9 @@ fn write_xact(out: &mut Vec<u8>, xact: XactId) {
     out.push(b'-');
 }
 
+/// So many decimal digits always fit a number of 64 bits.
+const SAFE_DIGITS: usize = 19;
+
 /// The parts between the dashes, left to right.
 struct Parts<'v> {
     rest: Option<&'v [u8]>,
@@ -174,13 +175,36 @@ impl<'v> Parts<'v> {
         Some(&rest[..end.unwrap_or(rest.len())])
     }
 
+    /// The next one, if it has so many bytes and is not the last.
+    #[inline]
+    fn of_length(&mut self, bytes: usize) -> Option<&'v [u8]> {
+        let (part, rest) = self.rest?.split_at_checked(bytes)?;
+        self.rest = Some(rest.strip_prefix(b"-")?);
+        Some(part)
+    }
+
     fn last(&mut self) -> Option<&'v [u8]> {
         let part = self.next()?;
         self.rest.is_none().then_some(part)
     }
 
+    #[inline]
     fn decimal(&mut self) -> Option<u64> {
-        assay_http::field::decimal(self.next()?)
+        let rest = self.rest?;
+        let (mut sum, mut at) = (0, 0);
+        while let Some(digit) = rest.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9) {
+            if at == SAFE_DIGITS {
+                return assay_http::field::decimal(self.next()?);
+            }
+            sum = sum * 10 + u64::from(digit);
+            at += 1;
+        }
+        self.rest = match rest.get(at) {
+            None => None,
+            Some(b'-') => Some(&rest[at + 1..]),
+            Some(_) => return None,
+        };
+        (at > 0).then_some(sum)
     }
 
     fn xact(&mut self) -> Option<XactId> {
@@ -191,18 +215,28 @@ impl<'v> Parts<'v> {
     }
 }
 
-fn hexadecimal(digits: &[u8]) -> Option<u64> {
-    if digits.len() != 16 {
-        return None;
+/// Values of hexadecimal digits; anything else has bits above these.
+static HEXADECIMAL: [u8; 256] = {
+    let mut table = [0xf0; 256];
+    let digits = b"0123456789abcdef";
+    let mut value = 0;
+    while value < digits.len() {
+        table[digits[value] as usize] = value as u8;
+        value += 1;
     }
-    digits.iter().try_fold(0u64, |sum, &b| {
-        let digit = match b {
-            b'0'..=b'9' => b - b'0',
-            b'a'..=b'f' => b - b'a' + 10,
-            _ => return None,
-        };
-        Some((sum << 4) | u64::from(digit))
-    })
+    table
+};
+
+#[inline]
+fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    let digits: &[u8; 16] = digits.try_into().ok()?;
+    let (mut sum, mut seen) = (0, 0);
+    for byte in digits {
+        let digit = HEXADECIMAL[usize::from(*byte)];
+        seen |= digit;
+        sum = (sum << 4) | u64::from(digit & 0xf);
+    }
+    (seen <= 0xf).then_some(sum)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The directives that matter to a shared cache (RFC 9111, 5.2; RFC 5861; RFC 8246). Where a sender is unclear the stricter
 //! reading wins: the shorter of two ages, an age that is no number is 0, and `private="field"` is `private`.
 
-use crate::field::{decimal, list, trim};
+use crate::field::{decimal, list, tokens, trim};
 
 /// Longest time kept, in seconds; longer ones count as this (RFC 9111, 1.2.2).
 pub const MAX_DELTA_S: u64 = 1 << 31;
@@ -62,11 +62,17 @@ impl CacheControl {
 
     /// Reads one more field; several count as one list.
     pub fn add(&mut self, value: &[u8]) {
-        for member in list(value) {
-            match memchr::memchr(b'=', member) {
-                Some(equals) => self.directive(trim(&member[..equals]), Some(trim(&member[equals + 1..]))),
-                None => self.directive(member, None),
-            }
+        if memchr::memchr(b'"', value).is_none() {
+            // Nearly always, and then every comma separates.
+            return tokens(value).for_each(|member| self.member(member));
+        }
+        list(value).for_each(|member| self.member(member));
+    }
+
+    fn member(&mut self, member: &[u8]) {
+        match member.iter().position(|&byte| byte == b'=') {
+            Some(equals) => self.directive(trim(&member[..equals]), Some(trim(&member[equals + 1..]))),
+            None => self.directive(member, None),
         }
     }
 
@@ -76,37 +82,31 @@ impl CacheControl {
     }
 
     fn directive(&mut self, name: &[u8], argument: Option<&[u8]>) {
-        let is = |directive: &str| name.eq_ignore_ascii_case(directive.as_bytes());
-        if is("max-age") {
-            shorten(&mut self.max_age_s, argument);
-        } else if is("s-maxage") {
-            shorten(&mut self.s_maxage_s, argument);
-        } else if is("no-cache") {
-            self.no_cache = true;
-        } else if is("no-store") {
-            self.no_store = true;
-        } else if is("private") {
-            self.private = true;
-        } else if is("public") {
-            self.public = true;
-        } else if is("must-revalidate") {
-            self.must_revalidate = true;
-        } else if is("proxy-revalidate") {
-            self.proxy_revalidate = true;
-        } else if is("only-if-cached") {
-            self.only_if_cached = true;
-        } else if is("immutable") {
-            self.immutable = true;
-        } else if is("no-transform") {
-            self.no_transform = true;
-        } else if is("min-fresh") {
-            // The stricter reading is the longer one.
-            let seconds = argument.and_then(delta_s).unwrap_or(MAX_DELTA_S);
-            self.min_fresh_s = Some(self.min_fresh_s.map_or(seconds, |other| other.max(seconds)));
-        } else if is("stale-if-error") {
-            shorten(&mut self.stale_if_error_s, argument);
-        } else if is("max-stale") {
-            self.max_stale(argument);
+        // As long as the longest; what is longer is none of these.
+        let mut room = [0; 16];
+        let Some(lower) = room.get_mut(..name.len()) else { return };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        match &*lower {
+            b"max-age" => shorten(&mut self.max_age_s, argument),
+            b"s-maxage" => shorten(&mut self.s_maxage_s, argument),
+            b"no-cache" => self.no_cache = true,
+            b"no-store" => self.no_store = true,
+            b"private" => self.private = true,
+            b"public" => self.public = true,
+            b"must-revalidate" => self.must_revalidate = true,
+            b"proxy-revalidate" => self.proxy_revalidate = true,
+            b"only-if-cached" => self.only_if_cached = true,
+            b"immutable" => self.immutable = true,
+            b"no-transform" => self.no_transform = true,
+            b"min-fresh" => {
+                // The stricter reading is the longer one.
+                let seconds = argument.and_then(delta_s).unwrap_or(MAX_DELTA_S);
+                self.min_fresh_s = Some(self.min_fresh_s.map_or(seconds, |other| other.max(seconds)));
+            }
+            b"stale-if-error" => shorten(&mut self.stale_if_error_s, argument),
+            b"max-stale" => self.max_stale(argument),
+            _ => {}
         }
     }
 

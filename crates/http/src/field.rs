@@ -162,25 +162,62 @@ pub fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(value)
 }
 
+/// All numbers of two decimal digits, one after another.
+static PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut value = 0;
+    while value < 100 {
+        pairs[2 * value] = b'0' + (value / 10) as u8;
+        pairs[2 * value + 1] = b'0' + (value % 10) as u8;
+        value += 1;
+    }
+    pairs
+};
+
 /// Appends a number in decimal digits.
-pub fn write_decimal(out: &mut Vec<u8>, mut value: u64) {
+#[inline]
+pub fn write_decimal(out: &mut Vec<u8>, value: u64) {
+    if value < 10 {
+        return out.push(b'0' + value as u8);
+    }
+    write_long_decimal(out, value);
+}
+
+/// The same of a number of two digits and more.
+fn write_long_decimal(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
-    loop {
+    while value >= 10 {
+        let pair = 2 * (value % 100) as usize;
+        value /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if value > 0 {
         at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
+        digits[at] = b'0' + value as u8;
     }
     out.extend_from_slice(&digits[at..]);
 }
+
+/// So many decimal digits always fit a number of 64 bits.
+const SAFE_DIGITS: usize = 19;
 
 /// A number of decimal digits and nothing else; none when it is empty, has other bytes or does not fit.
 pub fn decimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
+    }
+    if bytes.len() <= SAFE_DIGITS {
+        let mut sum = 0;
+        for byte in bytes {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            sum = sum * 10 + u64::from(digit);
+        }
+        return Some(sum);
     }
     bytes.iter().try_fold(0u64, |sum, &b| {
         let digit = b.checked_sub(b'0').filter(|d| *d <= 9)?;

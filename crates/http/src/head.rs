@@ -4,11 +4,14 @@
 //! and checked on the way, the other fields can be walked later. Strict where leniency lets two parties disagree about
 //! where a message ends (RFC 9112): such a head is an error.
 
+mod quick;
+
 use std::mem::MaybeUninit;
 
 use memchr::memchr;
 use thiserror::Error;
 
+use self::quick::{Line, RequestLine, StatusLine};
 use crate::field::{Field, Fields, decimal, has_token, tokens};
 
 /// Longest head that is accepted, in bytes.
@@ -124,6 +127,35 @@ pub struct ResponseHead<'b> {
 impl<'b> RequestHead<'b> {
     /// Parses the head that `buf` begins with: it and its length, or none while it is not complete.
     pub fn parse(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
+        match Self::parse_usual(buf) {
+            None => Self::parse_any(buf),
+            found => Ok(found),
+        }
+    }
+
+    /// Parses a head that looks as nearly all do; none when there is anything to think about.
+    fn parse_usual(buf: &'b [u8]) -> Option<(Self, usize)> {
+        let RequestLine { method, target, minor, end } = RequestLine::read(buf)?;
+        let mut facts = Facts::new(Some(minor));
+        let (mut host, mut expect_continue) = (None, false);
+        let length = each_field(buf, end, |name, value| match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => host.replace(value).is_none(),
+            6 if name.eq_ignore_ascii_case(b"expect") => {
+                expect_continue |= has_token(value, "100-continue");
+                true
+            }
+            _ => facts.take(name, value).is_ok(),
+        })?;
+        facts.check().ok()?;
+        if host.is_none() && facts.version == Version::Http11 {
+            return None;
+        }
+        expect_continue &= facts.version == Version::Http11;
+        Some((Self { method, target, host, expect_continue, facts, block: &buf[end..length] }, length))
+    }
+
+    /// Parses any head.
+    fn parse_any(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut raw = httparse::Request::new(&mut []);
         let status =
@@ -145,7 +177,7 @@ impl<'b> RequestHead<'b> {
                 6 if header.name.eq_ignore_ascii_case("expect") => {
                     expect_continue |= has_token(header.value, "100-continue");
                 }
-                _ => facts.take(header)?,
+                _ => facts.take(header.name.as_bytes(), header.value)?,
             }
         }
         facts.check()?;
@@ -175,6 +207,9 @@ impl<'b> RequestHead<'b> {
     }
 }
 
+/// A head, its length, and the value of a field that was asked for with it.
+pub type Noted<'b> = (ResponseHead<'b>, usize, Option<&'b [u8]>);
+
 impl<'b> ResponseHead<'b> {
     /// True for a word on the way (1xx): the reply itself comes after it. Switching protocols (101) is none.
     pub fn is_interim(&self) -> bool {
@@ -183,6 +218,36 @@ impl<'b> ResponseHead<'b> {
 
     /// Parses the head that `buf` begins with: it and its length, or none while it is not complete.
     pub fn parse(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
+        Ok(Self::parse_noting(buf, "")?.map(|(head, length, _)| (head, length)))
+    }
+
+    /// The same, and the value of the first field of this name, as [`ResponseHead::header`] gives it: whoever always wants
+    /// one field saves looking for it.
+    #[inline]
+    pub fn parse_noting(buf: &'b [u8], name: &str) -> Result<Option<Noted<'b>>, HeadError> {
+        if let Some(found) = Self::parse_usual(buf, name) {
+            return Ok(Some(found));
+        }
+        Ok(Self::parse_any(buf)?.map(|(head, length)| (head, length, head.header(name))))
+    }
+
+    /// Parses a head that looks as nearly all do; none when there is anything to think about.
+    #[inline]
+    fn parse_usual(buf: &'b [u8], noted: &str) -> Option<(Self, usize, Option<&'b [u8]>)> {
+        let StatusLine { minor, status, reason, end } = StatusLine::read(buf)?;
+        let (mut facts, mut found) = (Facts::new(Some(minor)), None);
+        let length = each_field(buf, end, |name, value| {
+            if name.len() == noted.len() && found.is_none() && name.eq_ignore_ascii_case(noted.as_bytes()) {
+                found = Some(value);
+            }
+            facts.take(name, value).is_ok()
+        })?;
+        facts.check().ok()?;
+        Some((Self { status, reason, facts, block: &buf[end..length] }, length, found))
+    }
+
+    /// Parses any head.
+    fn parse_any(buf: &'b [u8]) -> Result<Option<(Self, usize)>, HeadError> {
         let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
         let mut raw = httparse::Response::new(&mut []);
         let status = httparse::ParserConfig::default()
@@ -196,7 +261,7 @@ impl<'b> ResponseHead<'b> {
         };
         let mut facts = Facts::new(raw.version);
         for header in raw.headers.iter() {
-            facts.take(header)?;
+            facts.take(header.name.as_bytes(), header.value)?;
         }
         facts.check()?;
         let reason = raw.reason.unwrap_or("");
@@ -236,10 +301,24 @@ impl Facts {
     }
 
     #[inline]
-    fn take(&mut self, header: &httparse::Header<'_>) -> Result<(), HeadError> {
-        match header.name.len() {
-            10 if header.name.eq_ignore_ascii_case("connection") => {
-                for option in tokens(header.value) {
+    fn take(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
+        match name.len() {
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                self.take_options(value);
+                Ok(())
+            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => self.take_length(value),
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.take_codings(value),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_options(&mut self, value: &[u8]) {
+        match value {
+            b"keep-alive" => self.keep_alive = true,
+            b"close" => self.close = true,
+            _ => {
+                for option in tokens(value) {
                     if option.eq_ignore_ascii_case(b"close") {
                         self.close = true;
                     } else if option.eq_ignore_ascii_case(b"keep-alive") {
@@ -249,13 +328,7 @@ impl Facts {
                     }
                 }
             }
-            14 if header.name.eq_ignore_ascii_case("content-length") => self.take_length(header.value)?,
-            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                self.take_codings(header.value)?;
-            }
-            _ => {}
         }
-        Ok(())
     }
 
     /// Only `chunked` is undone here. Without it at the end, nobody can tell where the message ends (RFC 9112, 6.3);
@@ -278,6 +351,12 @@ impl Facts {
 
     /// The same length may be said more than once, in one field or in several (RFC 9112, 6.3), and each must be one.
     fn take_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        if self.content_length.is_none()
+            && let Some(length) = decimal(value)
+        {
+            self.content_length = Some(length);
+            return Ok(());
+        }
         for member in value.split(|&byte| byte == b',') {
             let length = decimal(member.trim_ascii()).ok_or(HeadError::BadContentLength)?;
             if self.content_length.is_some_and(|other| other != length) {
@@ -295,6 +374,25 @@ impl Facts {
             _ => Ok(()),
         }
     }
+}
+
+/// Hands all fields from `at` on to `take`, as long as that is content: the length of the head; none when it is not complete
+/// or there is anything to think about.
+#[inline]
+fn each_field<'b>(
+    buf: &'b [u8],
+    mut at: usize,
+    mut take: impl FnMut(&'b [u8], &'b [u8]) -> bool,
+) -> Option<usize> {
+    for _ in 0..=MAX_HEADERS {
+        let (line, next) = quick::line(buf, at)?;
+        match line {
+            Line::Field(name, value) if take(name, value) => at = next,
+            Line::Field(..) => return None,
+            Line::End => return Some(next).filter(|length| *length <= MAX_HEAD_BYTES),
+        }
+    }
+    None
 }
 
 /// The length of a complete head; none when more bytes are needed and may come.
@@ -350,161 +448,4 @@ fn refusal(error: httparse::Error) -> HeadError {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn request(text: &str) -> Result<Option<(RequestHead<'_>, usize)>, HeadError> {
-        RequestHead::parse(text.as_bytes())
-    }
-
-    fn request_error(text: &str) -> Option<HeadError> {
-        request(text).err()
-    }
-
-    #[test]
-    fn a_request_gives_its_line_its_facts_and_its_fields() {
-        let text = "GET http://a:1/x HTTP/1.1\r\nHost: a:1\r\nX-Assay:  1-2 \r\nExpect: 100-Continue\r\n\
-                    Connection: close\r\n\r\nrest";
-        let (head, length) = request(text).unwrap().unwrap();
-        assert_eq!((head.method, head.target, head.facts.version), ("GET", "http://a:1/x", Version::Http11));
-        assert_eq!(length, text.len() - 4);
-        assert_eq!(head.host, Some(&b"a:1"[..]));
-        assert_eq!(head.header("x-assay"), Some(&b"1-2"[..]));
-        assert_eq!(head.header("y"), None);
-        assert!(head.expect_continue && head.facts.close && !head.facts.keep_alive);
-        assert_eq!(head.headers().count(), 4);
-    }
-
-    #[test]
-    fn empty_lines_before_a_request_are_passed_over() {
-        let text = "\r\n\nGET / HTTP/1.0\r\nA: b\r\n\r\n";
-        let (head, length) = request(text).unwrap().unwrap();
-        assert_eq!((head.header("a"), length), (Some(&b"b"[..]), text.len()));
-    }
-
-    #[test]
-    fn only_options_and_trace_count_how_often_they_are_passed_on() {
-        let left = |method: &str, value: &str| {
-            let text = format!("{method} * HTTP/1.1\r\nHost: a\r\nMax-Forwards: {value}\r\n\r\n");
-            request(&text).unwrap().unwrap().0.max_forwards()
-        };
-        assert_eq!((left("OPTIONS", "0"), left("TRACE", "7")), (Some(0), Some(7)));
-        assert_eq!((left("GET", "0"), left("OPTIONS", "x")), (None, None));
-    }
-
-    #[test]
-    fn a_reply_gives_its_status_and_its_facts() {
-        let text = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\n";
-        let (head, length) = ResponseHead::parse(text).unwrap().unwrap();
-        assert_eq!((head.status, head.reason, length), (304, "Not Modified", text.len()));
-        assert_eq!(head.facts.content_length, Some(5));
-        assert!(matches!(ResponseHead::parse(b"HTTP/1.1 099 No\r\n\r\n"), Err(HeadError::Syntax(_))));
-        let interim = |text: &str| ResponseHead::parse(text.as_bytes()).unwrap().unwrap().0.is_interim();
-        assert!(
-            interim("HTTP/1.1 100 Continue\r\n\r\n")
-                && interim("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n")
-        );
-        assert!(!interim("HTTP/1.1 200 OK\r\n\r\n") && !interim("HTTP/1.1 101 Switch\r\n\r\n"));
-        let bare = ResponseHead::parse(b"HTTP/1.0 200\r\n\r\n").unwrap().unwrap().0;
-        assert_eq!((bare.status, bare.facts.version), (200, Version::Http10));
-    }
-
-    #[test]
-    fn heads_that_two_parties_could_read_differently_are_refused() {
-        let with = |fields: &str| request_error(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n"));
-        assert_eq!(with("Content-Length: 1\r\nTransfer-Encoding: chunked"), Some(HeadError::LengthAndCoding));
-        assert_eq!(with("Content-Length: 1\r\nContent-Length: 2"), Some(HeadError::ConflictingContentLength));
-        assert_eq!(with("Content-Length: 1, 2"), Some(HeadError::ConflictingContentLength));
-        for bad in ["", "+1", "1x", "0x10", "-1", "1 1", "1,", ",1", "1,,1", "18446744073709551616"] {
-            assert_eq!(with(&format!("Content-Length: {bad}")), Some(HeadError::BadContentLength), "{bad}");
-        }
-        for bad in
-            ["gzip", "chunked, chunked", "chunked, gzip", "xchunked", "identity", "\"chunked\"", "chunked,"]
-        {
-            assert_eq!(
-                with(&format!("Transfer-Encoding: {bad}")),
-                Some(HeadError::BadTransferEncoding),
-                "{bad}"
-            );
-        }
-        assert_eq!(with("Transfer-Encoding: gzip, chunked"), Some(HeadError::UnknownCoding));
-        assert_eq!(with("Host: b"), Some(HeadError::BadHost));
-        assert!(matches!(with("A: b\r\n c"), Some(HeadError::Syntax(_))), "folded line");
-        assert!(matches!(with("A : b"), Some(HeadError::Syntax(_))), "white space before the colon");
-        assert!(matches!(with("A: b\0c"), Some(HeadError::Syntax(_))), "control character");
-        assert!(matches!(with("A: b\rc"), Some(HeadError::Syntax(_))), "bare CR");
-        assert!(matches!(with(": b"), Some(HeadError::Syntax(_))), "no name");
-        assert_eq!(with("Content-Length: 1, 1"), None);
-        assert_eq!(with("Transfer-Encoding: CHUNKED"), None);
-    }
-
-    #[test]
-    fn versions_and_hosts_must_be_right() {
-        assert_eq!(request_error("GET / HTTP/1.1\r\n\r\n"), Some(HeadError::BadHost));
-        assert_eq!(request_error("GET / HTTP/1.0\r\n\r\n"), None);
-        assert_eq!(request_error("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), Some(HeadError::Version));
-        let coded = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(request_error(coded), Some(HeadError::BadTransferEncoding));
-    }
-
-    #[test]
-    fn limits_are_kept() {
-        let many = "A: b\r\n".repeat(MAX_HEADERS + 1);
-        let text = format!("GET / HTTP/1.0\r\n{many}\r\n");
-        assert_eq!(request_error(&text), Some(HeadError::TooManyHeaders));
-        let long = format!("GET /{} HTTP/1.0\r\n\r\n", "x".repeat(MAX_HEAD_BYTES));
-        assert_eq!(request_error(&long), Some(HeadError::LineTooLong));
-        assert_eq!(request_error(&long[..MAX_HEAD_BYTES]), Some(HeadError::LineTooLong));
-        let wide = format!("GET / HTTP/1.0\r\nA: {}\r\n\r\n", "x".repeat(MAX_HEAD_BYTES));
-        assert_eq!(request_error(&wide), Some(HeadError::TooLong));
-        assert!(request(&long[..MAX_HEAD_BYTES - 1]).unwrap().is_none());
-    }
-
-    proptest! {
-        #[test]
-        fn fields_come_back_as_they_were_written(
-            fields in prop::collection::vec(("X-[A-Za-z0-9]{1,12}", "[!-~]([ -~]{0,20}[!-~])?"), 0..20),
-            next in "[ -~]{0,20}",
-        ) {
-            let mut text = "HTTP/1.1 200 OK\r\n".to_owned();
-            for (name, value) in &fields {
-                text.push_str(&format!("{name}: {value}\r\n"));
-            }
-            text.push_str("\r\n");
-            let length = text.len();
-            text.push_str(&next);
-            let (head, parsed) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
-            prop_assert_eq!(parsed, length);
-            let back: Vec<_> = head.headers().collect();
-            prop_assert_eq!(back.len(), fields.len());
-            for (got, (name, value)) in back.iter().zip(&fields) {
-                prop_assert_eq!(got.name, name.as_bytes());
-                prop_assert_eq!(got.value, value.as_bytes());
-            }
-            for cut in 0..length {
-                prop_assert!(ResponseHead::parse(&text.as_bytes()[..cut]).unwrap().is_none());
-            }
-        }
-
-        #[test]
-        fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = RequestHead::parse(&bytes);
-            let _ = ResponseHead::parse(&bytes);
-        }
-
-        #[test]
-        fn a_broken_head_gives_an_answer(at in 0usize..70, byte: u8) {
-            let mut text = b"GET /a HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\nConnection: close\r\n\r\n".to_vec();
-            let at = at % text.len();
-            text[at] = byte;
-            if let Ok(Some((head, length))) = RequestHead::parse(&text) {
-                prop_assert!(length <= text.len());
-                for field in head.headers() {
-                    prop_assert!(!field.name.is_empty());
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -159,12 +159,7 @@ pub fn is_private(address: IpAddr) -> bool {
 /// Says why an address given by the user cannot be listened on; none when it can.
 pub fn cannot_listen(address: SocketAddr) -> Option<String> {
     let error = TcpListener::bind(address).err()?;
-    let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => "something listens there already: stop it, or name another address",
-        io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
-        io::ErrorKind::PermissionDenied => "ports below 1024 need root: name a higher one",
-        _ => "name another address",
-    };
+    let advice = assay_plane::listen::advice(&error);
     Some(format!("cannot listen on {address}: {error}; {advice}"))
 }
 

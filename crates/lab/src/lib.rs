@@ -13,7 +13,7 @@
 mod address;
 mod arithmetic;
 pub mod bed;
-mod caches;
+pub mod caches;
 pub mod calibrate;
 mod cast;
 pub mod cgroup;
@@ -26,6 +26,7 @@ pub mod experiment;
 mod host;
 mod inform;
 mod instant;
+pub mod led;
 pub mod leftovers;
 mod member;
 pub mod peak;

@@ -8,7 +8,7 @@ use crate::description::{Circle, Description, ICP_PORT, Peer};
 use crate::plan::RunPlan;
 use crate::topology::{Protocol, Relation, Topology};
 
-/// How long the built-in proxy waits for answers to ICP queries. That of Squid (`icp_query_timeout`) is at most as long.
+/// How long the built-in proxy waits for answers to ICP queries. Squid is told the same (`icp_query_timeout`).
 const ICP_PATIENCE_MS: u64 = 2000;
 
 /// One of the proxies of a run.

@@ -209,6 +209,13 @@ impl RunPlan {
         UniverseOptions { private_as_public: self.private_as_public }
     }
 
+    /// Whether roles live in networks that the lab makes.
+    pub fn needs_bed(&self) -> bool {
+        let is_linked =
+            matches!(&self.target, TargetChoice::Topology(topology) if !topology.links.is_empty());
+        self.bed.is_wanted() || is_linked
+    }
+
     /// Whether robots keep a log of every request: where it is asked for, and where what caches write down is held against
     /// it, unless there would be more than `expected` can be held.
     pub fn records_xacts(&self, expected: f64) -> bool {

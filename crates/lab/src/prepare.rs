@@ -75,7 +75,7 @@ pub fn prepare(plan: &RunPlan) -> Result<Prepared, LabError> {
         return Err(LabError::plan(why));
     }
     let Addresses { net, bed, origin_listen, target, caches, sources } =
-        if plan.bed.is_wanted() { addresses_in_bed(plan)? } else { addresses_on_loopback(plan)? };
+        if plan.needs_bed() { addresses_in_bed(plan)? } else { addresses_on_loopback(plan)? };
     let dir = RunDir::create(&plan.run_dir).map_err(|e| LabError::plan(e.to_string()))?;
     Ok(Prepared {
         timeline,
@@ -143,7 +143,11 @@ fn addresses_on_loopback(plan: &RunPlan) -> Result<Addresses, LabError> {
 
 fn addresses_in_bed(plan: &RunPlan) -> Result<Addresses, LabError> {
     let direct = plan.target == TargetChoice::Direct;
-    let bed = Bed::build(&plan.bed, direct, plan.seed)?;
+    let topology = match &plan.target {
+        TargetChoice::Topology(topology) => Some(&**topology),
+        _ => None,
+    };
+    let bed = Bed::build(&plan.bed, direct, topology, plan.seed)?;
     let origin_listen = bed.origins(&plan.workload)?;
     let sources = bed.robots(address::robot_hosts(&plan.workload).len())?;
     let caches: Vec<SocketAddr> = (0..proxies(&plan.target)).map(|place| bed.proxy(place)).collect();
@@ -164,7 +168,7 @@ fn proxies(target: &TargetChoice) -> u8 {
 /// Links are between what the lab starts, at addresses that it chooses.
 fn check_bed(plan: &RunPlan) -> Result<(), LabError> {
     let refusal = match &plan.target {
-        _ if !plan.bed.is_wanted() => None,
+        _ if !plan.needs_bed() => None,
         TargetChoice::Running { address, .. } => Some(format!(
             "the proxy at {address} already runs, and the lab cannot put it behind a link"
         )),

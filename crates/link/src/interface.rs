@@ -8,7 +8,18 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::namespace::{NetError, check};
+use crate::namespace::{Namespace, NetError, check};
+use crate::netlink::{Message, NESTED};
+
+// From the kernel's interface, linux/rtnetlink.h, linux/if_link.h and linux/veth.h.
+const RTM_NEWLINK: u16 = 16;
+const LINK_HEADER_BYTES: usize = 16;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
 
 /// Largest packet on a link, as on Ethernet.
 pub const MTU: u16 = 1500;
@@ -62,6 +73,39 @@ impl Tun {
         };
         NetError::because(format!("bring {} up with {address}", self.name), done())
     }
+}
+
+/// Joins the calling thread's namespace and another by a pair of devices, without any delay of its own; both come up, with no
+/// address.
+pub fn join(here: &str, there: &Namespace, there_name: &str) -> Result<(), NetError> {
+    let mut message = Message::new(RTM_NEWLINK, &[0; LINK_HEADER_BYTES]);
+    message.text(IFLA_IFNAME, here);
+    message.nested(IFLA_LINKINFO | NESTED, |info| {
+        info.text(IFLA_INFO_KIND, "veth");
+        info.nested(IFLA_INFO_DATA | NESTED, |data| {
+            data.nested(VETH_INFO_PEER | NESTED, |peer| {
+                peer.raw(&[0; LINK_HEADER_BYTES]);
+                peer.text(IFLA_IFNAME, there_name);
+                peer.attribute(IFLA_NET_NS_FD, &there.raw().to_ne_bytes());
+            });
+        });
+    });
+    let attempted = format!("join two namespaces by {here} and {there_name}");
+    NetError::because(attempted.clone(), message.send())?;
+    NetError::because(attempted, bring_up(&admin()?, here))?;
+    there.run(|| NetError::because(format!("bring {there_name} up"), bring_up(&admin()?, there_name)))?
+}
+
+/// Gives a device an address that is all of its network.
+pub fn address(name: &str, address: Ipv4Addr) -> Result<(), NetError> {
+    let admin = admin()?;
+    let set = |call, value: Ipv4Addr| {
+        let mut request = request(name)?;
+        request.ifr_ifru.ifru_addr = socket_address(value);
+        ioctl(&admin, call, &mut request)
+    };
+    let done = set(libc::SIOCSIFADDR, address).and_then(|()| set(libc::SIOCSIFNETMASK, Ipv4Addr::BROADCAST));
+    NetError::because(format!("give {name} the address {address}"), done)
 }
 
 /// Brings the loopback interface up.

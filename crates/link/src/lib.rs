@@ -11,6 +11,7 @@ pub mod forward;
 pub mod interface;
 pub mod model;
 pub mod namespace;
+mod netlink;
 pub mod probe;
 mod realtime;
 pub mod route;

@@ -25,13 +25,13 @@ pub enum LogsError {
         pattern: PathBuf,
     },
     /// There is nothing in it.
-    #[error("{name} is empty: there is nothing to analyse")]
+    #[error("{} is empty: there is no request in it", shown(name))]
     Empty {
         /// The file.
         name: String,
     },
     /// The format was not recognised.
-    #[error("the format of {name} was not recognised; its first line is `{line}`")]
+    #[error("the format of {} was not recognised; its first line is `{line}`", shown(name))]
     Unrecognised {
         /// The file.
         name: String,
@@ -52,4 +52,9 @@ pub enum LogsError {
     /// The document cannot be written as JSON.
     #[error("cannot write the result as JSON")]
     Json(#[from] serde_json::Error),
+}
+
+/// What `-` stands for, in words.
+fn shown(name: &str) -> &str {
+    if name == "-" { "standard input" } else { name }
 }

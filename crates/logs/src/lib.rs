@@ -72,7 +72,8 @@ fn known(input: &mut Input, format: Option<&Format>) -> Result<Option<Recognised
         Some(recognised) => Ok(Some(recognised)),
         None => {
             let first = head.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
-            let line = analysis::printable(&first[..first.len().min(160)]);
+            // What is no text is longer when it is written as such.
+            let line = analysis::printable(&first[..first.len().min(160)]).chars().take(160).collect();
             Err(LogsError::Unrecognised { name, line })
         }
     }

@@ -90,7 +90,11 @@ impl Page {
                 count(input.lines),
                 size(input.bytes as f64)
             );
-            self.fact(&shorten(&input.name, 15), &text);
+            if input.name.chars().count() > 15 {
+                self.fact("log", &format!("{} {text}", input.name));
+            } else {
+                self.fact(&input.name, &text);
+            }
             if let Some(broken) = &input.broken {
                 let text = self.paint(YELLOW, &format!("! it ends early: {broken}"));
                 self.fact("", &text);
@@ -106,10 +110,10 @@ impl Page {
         self.line("");
         if let (Some(first), Some(last)) = (document.first_unix_ms, document.last_unix_ms) {
             let seconds = (last - first) / 1e3;
-            let rate = if seconds > 0.0 {
-                format!(", {:.1} requests/s", all.requests as f64 / seconds)
-            } else {
-                String::new()
+            let rate = match all.requests as f64 / seconds {
+                rate if seconds <= 0.0 || rate < 0.05 => String::new(),
+                rate if rate < 100.0 => format!(", {rate:.1} requests/s"),
+                rate => format!(", {} requests/s", count(rate.round() as u64)),
             };
             self.fact("time", &format!("{} to {} UTC, {}{rate}", date(first), date(last), duration(seconds)));
         }
@@ -139,13 +143,8 @@ impl Page {
             self.fact("response time", &text);
         }
         let distinct = &document.distinct;
-        let text = format!(
-            "{} URLs, {} hosts, {} clients",
-            estimate(&distinct.urls),
-            estimate(&distinct.hosts),
-            estimate(&distinct.clients)
-        );
-        self.fact("different", &text);
+        let parts = [(&distinct.urls, "URL"), (&distinct.hosts, "host"), (&distinct.clients, "client")];
+        self.fact("different", &parts.map(|(count, what)| several(count, what)).join(", "));
         let queries = &document.peer_queries;
         if queries.hits + queries.misses > 0 {
             let text = format!(
@@ -439,6 +438,12 @@ pub(crate) fn estimate(estimated: &Count) -> String {
     } else {
         text
     }
+}
+
+/// So many of something, whose name takes an s.
+pub(crate) fn several(estimated: &Count, what: &str) -> String {
+    let text = estimate(estimated);
+    if text == "1" { format!("{text} {what}") } else { format!("{text} {what}s") }
 }
 
 /// Bytes, with the unit people would use.

@@ -20,7 +20,7 @@ use assay_plane::wire::Scratch;
 use assay_record::cluster::Tally;
 use assay_simulate::{Asked, Law, Load, NOBODY, Service, Stream, Switch, SwitchSpec, path_of};
 use assay_workload::rng::{Purpose, Rng};
-use tokio::runtime::{Builder, LocalOptions};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::task::spawn_local;
 
 use crate::error::NodeError;
@@ -119,11 +119,25 @@ struct AskerInner {
 
 /// Runs clients for the whole of warm-up and measurement, on a runtime of the calling thread.
 pub fn run(spec: ClientsSpec) -> Result<Outcome, NodeError> {
-    let runtime = Builder::new_current_thread()
+    runtime()?.block_on(ask(spec))
+}
+
+/// The same, unless `stop` comes first: then none.
+pub fn run_unless(spec: ClientsSpec, stop: impl Future<Output = ()>) -> Result<Option<Outcome>, NodeError> {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = ask(spec) => outcome.map(Some),
+            () = stop => Ok(None),
+        }
+    })
+}
+
+fn runtime() -> Result<LocalRuntime, NodeError> {
+    Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
-        .map_err(NodeError::start("the clients' runtime"))?;
-    runtime.block_on(ask(spec))
+        .map_err(NodeError::start("the clients' runtime"))
 }
 
 /// What all clients share.

@@ -3,20 +3,21 @@
 use std::io;
 use std::net::SocketAddr;
 
+use assay_plane::listen::advice;
 use thiserror::Error;
 
-/// Why nodes or clients could not do their work.
+/// Why nodes or clients could not do their work. Causes are part of the message, and so no `source`.
 #[derive(Debug, Error)]
 pub enum NodeError {
     /// A node cannot listen where it should.
-    #[error("node {node} cannot listen on {address}: {source}; give another --listen address")]
+    #[error("node {node} cannot listen on {address}: {cause}; {}", advice(cause))]
     Listen {
         /// Its number.
         node: usize,
         /// Where.
         address: SocketAddr,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// There are not so many ports after the first.
     #[error("{nodes} nodes from port {port} on are more than there are ports; begin lower")]
@@ -27,20 +28,20 @@ pub enum NodeError {
         port: u16,
     },
     /// A thread, a runtime or a timer of ours could not be made.
-    #[error("cannot start {what}: {source}")]
+    #[error("cannot start {what}: {cause}")]
     Start {
         /// Which one.
         what: &'static str,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A real node cannot have its directory.
-    #[error("cannot make the directory {path} for a node's files: {source}")]
+    #[error("cannot make the directory {path} for a node's files: {cause}")]
     Directory {
         /// Which one.
         path: String,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A thread of ours panicked; the message is on standard error.
     #[error("{what} panicked: this is a bug of Assay")]
@@ -52,6 +53,6 @@ pub enum NodeError {
 
 impl NodeError {
     pub(crate) fn start(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Start { what, source }
+        move |cause| Self::Start { what, cause }
     }
 }

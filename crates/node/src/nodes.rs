@@ -112,8 +112,8 @@ impl Nodes {
         let own = Arc::clone(&samples);
         let work =
             move || match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
-                Err(source) => {
-                    let _ = ready.send(Err(NodeError::Start { what: "the nodes' runtime", source }));
+                Err(cause) => {
+                    let _ = ready.send(Err(NodeError::Start { what: "the nodes' runtime", cause }));
                 }
                 Ok(runtime) => runtime.block_on(live(spec, &own, &ready, stopped)),
             };
@@ -209,7 +209,7 @@ fn bring_up(spec: &NodesSpec) -> Result<Up, NodeError> {
     let (mut listeners, mut addresses, mut servers, mut words) = (vec![], vec![], vec![], vec![]);
     for (number, group) in spec.nodes.iter().enumerate() {
         let address = address_of(spec, number)?;
-        let refused = |source| NodeError::Listen { node: number, address, source };
+        let refused = |cause| NodeError::Listen { node: number, address, cause };
         let listener = listen(address).map_err(refused)?;
         addresses.push(listener.local_addr().map_err(refused)?);
         listeners.push(listener);

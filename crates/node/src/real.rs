@@ -50,7 +50,7 @@ impl RealNode {
     /// Takes a directory for itself.
     pub(crate) fn new(spec: NodeSpec, directory: &Path, pace: Pace) -> Result<Self, NodeError> {
         fs::create_dir_all(directory)
-            .map_err(|source| NodeError::Directory { path: directory.display().to_string(), source })?;
+            .map_err(|cause| NodeError::Directory { path: directory.display().to_string(), cause })?;
         let now = pace.now();
         Ok(Self {
             spec,

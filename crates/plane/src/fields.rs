@@ -18,11 +18,11 @@ fn is_hop_by_hop(field: &Field<'_>) -> bool {
 
 /// Appends the fields that go on, a line each ([`append_passing`]). Then our own `Via`: the version that it came with, and
 /// our name.
-pub fn append_end_to_end(
+pub fn append_end_to_end<'b>(
     out: &mut Vec<u8>,
-    fields: Fields<'_>,
+    fields: Fields<'b>,
     (version, name): (Version, &str),
-    leave_out: impl Fn(&Field<'_>) -> bool,
+    leave_out: impl FnMut(&Field<'b>) -> bool,
 ) {
     append_passing(out, fields, leave_out);
     let via = match version {
@@ -35,8 +35,12 @@ pub fn append_end_to_end(
 }
 
 /// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
-/// in `Connection`, nor those that `leave_out` picks.
-pub fn append_passing(out: &mut Vec<u8>, fields: Fields<'_>, leave_out: impl Fn(&Field<'_>) -> bool) {
+/// in `Connection`, nor those that `leave_out` picks, which sees all the others.
+pub fn append_passing<'b>(
+    out: &mut Vec<u8>,
+    fields: Fields<'b>,
+    mut leave_out: impl FnMut(&Field<'b>) -> bool,
+) {
     for field in fields.clone() {
         let for_this_hop =
             is_hop_by_hop(&field) || (fields.names_others() && is_nominated(fields.clone(), &field));

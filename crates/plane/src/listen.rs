@@ -24,6 +24,16 @@ pub fn listen_beside_others(address: SocketAddr) -> io::Result<std::net::TcpList
     Ok(open(address, true)?.into())
 }
 
+/// What to do when it was not possible to listen somewhere.
+pub fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "something listens there already: stop it, or name another address",
+        io::ErrorKind::AddrNotAvailable => "this machine does not have that address",
+        io::ErrorKind::PermissionDenied => "ports below 1024 need root: name a higher one",
+        _ => "name another address",
+    }
+}
+
 fn open(address: SocketAddr, beside_others: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

@@ -4,15 +4,17 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assay_http::head::{HeadError, ResponseHead};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::clock::coarse_ns;
 use crate::wire::{self, Input, Scratch};
 
 /// Most idle connections that are kept to one upstream.
@@ -74,12 +76,48 @@ pub struct Upstream {
 /// Idle connections to servers.
 #[derive(Default)]
 pub struct Pool {
-    idle: RefCell<HashMap<SocketAddr, Vec<Idle>>>,
+    idle: RefCell<HashMap<SocketAddr, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
 }
 
 struct Idle {
     stream: TcpStream,
-    since: Instant,
+    since_ns: u64,
+}
+
+/// A short way to tell addresses apart: a connection is looked for and given back for every request.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The fractional part of the golden ratio, which spreads neighbours far apart.
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // What tables take from both ends has to depend on everything.
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 impl Pool {
@@ -106,14 +144,15 @@ impl Pool {
         let mut idle = self.idle.borrow_mut();
         let connections = idle.entry(upstream.address).or_default();
         if connections.len() < MOST_IDLE {
-            connections.push(Idle { stream: upstream.stream, since: Instant::now() });
+            connections.push(Idle { stream: upstream.stream, since_ns: coarse_ns() });
         }
     }
 
     /// Closes what has been idle for longer than this.
     pub fn close_older_than(&self, age: Duration) {
+        let now_ns = coarse_ns();
         self.idle.borrow_mut().retain(|_, connections| {
-            connections.retain(|idle| idle.since.elapsed() < age);
+            connections.retain(|idle| u128::from(now_ns.saturating_sub(idle.since_ns)) < age.as_nanos());
             !connections.is_empty()
         });
     }
@@ -174,6 +213,11 @@ impl Upstream {
     /// Passes over an interim answer of this length, unless there have been too many.
     pub fn pass_over_interim(&mut self, length: usize) -> Result<(), UpstreamError> {
         self.input.consume(length);
+        self.count_interim()
+    }
+
+    /// Counts an interim answer; an error when there have been too many.
+    pub fn count_interim(&mut self) -> Result<(), UpstreamError> {
         self.interim_answers += 1;
         if self.interim_answers > MOST_INTERIM {
             let error = HeadError::Syntax("interim answers without end");
@@ -196,7 +240,8 @@ impl Upstream {
         }
     }
 
-    fn failure(&self, error: io::Error) -> UpstreamError {
+    /// What an error of its connection means, before it has answered.
+    pub fn failure(&self, error: io::Error) -> UpstreamError {
         match error.kind() {
             io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),
             _ => UpstreamError::Lost(self.address),

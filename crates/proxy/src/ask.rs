@@ -1,14 +1,14 @@
 //! What does a client want, as far as a cache minds it?
 
 use assay_cache::conditional::{Conditions, IfRange};
-use assay_cache::freshness::{MaxStale, RequestControl};
+use assay_cache::freshness::RequestControl;
 use assay_cache::storage::MethodClass;
-use assay_http::cache_control::{self, CacheControl};
-use assay_http::date::parse_date;
+use assay_http::cache_control::CacheControl;
 use assay_http::field::list_has;
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::range::{ByteRange, parse_range};
+use assay_plane::caching;
 
 /// A request, read once.
 pub struct Ask<'b> {
@@ -57,8 +57,7 @@ impl<'b> Ask<'b> {
                     ask.is_for_origin |= ask.conditions.if_none_match.replace(field.value).is_some();
                 }
                 17 if field.is("if-modified-since") => {
-                    ask.conditions.if_modified_since_s =
-                        parse_date(field.value).and_then(|s| i64::try_from(s).ok());
+                    ask.conditions.if_modified_since_s = caching::date_s(field.value);
                 }
                 // Of two, the origin shall say which one counts.
                 5 if field.is("range") => ask.is_for_origin |= range.replace(field.value).is_some(),
@@ -71,8 +70,7 @@ impl<'b> Ask<'b> {
         if ask.class == MethodClass::Get {
             ask.ranges = range.and_then(|value| parse_range(value).ok());
         }
-        ask.control = directives.map(control).unwrap_or_default();
-        ask.control.no_cache |= pragma_no_cache && directives.is_none();
+        ask.control = caching::request_control(directives, pragma_no_cache);
         ask
     }
 
@@ -85,28 +83,14 @@ impl<'b> Ask<'b> {
 fn if_range(value: &[u8]) -> IfRange<'_> {
     match value.trim_ascii() {
         tag @ ([b'"', ..] | [b'W', b'/', ..]) => IfRange::Tag(tag),
-        date => IfRange::Date(parse_date(date).and_then(|seconds| i64::try_from(seconds).ok())),
-    }
-}
-
-fn control(directives: CacheControl) -> RequestControl {
-    RequestControl {
-        no_cache: directives.no_cache,
-        no_store: directives.no_store,
-        only_if_cached: directives.only_if_cached,
-        max_age_s: directives.max_age_s,
-        min_fresh_s: directives.min_fresh_s,
-        stale_if_error_s: directives.stale_if_error_s,
-        max_stale: directives.max_stale.map(|accepted| match accepted {
-            cache_control::MaxStale::Any => MaxStale::Any,
-            cache_control::MaxStale::Seconds(seconds) => MaxStale::Seconds(seconds),
-        }),
+        date => IfRange::Date(caching::date_s(date)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_cache::freshness::MaxStale;
 
     fn ask(fields: &str) -> Ask<'static> {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();

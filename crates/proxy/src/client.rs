@@ -23,9 +23,10 @@ use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Stored};
 use crate::target::Target;
+use crate::through::{self, Went};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
-use assay_plane::wire::{self, Input};
+use assay_plane::wire::Input;
 
 /// How long, and how much, is read from a client that was refused, so that it gets to read why.
 const LINGER: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
         }
     };
     if in_order && (client.leaves_unread || !input.unread().is_empty()) {
-        linger(&mut client).await;
+        Box::pin(linger(&mut client)).await;
     }
 }
 
@@ -52,8 +53,8 @@ pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
 async fn linger(client: &mut Client) {
     let _ = client.stream.shutdown().await;
     for _ in 0..LINGER_READS {
-        let scratch = &client.shared.scratch;
-        match wire::read(&mut client.stream, scratch, LINGER, |bytes| bytes.len()).await {
+        client.deadline.set(LINGER);
+        match client.shared.memory.read(&mut client.stream, &client.deadline, |bytes| bytes.len()).await {
             Ok(1..) => {}
             Ok(0) | Err(_) => return,
         }
@@ -63,29 +64,42 @@ async fn linger(client: &mut Client) {
 /// What is to be done once the request's head is no longer needed.
 enum Step {
     Answered,
-    Pass(PassOrder),
+    Pass(Box<PassOrder>),
+}
+
+impl Step {
+    fn pass(order: PassOrder) -> Self {
+        Step::Pass(Box::new(order))
+    }
 }
 
 /// One request and its answer; whether another may follow.
+///
+/// What happens rarely is boxed from here on: the state of a task is moved about for each request, and is as large as the
+/// largest way through it.
 async fn turn(client: &mut Client, input: &mut Input) -> io::Result<bool> {
     loop {
         let (step, length) = match RequestHead::parse(input.unread()) {
             Ok(Some((head, length))) => (answer(client, head).await?, length),
             Ok(None) => {
-                let limit = client.shared.limits.client_read;
-                if input.fill(&mut client.stream, &client.shared.scratch, limit).await? == 0 {
+                client.deadline.set(client.shared.limits.client_read);
+                let filling = client.shared.memory.read(&mut client.stream, &client.deadline, |bytes| {
+                    input.append(bytes);
+                    bytes.len()
+                });
+                if filling.await? == 0 {
                     return Ok(false);
                 }
                 continue;
             }
             Err(error) => {
-                refuse(client, error.status(), &error.to_string(), false).await?;
+                Box::pin(refuse(client, error.status(), &error.to_string(), false)).await?;
                 return Ok(false);
             }
         };
         input.consume(length);
         if let Step::Pass(order) = step {
-            pass::run(client, input, order).await?;
+            Box::pin(pass::run(client, input, *order)).await?;
         }
         return Ok(client.persists);
     }
@@ -104,7 +118,7 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     let target = match Target::of(&head) {
         Ok(target) => target,
         Err(error) => {
-            refuse(client, error.status(), &error.to_string(), head.method == "HEAD").await?;
+            Box::pin(refuse(client, error.status(), &error.to_string(), head.method == "HEAD")).await?;
             return Ok(Step::Answered);
         }
     };
@@ -113,7 +127,7 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
         client.noted = Some(Note::new(&head, target.url(client.shared.routes.fallback_authority())));
     }
     if head.max_forwards() == Some(0) {
-        answer_as_last(client, &head).await?;
+        Box::pin(answer_as_last(client, &head)).await?;
         return Ok(Step::Answered);
     }
     let ask = Ask::new(head);
@@ -125,7 +139,7 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     } else {
         let why =
             if ask.is_for_origin && ask.class != MethodClass::Unsafe { Why::Bypass } else { Why::Method };
-        Ok(Step::Pass(PassOrder::new(&client.shared, &ask, &target, &key, why)))
+        Ok(Step::pass(PassOrder::new(&client.shared, &ask, &target, &key, why)))
     };
     client.key = key;
     step
@@ -158,13 +172,13 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
     // What was here before may be what the fetch waits for.
     let mut may_join = !ask.is_authorised && !client.was_here;
     loop {
-        let now_ms = client.shared.clock.now_ms();
         let found = client.shared.store.borrow_mut().find(key, ask.head.headers());
         let (why, stored) = match found {
             Found::Nothing => (Why::Miss, None),
             Found::OtherVariant => (Why::VaryMiss, None),
             Found::Reply(stored) => {
                 let freshness = &stored.reply.freshness;
+                let now_ms = client.shared.clock.now_ms();
                 let remaining_ms = freshness.remaining_ms(now_ms);
                 match freshness.reuse(&ask.control, now_ms) {
                     Reuse::Serve => {
@@ -188,21 +202,21 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
         let is_head = ask.class == MethodClass::Head;
         if ask.control.only_if_cached {
             let text = "nothing that may be used is stored, and the origin may not be asked";
-            client.send_error(504, text, Some(Handling::NotAsked), is_head).await?;
+            Box::pin(client.send_error(504, text, Some(Handling::NotAsked), is_head)).await?;
             return Ok(Step::Answered);
         }
         if is_head {
             let order = PassOrder::new(&client.shared, ask, target, key, why);
             let fallback = stored.and_then(|stored| Fallback::new(&client.shared, ask, stored));
-            return Ok(Step::Pass(order.or(fallback)));
+            return Ok(Step::pass(order.or(fallback)));
         }
         if ask.ranges.is_some() && stored.is_none() && is_of_no_use(client, ask, key) {
-            return Ok(Step::Pass(PassOrder::new(&client.shared, ask, target, key, why)));
+            return Ok(Step::pass(PassOrder::new(&client.shared, ask, target, key, why)));
         }
         if may_join && !ask.control.no_cache {
             let current = client.shared.fetches.borrow().get(key).cloned();
             if let Some((fetch, reader)) = current.and_then(|f| Reader::new(&f.flow).map(|r| (f, r))) {
-                if join(client, ask, &fetch, reader, why).await? {
+                if Box::pin(join(client, ask, &fetch, reader, why)).await? {
                     return Ok(Step::Answered);
                 }
                 // That answer is not for this request: look again, and then go alone.
@@ -230,16 +244,27 @@ async fn lead(
     may_be_joined: bool,
 ) -> io::Result<Step> {
     let shared = Rc::clone(&client.shared);
-    let is_open = may_be_joined && !ask.control.no_store && !shared.store.borrow_mut().is_unshared(key);
+    let is_unshared = shared.store.borrow_mut().is_unshared(key);
+    let is_open = may_be_joined && !ask.control.no_store && !is_unshared;
     if ask.control.no_cache {
         // What is on its way already is older than what is asked for now.
         let tick = shared.store.borrow_mut().next_tick();
         shared.store.borrow_mut().outdate(key, tick);
     }
+    let heard = match !is_open && stored.is_none() && through::may(&shared, ask) {
+        false => None,
+        // Nobody else will have it, as far as is known.
+        true => match through::run(client, ask, target, (key, is_unshared), why).await? {
+            Went::Through => return Ok(Step::Answered),
+            Went::ForMany(heard) => Some(heard),
+        },
+    };
     let way = Way::to(&shared, target);
+    let mut request = Vec::with_capacity(512);
+    append_fetch_request(&mut request, &shared, ask, target, &way);
     let order = Order {
         key: key.into(),
-        request: fetch_request(&shared, ask, target, &way),
+        request,
         way,
         peers_url: peers_url(client, ask, target, stored.is_some())
             .filter(|_| is_open || shared.peers.never_direct()),
@@ -250,7 +275,22 @@ async fn lead(
         page: shared.prefetcher.is_on().then(|| page(&shared, ask, target)).flatten(),
         is_unasked: false,
     };
-    let (fetch, mut reader) = Fetch::start(&shared, order, is_open);
+    let (fetch, reader) = match heard {
+        None => Fetch::start(&shared, order, is_open),
+        Some(heard) => Fetch::go_on(&shared, order, *heard),
+    };
+    Box::pin(answer_from(client, ask, target, (key, why), (fetch, reader))).await
+}
+
+/// Answers with what a fetch of one's own brings.
+async fn answer_from(
+    client: &mut Client,
+    ask: &Ask<'_>,
+    target: &Target<'_>,
+    (key, why): (&[u8], Why),
+    (fetch, mut reader): (Rc<Fetch>, Reader),
+) -> io::Result<Step> {
+    let shared = Rc::clone(&client.shared);
     let handling = |is_confirmed, is_stored, source| Handling::Forwarded {
         why,
         is_confirmed,
@@ -273,7 +313,7 @@ async fn lead(
             if !fetched.is_shared && matches!(selection, Selection::Parts(_)) {
                 // All of it would go through to get at a part of it.
                 drop(reader);
-                return Ok(Step::Pass(PassOrder::new(&shared, ask, target, key, why)));
+                return Ok(Step::pass(PassOrder::new(&shared, ask, target, key, why)));
             }
             send_fetched(client, &fetched, selection, &mut reader, handling, age_s).await?;
         }
@@ -426,27 +466,19 @@ fn peers_url(client: &Client, ask: &Ask<'_>, target: &Target<'_>, is_stored: boo
     target.url(shared.routes.fallback_authority())
 }
 
-/// The head as the origin gets it, without the client's conditions: what is missing is fetched whole.
-fn fetch_request(shared: &Shared, ask: &Ask<'_>, target: &Target<'_>, way: &Way) -> Vec<u8> {
-    let mut request = Vec::with_capacity(512);
-    way.write_request_line(shared, ask.head.method, target, &mut request);
-    fields::append_end_to_end(
-        &mut request,
-        ask.head.headers(),
-        (ask.head.facts.version, &shared.name),
-        |field| {
-            const OWN: [&str; 7] = [
-                "host",
-                "content-length",
-                "expect",
-                "if-none-match",
-                "if-modified-since",
-                "range",
-                "if-range",
-            ];
-            OWN.iter().any(|name| field.is(name))
-        },
-    );
+/// Appends the head as the origin gets it, without the client's conditions: what is missing is fetched whole.
+pub fn append_fetch_request(
+    request: &mut Vec<u8>,
+    shared: &Shared,
+    ask: &Ask<'_>,
+    target: &Target<'_>,
+    way: &Way,
+) {
+    way.write_request_line(shared, ask.head.method, target, request);
+    fields::append_end_to_end(request, ask.head.headers(), (ask.head.facts.version, &shared.name), |field| {
+        const OWN: [&str; 7] =
+            ["host", "content-length", "expect", "if-none-match", "if-modified-since", "range", "if-range"];
+        OWN.iter().any(|name| field.is(name))
+    });
     request.extend_from_slice(b"\r\n");
-    request
 }

@@ -8,27 +8,27 @@ use assay_plane::stdio::StdioError;
 use assay_plane::worker::WorkerError;
 use thiserror::Error;
 
-/// What ends the proxy.
+/// What ends the proxy. Causes are part of the message, and so no `source`.
 #[derive(Debug, Error)]
 pub enum ProxyError {
     /// More threads than one.
     #[error("the built-in proxy runs on one thread, not {0}: its store is not shared between threads; say 1")]
     Threads(u32),
     /// The address is taken, or not ours.
-    #[error("cannot listen on {address}: {source}; name another address, or stop what listens there")]
+    #[error("cannot listen on {address}: {cause}; name another address, or stop what listens there")]
     Listen {
         /// The address.
         address: SocketAddr,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The access log cannot be written.
-    #[error("cannot write the access log {}: {source}; name another file, or make room for it", path.display())]
+    #[error("cannot write the access log {}: {cause}; name another file, or make room for it", path.display())]
     Log {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The thread could not be tied to its processor.
     #[error(transparent)]

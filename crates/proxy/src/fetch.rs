@@ -25,6 +25,7 @@ use crate::prefetch::{Page, Reading};
 use crate::reply::{Reply, Times};
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
+use crate::through::Heard;
 use assay_plane::body::BodyReader;
 use assay_plane::fields;
 use assay_plane::flow::{End, Flow, Reader};
@@ -129,6 +130,16 @@ impl Fetch {
             shared.fetches.borrow_mut().insert(Rc::clone(&order.key), Rc::clone(&fetch));
         }
         spawn_local(Rc::clone(&fetch).run(Rc::clone(shared), order));
+        (fetch, reader)
+    }
+
+    /// Goes on with what a client has begun on its own: nobody else may join. Its first reader comes with it.
+    pub fn go_on(shared: &Rc<Shared>, order: Order, heard: Heard) -> (Rc<Self>, Reader) {
+        let (flow, reader) = Flow::new();
+        let Heard { answer, upstream, source, began } = heard;
+        let fetch = Rc::new(Self { outcome: RefCell::new(None), settled: Notify::new(), flow, began });
+        let (this, shared) = (Rc::clone(&fetch), Rc::clone(shared));
+        spawn_local(async move { this.deliver(&shared, &order, answer, upstream, source).await });
         (fetch, reader)
     }
 

@@ -56,6 +56,8 @@ mod shared;
 pub mod spec;
 mod store;
 mod target;
+mod through;
+mod write;
 
 pub use error::ProxyError;
 pub use role::run;

@@ -71,11 +71,16 @@ impl Answer {
     fn read(origin: &Upstream, method: &str, name: &str, times: Times) -> Result<Self, HeadError> {
         let head = ResponseHead::parse(origin.input.unread())?;
         let (head, _) = head.ok_or(HeadError::Syntax("the head is not complete"))?;
+        Self::of(&head, method, name, times)
+    }
+
+    /// Of the final answer to a request of `method`; `name` is ours.
+    pub fn of(head: &ResponseHead<'_>, method: &str, name: &str, times: Times) -> Result<Self, HeadError> {
         if head.status == 101 {
             return Err(HeadError::Syntax("it changes the protocol, which nobody asked for"));
         }
         Ok(Self {
-            reply: Reply::from_origin(&head, name, times)?,
+            reply: Reply::from_origin(head, name, times)?,
             framing: head.body(method),
             described_length: head.facts.content_length,
             persists: head.persists(method),

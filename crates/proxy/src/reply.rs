@@ -1,13 +1,13 @@
 //! What did the origin answer: the part of a reply that is stored and sent to clients, without its body?
 
 use assay_cache::conditional::{Conditions, IfRange, Validators, is_updated};
-use assay_cache::freshness::{Expires, Freshness, ReplyControl, ReplyFacts};
+use assay_cache::freshness::{Freshness, ReplyFacts};
 use assay_cache::vary::Vary;
-use assay_http::cache_control::CacheControl;
-use assay_http::date::{DATE_BYTES, parse_date, write_date};
-use assay_http::field::decimal;
+use assay_http::date::{DATE_BYTES, write_date};
+use assay_http::field::Field;
 use assay_http::head::{HeadError, ResponseHead};
 
+use assay_plane::caching::{self, ReplyFields};
 use assay_plane::fields;
 
 /// When a reply was asked for and when its head came, in Unix milliseconds.
@@ -44,43 +44,52 @@ impl Reply {
     /// From the head of an origin's reply; `name` is ours.
     pub fn from_origin(head: &ResponseHead<'_>, name: &str, times: Times) -> Result<Self, HeadError> {
         let mut text = Vec::with_capacity(512);
-        text.extend_from_slice(b"HTTP/1.1 ");
-        assay_http::field::write_decimal(&mut text, u64::from(head.status));
-        text.push(b' ');
-        text.extend_from_slice(head.reason.as_bytes());
-        text.extend_from_slice(b"\r\n");
-        if head.header("date").is_none() {
-            // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).
-            let mut date = [0; DATE_BYTES];
-            write_date(u64::try_from(times.received_ms / 1000).unwrap_or(0), &mut date);
-            fields::append(&mut text, b"Date", &date);
+        let found = append_head(&mut text, head, name, || times.received_ms);
+        let age_s = found.age_s();
+        if head.facts.names_fields {
+            // Of what varies, some may stay behind.
+            return Self::from_text(text, age_s, times);
         }
-        fields::append_end_to_end(&mut text, head.headers(), (head.facts.version, name), |field| {
-            field.is("age") || field.is("content-length")
-        });
-        Self::from_text(text, head.header("age").map(|age| decimal(age).unwrap_or(0)), times)
+        let mut facts = found.facts(head.status, age_s.unwrap_or(0));
+        if found.date.is_none() {
+            facts.date_s = Some(times.received_ms.div_euclid(1000).max(0));
+        }
+        let varies = |field: &Field<'_>| field.is("vary");
+        Ok(Self {
+            status: head.status,
+            freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
+            vary: match found.varies {
+                true => Vary::parse(head.headers().filter(varies).map(|field| field.value)),
+                false => Vary::Nothing,
+            },
+            has_age: age_s.is_some(),
+            facts,
+            fields_at: fields_at(&text),
+            head: text.into_boxed_slice(),
+            etag: found.etag.map(Box::from),
+            last_modified_s: found.last_modified.and_then(caching::date_s),
+        })
     }
 
     /// From a status line and fields that go to clients as they are.
     fn from_text(mut text: Vec<u8>, age_s: Option<u64>, times: Times) -> Result<Self, HeadError> {
         text.extend_from_slice(b"\r\n");
         let (head, length) = ResponseHead::parse(&text)?.ok_or(HeadError::Syntax("the head has no end"))?;
-        let facts = facts_of(&head, age_s.unwrap_or(0));
+        let facts = caching::reply_facts(&head, age_s.unwrap_or(0));
         let values =
             |name: &'static str| head.headers().filter(move |field| field.is(name)).map(|field| field.value);
         let etag = head.header("etag").map(Box::from);
-        let last_modified_s = head.header("last-modified").and_then(date_s);
+        let last_modified_s = head.header("last-modified").and_then(caching::date_s);
         let (status, vary) = (head.status, Vary::parse(values("vary")));
         text.truncate(length - 2);
-        let fields_at = text.iter().position(|&b| b == b'\n').map_or(0, |at| at + 1);
         Ok(Self {
             status,
             freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
             vary,
             has_age: age_s.is_some(),
             facts,
+            fields_at: fields_at(&text),
             head: text.into_boxed_slice(),
-            fields_at,
             etag,
             last_modified_s,
         })
@@ -173,6 +182,43 @@ impl Reply {
     }
 }
 
+/// Appends the head of a reply as it goes to clients: status line and end-to-end fields, without `Age` and
+/// `Content-Length`. What of them a cache minds, too: all is found in one walk. `received_ms` is asked for when there is no
+/// `Date`.
+pub fn append_head<'h>(
+    out: &mut Vec<u8>,
+    head: &ResponseHead<'h>,
+    name: &str,
+    received_ms: impl FnOnce() -> i64,
+) -> ReplyFields<'h> {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    assay_http::field::write_decimal(out, u64::from(head.status));
+    out.push(b' ');
+    out.extend_from_slice(head.reason.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    let mut found = ReplyFields::default();
+    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), |field| {
+        found.take(field);
+        match field.name.len() {
+            3 => field.is("age"),
+            14 => field.is("content-length"),
+            _ => false,
+        }
+    });
+    if found.date.is_none() {
+        // Without it, nobody behind us could compute an age (RFC 9110, 6.6.1).
+        let mut date = [0; DATE_BYTES];
+        write_date(u64::try_from(received_ms() / 1000).unwrap_or(0), &mut date);
+        fields::append(out, b"Date", &date);
+    }
+    found
+}
+
+/// Where the fields begin.
+fn fields_at(text: &[u8]) -> usize {
+    text.iter().position(|&b| b == b'\n').map_or(0, |at| at + 1)
+}
+
 /// A field line of our own making.
 #[derive(Debug, Clone, Copy)]
 struct Line<'r> {
@@ -185,39 +231,6 @@ fn lines(block: &[u8]) -> impl Iterator<Item = Line<'_>> + Clone {
         let colon = line.iter().position(|&b| b == b':')?;
         Some(Line { name: &line[..colon], value: line[colon + 1..].trim_ascii() })
     })
-}
-
-fn facts_of(head: &ResponseHead<'_>, age_s: u64) -> ReplyFacts {
-    let control = CacheControl::parse(
-        head.headers().filter(|field| field.is("cache-control")).map(|field| field.value),
-    );
-    let expires = match head.header("expires") {
-        None => Expires::Absent,
-        Some(text) => date_s(text).map_or(Expires::Invalid, Expires::At),
-    };
-    let has_last_modified = head.header("last-modified").and_then(date_s).is_some();
-    ReplyFacts {
-        status: head.status,
-        date_s: head.header("date").and_then(date_s),
-        age_s,
-        expires,
-        has_validator: has_last_modified || head.header("etag").is_some(),
-        control: ReplyControl {
-            max_age_s: control.max_age_s,
-            s_maxage_s: control.s_maxage_s,
-            no_store: control.no_store,
-            no_cache: control.no_cache,
-            private: control.private,
-            public: control.public,
-            must_revalidate: control.must_revalidate,
-            proxy_revalidate: control.proxy_revalidate,
-            stale_if_error_s: control.stale_if_error_s,
-        },
-    }
-}
-
-fn date_s(text: &[u8]) -> Option<i64> {
-    parse_date(text).and_then(|seconds| i64::try_from(seconds).ok())
 }
 
 #[cfg(test)]
@@ -243,8 +256,8 @@ mod tests {
         );
         assert_eq!(
             head(&reply),
-            "HTTP/1.1 200 OK\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\nX-Assay: 1\r\n\
-             Cache-Control: max-age=60\r\nETag: \"a\"\r\nVia: 1.1 assay\r\n"
+            "HTTP/1.1 200 OK\r\nX-Assay: 1\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\n\
+             Via: 1.1 assay\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\n"
         );
         assert!(reply.has_age);
         assert_eq!(reply.freshness.age_s(NOW.received_ms), 5);
@@ -270,12 +283,6 @@ mod tests {
         );
         assert_eq!(updated.freshness.remaining_ms(NOW.received_ms), 9000);
         assert_eq!(updated.status, 200);
-    }
-
-    #[test]
-    fn expires_that_is_no_date_means_expired() {
-        let broken = reply("HTTP/1.1 200 OK\r\nExpires: 0\r\n\r\n");
-        assert_eq!(broken.facts.expires, Expires::Invalid);
     }
 
     #[test]

@@ -3,13 +3,11 @@
 //! What is stored goes out as it lies: one vectored write of the stored head, the few fields that are made
 //! for this answer, and the chunks of the body.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use assay_cache::storage::MethodClass;
-use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http::head::{RequestHead, Version};
 use assay_http::range::{ContentRange, Span};
 use tokio::net::TcpStream;
@@ -22,14 +20,13 @@ use crate::peers::Source;
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::store::Stored;
+use crate::write::{Limit, WRITE_CHUNKS, write_body, write_parts, write_pieces};
 use assay_plane::fields;
-use assay_plane::flow::{BATCH_CHUNKS, End, Reader, Taken};
-use assay_plane::wire::{self, Chunk};
+use assay_plane::flow::{End, Reader, Taken};
+use assay_plane::watch::Deadline;
+use assay_plane::wire::Chunk;
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
-
-/// Most chunks in one write.
-const WRITE_CHUNKS: usize = BATCH_CHUNKS;
 
 /// Why a request was forwarded (RFC 9211, 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +176,8 @@ pub struct Client {
     pub was_here: bool,
     /// The name of what was asked for last; kept for its memory.
     pub key: Vec<u8>,
+    /// How long the step may take that its task waits for.
+    pub deadline: Rc<Deadline>,
     /// What is written down of the request that is being answered; none where nothing is.
     pub noted: Option<Note>,
     version: Version,
@@ -191,6 +190,7 @@ impl Client {
     /// A new connection.
     pub fn new(shared: Rc<Shared>, stream: TcpStream) -> Self {
         Self {
+            deadline: Rc::new(shared.watch.enter()),
             shared,
             stream,
             persists: true,
@@ -203,6 +203,11 @@ impl Client {
             tail: Vec::with_capacity(256),
             batch: Vec::new(),
         }
+    }
+
+    /// How long each step of an answer may take.
+    pub fn limit(&self) -> Limit {
+        Limit { deadline: Rc::clone(&self.deadline), step: self.shared.limits.client_write }
     }
 
     /// The next answer is to this request.
@@ -225,7 +230,8 @@ impl Client {
         }
     }
 
-    fn note_bytes(&mut self, bytes: u64) {
+    /// Notes bytes of the body.
+    pub fn note_bytes(&mut self, bytes: u64) {
         if let Some(note) = &mut self.noted {
             note.bytes += bytes;
         }
@@ -257,26 +263,28 @@ impl Client {
         let reply = &stored.reply;
         let age_s = Some(reply.freshness.age_s(now_ms));
         if reply.is_not_modified_for(&ask.conditions) {
-            return self.send_not_modified(reply, handling, age_s).await;
+            return Box::pin(self.send_not_modified(reply, handling, age_s)).await;
         }
         if ask.class == MethodClass::Head {
-            return self.send_stored_head(stored, handling, now_ms).await;
+            return Box::pin(self.send_stored_head(stored, handling, now_ms)).await;
         }
         match part::select(ask, reply, Some(stored.length)) {
             Selection::Whole => {}
-            Selection::Unsatisfied { total } => return self.send_unsatisfied(total, handling).await,
+            Selection::Unsatisfied { total } => {
+                return Box::pin(self.send_unsatisfied(total, handling)).await;
+            }
             Selection::Parts(spans) => {
-                return self.send_parts(stored, &spans, handling, age_s).await;
+                return Box::pin(self.send_parts(stored, &spans, handling, age_s)).await;
             }
         }
         let framing = self.framing(reply.status, Some(stored.length));
         self.write_tail(reply.status, handling, age_s, framing);
         let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
         let (first, rest) = body.split_at(body.len().min(WRITE_CHUNKS));
-        let limit = self.shared.limits.client_write;
-        write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], first, &[]).await?;
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &[reply.head(), &self.tail], first, &[]).await?;
         for chunks in rest.chunks(WRITE_CHUNKS) {
-            write_parts(&mut self.stream, limit, &[], chunks, &[]).await?;
+            write_parts(&mut self.stream, &limit, &[], chunks, &[]).await?;
         }
         Ok(())
     }
@@ -294,8 +302,8 @@ impl Client {
             framing => framing,
         };
         self.write_tail(reply.status, handling, Some(reply.freshness.age_s(now_ms)), framing);
-        let limit = self.shared.limits.client_write;
-        write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], &[], &[]).await
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &[reply.head(), &self.tail], &[], &[]).await
     }
 
     /// Answers with parts of what is there completely.
@@ -311,8 +319,8 @@ impl Client {
         let fields = self.write_parts_head(reply, &layout, handling, age_s);
         let head = [PARTIAL_CONTENT, fields.as_deref().unwrap_or(reply.field_lines()), &self.tail];
         let pieces = layout.pieces(spans, &stored.body);
-        let limit = self.shared.limits.client_write;
-        write_pieces(&mut self.stream, limit, &head, &pieces).await
+        let limit = self.limit();
+        write_pieces(&mut self.stream, &limit, &head, &pieces).await
     }
 
     /// Answers with one part of what is still arriving, as it arrives.
@@ -326,9 +334,9 @@ impl Client {
     ) -> io::Result<()> {
         let layout = Layout::new(&[span], total, None);
         self.write_parts_head(reply, &layout, handling, age_s);
-        let limit = self.shared.limits.client_write;
+        let limit = self.limit();
         let head = [PARTIAL_CONTENT, reply.field_lines(), &self.tail];
-        write_pieces(&mut self.stream, limit, &head, &[]).await?;
+        write_pieces(&mut self.stream, &limit, &head, &[]).await?;
         let mut at = 0;
         while at < span.to {
             self.batch.clear();
@@ -337,7 +345,7 @@ impl Client {
             }
             let pieces: Vec<&[u8]> = part::slices(&self.batch, at, span).collect();
             at += self.batch.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
-            write_pieces(&mut self.stream, limit, &[], &pieces).await?;
+            write_pieces(&mut self.stream, &limit, &[], &pieces).await?;
         }
         Ok(())
     }
@@ -362,8 +370,8 @@ impl Client {
         let mut line = b"HTTP/1.1 416 Range Not Satisfiable\r\n".to_vec();
         fields::append(&mut line, b"Content-Range", &value);
         self.write_tail(416, handling, None, Framing::Length(0));
-        let limit = self.shared.limits.client_write;
-        write_parts(&mut self.stream, limit, &[&line, &self.tail], &[], &[]).await
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &[&line, &self.tail], &[], &[]).await
     }
 
     /// Answers a condition.
@@ -375,7 +383,8 @@ impl Client {
     ) -> io::Result<()> {
         self.write_tail(304, handling, age_s, Framing::None);
         let parts = [b"HTTP/1.1 304 Not Modified\r\n", reply.field_lines(), &self.tail];
-        write_parts(&mut self.stream, self.shared.limits.client_write, &parts, &[], &[]).await
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &parts, &[], &[]).await
     }
 
     /// Answers with what is still arriving, as it arrives.
@@ -388,7 +397,7 @@ impl Client {
     ) -> io::Result<()> {
         let framing = self.framing(fetched.reply.status, fetched.length);
         self.write_tail(fetched.reply.status, handling, age_s, framing);
-        let limit = self.shared.limits.client_write;
+        let limit = self.limit();
         let mut is_first = true;
         loop {
             self.batch.clear();
@@ -408,7 +417,7 @@ impl Client {
             let head: [&[u8]; 2] = if is_first { [fetched.reply.head(), &self.tail] } else { [&[], &[]] };
             is_first = false;
             let is_last = end == Some(End::Complete);
-            write_body(&mut self.stream, limit, &head, &self.batch, framing, is_last).await?;
+            write_body(&mut self.stream, &limit, &head, &self.batch, framing, is_last).await?;
             match end {
                 None => {}
                 Some(End::Complete) => return Ok(()),
@@ -421,8 +430,8 @@ impl Client {
     pub async fn send_head(&mut self, reply: &Reply, handling: Handling, framing: Framing) -> io::Result<()> {
         let age_s = reply.has_age.then(|| reply.freshness.age_s(self.shared.clock.now_ms()));
         self.write_tail(reply.status, handling, age_s, framing);
-        let limit = self.shared.limits.client_write;
-        write_parts(&mut self.stream, limit, &[reply.head(), &self.tail], &[], &[]).await
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &[reply.head(), &self.tail], &[], &[]).await
     }
 
     /// Sends a part of the body, or, without chunks, its end.
@@ -430,14 +439,14 @@ impl Client {
         if !matches!(framing, Framing::Length(_)) {
             self.note_bytes(chunks.iter().map(|chunk| chunk.len() as u64).sum());
         }
-        let limit = self.shared.limits.client_write;
-        write_body(&mut self.stream, limit, &[], chunks, framing, chunks.is_empty()).await
+        let limit = self.limit();
+        write_body(&mut self.stream, &limit, &[], chunks, framing, chunks.is_empty()).await
     }
 
     /// Tells the client that its body is wanted.
     pub async fn send_continue(&mut self) -> io::Result<()> {
-        let limit = self.shared.limits.client_write;
-        write_parts(&mut self.stream, limit, &[b"HTTP/1.1 100 Continue\r\n\r\n"], &[], &[]).await
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &[b"HTTP/1.1 100 Continue\r\n\r\n"], &[], &[]).await
     }
 
     /// Answers for ourselves what can be asked for.
@@ -446,8 +455,8 @@ impl Client {
         self.tail.clear();
         self.write_framing(Framing::Length(0));
         let line = b"HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n";
-        let limit = self.shared.limits.client_write;
-        write_parts(&mut self.stream, limit, &[line, &self.tail], &[], &[]).await
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &[line, &self.tail], &[], &[]).await
     }
 
     /// Answers with an error of our own.
@@ -468,7 +477,8 @@ impl Client {
         self.write_framing(Framing::Length(body.len() as u64));
         let body = if is_head { &[] } else { body.as_bytes() };
         let parts = [line.as_bytes(), &self.tail, body];
-        write_parts(&mut self.stream, self.shared.limits.client_write, &parts, &[], &[]).await
+        let limit = self.limit();
+        write_parts(&mut self.stream, &limit, &parts, &[], &[]).await
     }
 
     /// The body broke off after its head was sent: the client must see that, so the connection is lost for
@@ -489,25 +499,49 @@ impl Client {
 
     /// With field lines of one's own.
     fn write_tail_with(&mut self, lines: &[u8], handling: Handling, age_s: Option<u64>, framing: Framing) {
-        self.tail.clear();
-        self.tail.extend_from_slice(lines);
+        let mut tail = std::mem::take(&mut self.tail);
+        tail.clear();
+        tail.extend_from_slice(lines);
+        self.append_tail(&mut tail, handling, age_s, framing);
+        self.tail = tail;
+    }
+
+    /// Appends what is made for this answer to the head of an answer that came, up to its end; noted as such.
+    pub fn append_noted_tail(
+        &mut self,
+        out: &mut Vec<u8>,
+        (status, handling): (u16, Handling),
+        age_s: Option<u64>,
+        framing: Framing,
+    ) {
+        self.note(status, Some(handling));
+        self.append_tail(out, handling, age_s, framing);
+    }
+
+    fn append_tail(&mut self, out: &mut Vec<u8>, handling: Handling, age_s: Option<u64>, framing: Framing) {
         if let Some(seconds) = age_s {
-            fields::append_number(&mut self.tail, "Age", seconds);
+            fields::append_number(out, "Age", seconds);
         }
-        handling.append(&self.shared.name, &mut self.tail);
-        self.write_framing(framing);
+        handling.append(&self.shared.name, out);
+        self.append_framing(out, framing);
+    }
+
+    fn write_framing(&mut self, framing: Framing) {
+        let mut tail = std::mem::take(&mut self.tail);
+        self.append_framing(&mut tail, framing);
+        self.tail = tail;
     }
 
     /// The fields of this connection, and the empty line that ends the head.
-    fn write_framing(&mut self, framing: Framing) {
+    fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
         match framing {
             Framing::None => {}
-            Framing::Described(bytes) => fields::append_number(&mut self.tail, "Content-Length", bytes),
+            Framing::Described(bytes) => fields::append_number(out, "Content-Length", bytes),
             Framing::Length(bytes) => {
-                fields::append_number(&mut self.tail, "Content-Length", bytes);
+                fields::append_number(out, "Content-Length", bytes);
                 self.note_bytes(bytes);
             }
-            Framing::Chunked => self.tail.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             Framing::UntilClose => self.persists = false,
         }
         let connection: &[u8] = match (self.persists, self.version) {
@@ -515,63 +549,8 @@ impl Client {
             (true, Version::Http10) => b"Connection: keep-alive\r\n\r\n",
             (true, Version::Http11) => b"\r\n",
         };
-        self.tail.extend_from_slice(connection);
+        out.extend_from_slice(connection);
     }
-}
-
-/// Writes parts of a body, delimited as this client needs it.
-async fn write_body(
-    stream: &mut TcpStream,
-    limit: Duration,
-    head: &[&[u8]],
-    chunks: &[Chunk],
-    framing: Framing,
-    is_last: bool,
-) -> io::Result<()> {
-    if framing != Framing::Chunked {
-        return write_parts(stream, limit, head, chunks, &[]).await;
-    }
-    let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    let mut room = [0; CHUNK_HEAD_BYTES];
-    let (size_line, line_end): (&[u8], &[u8]) =
-        if bytes > 0 { (chunk_head(bytes as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
-    let last = if is_last { LAST_CHUNK } else { &[] };
-    let (first, second) = (head.first().copied().unwrap_or(&[]), head.get(1).copied().unwrap_or(&[]));
-    write_parts(stream, limit, &[first, second, size_line], chunks, &[line_end, last]).await
-}
-
-/// Writes a head and the pieces of a body.
-async fn write_pieces(
-    stream: &mut TcpStream,
-    limit: Duration,
-    head: &[&[u8]],
-    pieces: &[&[u8]],
-) -> io::Result<()> {
-    let (first, rest) = pieces.split_at(pieces.len().min(WRITE_CHUNKS));
-    write_parts(stream, limit, head, &[], first).await?;
-    for pieces in rest.chunks(WRITE_CHUNKS) {
-        write_parts(stream, limit, &[], &[], pieces).await?;
-    }
-    Ok(())
-}
-
-/// Writes parts, chunks and parts, in one go where the socket takes it.
-async fn write_parts(
-    stream: &mut TcpStream,
-    limit: Duration,
-    before: &[&[u8]],
-    chunks: &[Chunk],
-    after: &[&[u8]],
-) -> io::Result<()> {
-    let mut slices = [IoSlice::new(&[]); WRITE_CHUNKS + 5];
-    let chunks = chunks.iter().map(|chunk| &chunk[..]);
-    let parts = before.iter().copied().chain(chunks).chain(after.iter().copied());
-    let mut count = 0;
-    for (slot, part) in slices.iter_mut().zip(parts.filter(|part| !part.is_empty())) {
-        *slot = IoSlice::new(part);
-        count += 1;
-    }
-    wire::write_all(stream, &mut slices[..count], limit).await
 }
 
 fn reason(status: u16) -> &'static str {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_plane::clock::monotonic_ns;
 use assay_plane::listen::listen;
+use assay_plane::watch::TICK_NS;
 use assay_record::role::ProxyCounters;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
@@ -18,8 +20,10 @@ use crate::peers::{self, Peers};
 use crate::shared::{Clock, Limits, Shared};
 use crate::spec::ProxySpec;
 
-/// How often idle origin connections are looked through.
-const SWEEP: Duration = Duration::from_secs(1);
+/// How often deadlines are looked through.
+const TICK: Duration = Duration::from_nanos(TICK_NS);
+/// Idle origin connections are looked through every so many of these: once a second.
+const TICKS_PER_SWEEP: u64 = 20;
 /// How long to wait when no descriptor is left for a new connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 
@@ -35,13 +39,13 @@ impl Proxy {
         if spec.threads > 1 {
             return Err(ProxyError::Threads(spec.threads));
         }
-        let refused = |source| ProxyError::Listen { address: spec.listen, source };
+        let refused = |cause| ProxyError::Listen { address: spec.listen, cause };
         let listener = listen(spec.listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let peers = Peers::new(spec.cooperation.as_ref())
-            .map_err(|(address, source)| ProxyError::Listen { address, source })?;
+            .map_err(|(address, cause)| ProxyError::Listen { address, cause })?;
         let create = |path: &PathBuf| {
-            AccessLog::create(path).map_err(|source| ProxyError::Log { path: path.clone(), source })
+            AccessLog::create(path).map_err(|cause| ProxyError::Log { path: path.clone(), cause })
         };
         let log = spec.access_log.as_ref().map(create).transpose()?;
         let shared = Rc::new(Shared::new(spec, peers, clock, limits, address, log));
@@ -74,26 +78,27 @@ impl Proxy {
     pub async fn serve(&self) {
         let listening = peers::listen(&self.shared);
         tokio::pin!(listening);
-        let mut sweep = interval(SWEEP);
-        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks: u64 = 0;
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        // Without it, the end of an answer could wait for the acknowledgement of its
-                        // beginning.
-                        if stream.set_nodelay(true).is_ok() {
-                            spawn_local(client::serve(stream, Rc::clone(&self.shared)));
-                        }
+                        spawn_local(client::serve(stream, Rc::clone(&self.shared)));
                     }
                     // The connection is gone, or no descriptor is left: others end, and then there are some
                     // again.
                     Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
                 },
                 () = &mut listening => {}
-                _ = sweep.tick() => {
-                    self.shared.pool.close_older_than(self.shared.limits.origin_idle);
-                    self.flush();
+                _ = tick.tick() => {
+                    self.shared.watch.tick(monotonic_ns());
+                    ticks += 1;
+                    if ticks.is_multiple_of(TICKS_PER_SWEEP) {
+                        self.shared.pool.close_older_than(self.shared.limits.origin_idle);
+                        self.flush();
+                    }
                 }
             }
         }

@@ -15,7 +15,10 @@ use crate::prefetch::Prefetcher;
 use crate::spec::ProxySpec;
 use crate::store::{Key, Store};
 use crate::target::Routes;
+use assay_plane::clock::monotonic_ns;
+use assay_plane::socket::Memory;
 use assay_plane::upstream::{Patience, Pool};
+use assay_plane::watch::Watch;
 use assay_plane::wire::Scratch;
 
 /// Where the time comes from.
@@ -80,8 +83,12 @@ pub struct Shared {
     pub fetches: RefCell<HashMap<Key, Rc<Fetch>>>,
     /// Idle origin connections.
     pub pool: Pool,
-    /// Where reads land.
+    /// Where reads of fetches land.
     pub scratch: Scratch,
+    /// Where reads of clients' own tasks land, and their buffers come from.
+    pub memory: Memory,
+    /// The deadlines of clients.
+    pub watch: Rc<Watch>,
     /// Which origin is where.
     pub routes: Routes,
     /// The time.
@@ -97,8 +104,8 @@ pub struct Shared {
     /// Where each request is written down; none: nowhere.
     pub access_log: Option<RefCell<AccessLog>>,
     /// What happened so far.
-    counters: Cell<ProxyCounters>,
-    peer_counters: Cell<PeerCounters>,
+    counters: RefCell<ProxyCounters>,
+    peer_counters: RefCell<PeerCounters>,
 }
 
 impl Shared {
@@ -119,6 +126,8 @@ impl Shared {
             fetches: RefCell::default(),
             pool: Pool::default(),
             scratch: Scratch::new(),
+            memory: Memory::new(),
+            watch: Rc::new(Watch::new(monotonic_ns())),
             routes: Routes::new(&spec.origins),
             clock,
             limits,
@@ -126,23 +135,19 @@ impl Shared {
             prefetcher: Prefetcher::new(spec.prefetch),
             address,
             access_log: access_log.map(RefCell::new),
-            counters: Cell::default(),
-            peer_counters: Cell::default(),
+            counters: RefCell::default(),
+            peer_counters: RefCell::default(),
         }
     }
 
     /// Counts something.
     pub fn count(&self, add: impl FnOnce(&mut ProxyCounters)) {
-        let mut counters = self.counters.get();
-        add(&mut counters);
-        self.counters.set(counters);
+        add(&mut self.counters.borrow_mut());
     }
 
     /// Counts something that has to do with other caches.
     pub fn count_peers(&self, add: impl FnOnce(&mut PeerCounters)) {
-        let mut counters = self.peer_counters.get();
-        add(&mut counters);
-        self.peer_counters.set(counters);
+        add(&mut self.peer_counters.borrow_mut());
     }
 
     /// The counters, with the state of the store.
@@ -152,9 +157,9 @@ impl Shared {
             objects: store.objects(),
             stored_bytes: store.stored_bytes(),
             evictions: store.evictions(),
-            peers: self.peer_counters.get(),
+            peers: *self.peer_counters.borrow(),
             prefetch: self.prefetcher.counters(),
-            ..self.counters.get()
+            ..*self.counters.borrow()
         }
     }
 

@@ -97,7 +97,7 @@ struct Mark {
 pub struct Store {
     lru: Lru<Key, Entry>,
     marks: Box<[Mark]>,
-    hasher: RandomState,
+    seed: u64,
     /// Counts fetches, reloads and invalidations, so that they have an order.
     tick: u64,
 }
@@ -108,7 +108,7 @@ impl Store {
         Self {
             lru: Lru::new(memory_bytes),
             marks: vec![Mark::default(); MARKS].into_boxed_slice(),
-            hasher: RandomState::new(),
+            seed: RandomState::new().hash_one(0),
             tick: 0,
         }
     }
@@ -254,8 +254,24 @@ impl Store {
     }
 
     fn hash(&self, key: &[u8]) -> u64 {
-        self.hasher.hash_one(key).max(1)
+        let mut hash = self.seed;
+        let (words, rest) = key.as_chunks::<8>();
+        for word in words {
+            hash = mixed(hash, u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let hash = mixed(hash, u64::from_le_bytes(last));
+        mixed(hash, key.len() as u64).max(1)
     }
+}
+
+/// A mark that hits another name costs a fetch that could have been joined, and nothing else: this need not be more than quick,
+/// with a seed that nobody knows.
+fn mixed(hash: u64, word: u64) -> u64 {
+    // The fractional part of the golden ratio.
+    let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
+    (product as u64) ^ ((product >> 64) as u64)
 }
 
 /// Neither hosts nor paths hold a line end, so no resource has such a name.

@@ -1,5 +1,6 @@
 //! Which origin has what a request names?
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
@@ -57,8 +58,11 @@ impl Routes {
             return Route::Address(address);
         }
         let authority = target.authority.unwrap_or(self.fallback_authority());
-        let name = without_default_port(authority).to_ascii_lowercase();
-        if let Some(&address) = self.by_authority.get(&name) {
+        if let Some(first) = self.first.as_ref().filter(|first| first.authority == authority) {
+            return Route::Address(first.address);
+        }
+        let name = in_lower_case(without_default_port(authority));
+        if let Some(&address) = self.by_authority.get(&*name) {
             return Route::Address(address);
         }
         match &self.first {
@@ -66,6 +70,15 @@ impl Routes {
             None if !target.is_absolute => Route::Nowhere,
             _ => forward(&name),
         }
+    }
+}
+
+/// Nearly every name comes in lower case.
+fn in_lower_case(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
     }
 }
 

@@ -276,6 +276,11 @@ pub struct PointSum {
 }
 
 impl PointSum {
+    /// No repetition has been added.
+    pub fn is_empty(&self) -> bool {
+        self.per_s.is_empty()
+    }
+
     /// One more repetition, in which so much time was counted.
     pub fn add(&mut self, tally: &Tally, measure_s: f64) {
         self.per_s.push(tally.answered as f64 / measure_s);

@@ -35,10 +35,12 @@ pub enum RunDirError {
         cause: io::Error,
     },
     /// There is no run in it.
-    #[error("{} is not a run directory (it has no run.json); name a directory that `assay run` made", path.display())]
+    #[error("{} is not a run directory ({why}); name a directory that `assay run` made", path.display())]
     NotARun {
         /// The directory.
         path: PathBuf,
+        /// What it is instead.
+        why: String,
     },
     /// A file cannot be read.
     #[error("cannot read {}: {cause}; {}", path.display(), advice(cause))]
@@ -111,6 +113,24 @@ impl RunDirError {
     }
 }
 
+/// What is at a path where no run is. Whoever names the directory above the runs is told of one of them.
+fn what_it_is(path: &Path) -> String {
+    if path.is_file() {
+        return "it is a file".into();
+    }
+    let Ok(entries) = std::fs::read_dir(path) else {
+        let why = if path.exists() { "it cannot be read" } else { "there is nothing of that name" };
+        return why.into();
+    };
+    let inner = entries.flatten().map(|entry| RunDir { path: entry.path() });
+    let mut runs: Vec<PathBuf> = inner.filter(RunDir::is_run).map(|run| run.path).collect();
+    runs.sort();
+    match runs.last() {
+        Some(last) => format!("it holds runs, such as {}", last.display()),
+        None => "it has no run.json".into(),
+    }
+}
+
 impl RunDir {
     /// Makes the directory (and those above it) with its `proxy/`. An empty one that is there is taken.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
@@ -127,10 +147,16 @@ impl RunDir {
     /// Opens a directory that a run has left (or is writing).
     pub fn open(path: &Path) -> Result<Self, RunDirError> {
         let dir = Self { path: path.to_owned() };
+        if dir.is_run() {
+            return Ok(dir);
+        }
+        Err(RunDirError::NotARun { path: path.to_owned(), why: what_it_is(path) })
+    }
+
+    fn is_run(&self) -> bool {
         // One that lost its head still has its measurements.
-        let parts = [dir.info_path(), dir.journal_path(), path.join("robots.parquet")];
-        let is_run = parts.iter().any(|part| part.is_file());
-        if is_run { Ok(dir) } else { Err(RunDirError::NotARun { path: path.to_owned() }) }
+        let parts = [self.info_path(), self.journal_path(), self.path.join("robots.parquet")];
+        parts.iter().any(|part| part.is_file())
     }
 
     /// The directory itself.
@@ -240,10 +266,15 @@ mod tests {
         let path = tmp.path().join("runs/first");
         let dir = RunDir::create(&path).unwrap();
         assert!(matches!(RunDir::open(&path), Err(RunDirError::NotARun { .. })));
+        let why = |path: &Path| RunDir::open(path).unwrap_err().to_string();
+        assert!(why(&path).contains("it has no run.json"));
+        assert!(why(&tmp.path().join("none")).contains("there is nothing of that name"));
         let info = RunInfo { seed: u64::MAX, finished: true, ..RunInfo::default() };
         dir.write_info(&info).unwrap();
         assert_eq!(RunDir::open(&path).unwrap().read_info().unwrap(), info);
         assert!(dir.proxy_dir().is_dir());
+        assert!(why(&dir.info_path()).contains("it is a file"));
+        assert!(why(&tmp.path().join("runs")).contains("it holds runs, such as"));
     }
 
     #[test]

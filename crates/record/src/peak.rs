@@ -86,6 +86,28 @@ pub struct Suspect {
     pub seen: String,
 }
 
+/// Where a limit lay by the first results, and by the rest, which do not agree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Shift {
+    /// How many results the first ones are; invalid steps are none.
+    pub results_before: usize,
+    /// By these.
+    pub early: Between,
+    /// By the rest.
+    pub late: Between,
+}
+
+/// Rates between which a limit lies with a probability of 95 %, in requests per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Between {
+    /// It is above this; none: nothing was kept.
+    pub low: Option<f64>,
+    /// It is below this; none: nothing was broken.
+    pub high: Option<f64>,
+}
+
 /// The result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -104,8 +126,14 @@ pub struct Peak {
     pub peak_per_s: Option<f64>,
     /// The lowest rate above that at which it was broken; none: at no rate that was tried.
     pub broken_per_s: Option<f64>,
-    /// Both ends were tried again from above and from below, and stood.
+    /// The limit lies above this with a probability of 97.5 %, going by all steps; requests per second; none: no step says.
+    pub low_per_s: Option<f64>,
+    /// … and below this.
+    pub high_per_s: Option<f64>,
+    /// These two are near each other, and the limit was come to from above and from below.
     pub is_confirmed: bool,
+    /// The limit moved while it was looked for; none: no step speaks for that.
+    pub shift: Option<Shift>,
     /// Why the search ended, a sentence.
     pub ended: String,
     /// What was used up first, at the lowest rate that was not kept; the most likely first.

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
@@ -15,6 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::ReplayError;
 use crate::exchange::{Seen, exchange};
+use crate::origin::Simulated;
 use crate::plan::Planned;
 use crate::pool::Pool;
 use crate::results::{Results, Sent, Tally};
@@ -49,6 +51,9 @@ pub struct Options {
     pub most_open: usize,
     /// Where every request is written down; none: nowhere.
     pub xacts: Option<PathBuf>,
+    /// The origins that it all comes from, where they are our own: hits are told, and answers are held against what they
+    /// must be.
+    pub simulated: Option<Arc<Simulated>>,
 }
 
 /// What the timer hands out.
@@ -72,6 +77,8 @@ struct Shared {
     /// On the timer, to be sent.
     scheduled: Cell<usize>,
     start_ns: Cell<u64>,
+    /// Requests begun so far.
+    begun: Cell<u64>,
     /// Someone should look whether there is room, or whether all is done.
     changed: Notify,
     /// Nothing new is to be sent.
@@ -97,6 +104,7 @@ pub async fn drive(
         open: Cell::new(0),
         scheduled: Cell::new(0),
         start_ns: Cell::new(0),
+        begun: Cell::new(0),
         changed: Notify::new(),
         stopped: Cell::new(false),
     });
@@ -227,7 +235,11 @@ impl Shared {
         let mut connection = if keep { self.pool.take(&client) } else { None };
         let mut due_ns = due_ns;
         for call in &calls {
-            let (seen, left) = exchange(call, connection.take(), &self.options, &self.scratch).await;
+            let number = self.begun.replace(self.begun.get() + 1);
+            if let Some(simulated) = &self.options.simulated {
+                self.tally.borrow_mut().begin(simulated, call);
+            }
+            let (seen, left) = exchange(call, number, connection.take(), &self.options, &self.scratch).await;
             connection = left;
             let next_ns = seen.last_ns.unwrap_or_else(monotonic_ns);
             self.note(Sent { client: &client, call, due_ns, seen: &seen });
@@ -260,6 +272,7 @@ impl Shared {
         results.to = self.options.to.to_string();
         results.forward = self.options.forward;
         results.under_way = self.open.get() as u64;
+        results.cache = self.options.simulated.as_deref().map(|from| self.tally.borrow().cache(from));
         results
     }
 }

@@ -32,6 +32,14 @@ pub enum ReplayError {
     /// The timer, a thread or a descriptor was not to be had.
     #[error("cannot get ready to send: {0}")]
     System(#[from] io::Error),
+    /// Simulated origins cannot listen.
+    #[error("cannot listen on {address} for simulated origins: {cause}; name another address with --origins")]
+    Origin {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
     /// The table of requests cannot be written.
     #[error(transparent)]
     Table(#[from] RunDirError),

@@ -10,8 +10,11 @@ use assay_plane::upstream::{Patience, Upstream, UpstreamError};
 use assay_plane::wire::Scratch;
 use assay_record::spe::AnswerError;
 
+use crate::catalogue::key;
 use crate::drive::Options;
+use crate::origin::Simulated;
 use crate::request::Call;
+use crate::stamp::{FIELD, Outcome, Stamp, request_line};
 
 /// What became of a request. Instants are `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,25 +33,49 @@ pub(crate) struct Seen {
     pub error: Option<AnswerError>,
     /// Sent again on a new connection, because the old one turned out to be closed.
     pub retried: bool,
+    /// Where the origins are simulated: what the answer was.
+    pub cached: Option<Cached>,
+}
+
+/// What an answer was that can be held against what its origin made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cached {
+    pub outcome: Outcome,
+    /// It is not what the origin made: another object, another status or size, other bytes.
+    pub wrong: bool,
+}
+
+/// What one answer is held against.
+struct Held<'s> {
+    simulated: &'s Simulated,
+    /// Number of the request.
+    number: u64,
+    key: u64,
 }
 
 /// Puts a request, over `connection` if there is one. Gives the connection back when it can be used again.
 pub(crate) async fn exchange(
     call: &Call,
+    number: u64,
     connection: Option<Upstream>,
     options: &Options,
     scratch: &Scratch,
 ) -> (Seen, Option<Upstream>) {
     let mut request = Vec::with_capacity(256);
-    call.write(&mut request, options.forward, &options.fields);
+    let mut fields = std::borrow::Cow::Borrowed(options.fields.as_slice());
+    let held = options.simulated.as_deref().map(|simulated| {
+        fields.to_mut().extend_from_slice(request_line(number).as_bytes());
+        Held { simulated, number, key: key(&call.authority, &call.path) }
+    });
+    call.write(&mut request, options.forward, &fields);
     let mut seen = Seen { sent_ns: monotonic_ns(), ..Seen::default() };
     let was_there = connection.is_some();
-    let first = attempt(call, &request, connection, options, scratch, &mut seen);
+    let first = attempt(call, &request, connection, options, (scratch, held.as_ref()), &mut seen);
     let mut left = bounded(first, options.patience).await;
     // A connection that the other side closed just then says nothing about the request.
     if was_there && matches!(left, Err(AnswerError::Reset)) && seen.first_ns.is_none() {
         seen.retried = true;
-        let second = attempt(call, &request, None, options, scratch, &mut seen);
+        let second = attempt(call, &request, None, options, (scratch, held.as_ref()), &mut seen);
         left = bounded(second, options.patience).await;
     }
     match left {
@@ -73,7 +100,7 @@ async fn attempt(
     request: &[u8],
     connection: Option<Upstream>,
     options: &Options,
-    scratch: &Scratch,
+    (scratch, held): (&Scratch, Option<&Held<'_>>),
     seen: &mut Seen,
 ) -> Result<Option<Upstream>, AnswerError> {
     let patience = Patience { connect: options.patience, reply: options.patience };
@@ -96,20 +123,61 @@ async fn attempt(
     seen.first_ns = Some(monotonic_ns());
     let length = upstream.final_head(scratch, patience).await.map_err(failure)?;
     let method = call.method();
-    let (status, framing, persists) = match ResponseHead::parse(upstream.input.unread()) {
-        Ok(Some((head, _))) => (head.status, head.body(method), head.persists(method)),
+    let (status, framing, persists, stamp) = match ResponseHead::parse(upstream.input.unread()) {
+        Ok(Some((head, _))) => {
+            let stamp = head.header(FIELD).and_then(Stamp::parse);
+            (head.status, head.body(method), head.persists(method), stamp)
+        }
         Ok(None) | Err(_) => return Err(AnswerError::Garbage),
     };
     upstream.input.consume(length);
     seen.status = Some(status);
     seen.head_bytes += length as u64;
+    let mut check = held.map(|held| Check::new(held, stamp, status));
     let mut body = BodyReader::new(framing);
     let Upstream { stream, input, .. } = &mut upstream;
     while let Some(chunk) = body.next(stream, input, scratch, patience.reply).await.map_err(body_failure)? {
+        if let Some(check) = &mut check {
+            check.take(seen.body_bytes, &chunk);
+        }
         seen.body_bytes += chunk.len() as u64;
     }
+    seen.cached = check.map(|check| check.end(call.head_only, seen));
     seen.last_ns = Some(monotonic_ns());
     Ok((persists && upstream.input.unread().is_empty()).then_some(upstream))
+}
+
+/// Holds an answer against what its origin made.
+struct Check<'h> {
+    held: &'h Held<'h>,
+    stamp: Option<Stamp>,
+    wrong: bool,
+}
+
+impl<'h> Check<'h> {
+    fn new(held: &'h Held<'h>, stamp: Option<Stamp>, status: u16) -> Self {
+        let thing = held.simulated.catalogue.thing(held.key);
+        let wrong = stamp.is_some_and(|stamp| stamp.key != held.key || status != thing.status);
+        Self { held, stamp, wrong }
+    }
+
+    fn take(&mut self, at: u64, bytes: &[u8]) {
+        // What a proxy says itself can be anything.
+        if self.stamp.is_some() && !self.wrong {
+            self.wrong = !self.held.simulated.content.is(self.held.key, at, bytes);
+        }
+    }
+
+    fn end(self, head_only: bool, seen: &Seen) -> Cached {
+        let Some(stamp) = self.stamp else { return Cached { outcome: Outcome::Own, wrong: false } };
+        let thing = self.held.simulated.catalogue.thing(self.held.key);
+        let has_body = !head_only && thing.status != 204;
+        let bytes = if has_body { thing.bytes } else { 0 };
+        Cached {
+            outcome: stamp.outcome(self.held.number, seen.sent_ns),
+            wrong: self.wrong || bytes != seen.body_bytes,
+        }
+    }
 }
 
 fn failure(error: UpstreamError) -> AnswerError {

@@ -5,20 +5,31 @@
 //! several requests each. [`source`] reads logs and lists in a thread of its own, as far ahead as is needed; [`drive()`]
 //! sends each request when it is due, whatever became of those before (*open loop*), and [`results`] adds up what came back.
 //!
-//! *Does not:* check what it gets, follow redirections, run scripts, send bodies, or speak TLS. Nothing here knows what the
+//! Where the origins of a log are not to be had, [`origin`] stands for them: it answers each URL with the size, status and type
+//! that a first pass over the log has found ([`catalogue`]). Then hits are told, and every byte is checked.
+//!
+//! *Does not:* check what it gets from anybody else's origins, follow redirections, run scripts, send bodies, or speak TLS. Nothing here knows what the
 //! answers should be: that is for the Multiplier (`assay-spe`), or for a workload of our own objects (`assay-engine`).
 
+mod cache;
+pub mod catalogue;
+mod content;
 pub mod drive;
 pub mod error;
 mod exchange;
+pub mod origin;
 pub mod plan;
 mod pool;
 pub mod request;
 pub mod results;
 pub mod source;
+mod stamp;
 mod xacts;
 
+pub use cache::Cache;
+pub use catalogue::Catalogue;
 pub use drive::{Options, drive};
 pub use error::ReplayError;
+pub use origin::{Door, Origins, Simulated};
 pub use results::Results;
 pub use source::{List, Log, Source};

@@ -7,8 +7,10 @@ use assay_record::histogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cache::{Cache, CacheTally};
 use crate::error::ReplayError;
 use crate::exchange::Seen;
+use crate::origin::Simulated;
 use crate::request::Call;
 use crate::source::Fed;
 
@@ -65,6 +67,9 @@ pub struct Results {
     pub lateness_ms: Times,
     /// Requests that are missing from the table of requests, because the disk was too slow.
     pub rows_lost: u64,
+    /// What the cache did, where the origins behind it were simulated.
+    #[serde(default)]
+    pub cache: Option<Cache>,
 }
 
 /// Times in milliseconds.
@@ -87,7 +92,7 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn of(histogram: &Histogram) -> Self {
         let at = |share| histogram.quantile_us(share).map(|us| us as f64 / 1000.0);
         Self {
             count: histogram.count(),
@@ -98,6 +103,14 @@ impl Times {
             p999: at(0.999),
             max: histogram.max_us().map(|us| us as f64 / 1000.0),
         }
+    }
+
+    /// A line of the table, with its end.
+    fn line(&self, name: &str) -> String {
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.3}"));
+        let [mean, p50, p90, p99, p999, max] =
+            [self.mean, self.p50, self.p90, self.p99, self.p999, self.max].map(cell);
+        format!("{name:<16} {mean:>10} {p50:>10} {p90:>10} {p99:>10} {p999:>10} {max:>10}\n")
     }
 }
 
@@ -127,9 +140,20 @@ pub(crate) struct Tally {
     first_byte: Histogram,
     connect: Histogram,
     lateness: Histogram,
+    cache: CacheTally,
 }
 
 impl Tally {
+    /// A request to a proxy before simulated origins is about to be sent.
+    pub(crate) fn begin(&mut self, simulated: &Simulated, call: &Call) {
+        self.cache.begin(simulated, call);
+    }
+
+    /// What the cache did until now.
+    pub(crate) fn cache(&self, simulated: &Simulated) -> Cache {
+        self.cache.results(simulated)
+    }
+
     pub(crate) fn count(&mut self, sent: &Sent<'_>) {
         let seen = sent.seen;
         self.requests += 1;
@@ -147,6 +171,9 @@ impl Tally {
             return;
         }
         self.answered += 1;
+        if let Some(cached) = seen.cached {
+            self.cache.count(cached, seen);
+        }
         if let Some(status) = seen.status {
             *self.statuses.entry(status).or_default() += 1;
         }
@@ -233,17 +260,16 @@ impl Results {
             "{:<16} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
             "ms", "mean", "p50", "p90", "p99", "p99.9", "max"
         );
-        for (name, times) in [
-            ("response", &self.response_ms),
-            ("first byte", &self.first_byte_ms),
-            ("connect", &self.connect_ms),
-            ("sent late", &self.lateness_ms),
-        ] {
-            let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.3}"));
-            let [mean, p50, p90, p99, p999, max] =
-                [times.mean, times.p50, times.p90, times.p99, times.p999, times.max].map(cell);
-            let _ =
-                writeln!(text, "{name:<16} {mean:>10} {p50:>10} {p90:>10} {p99:>10} {p999:>10} {max:>10}");
+        text.push_str(&self.response_ms.line("response"));
+        if let Some(cache) = &self.cache {
+            text.push_str(&cache.hit_ms.line("  of hits"));
+            text.push_str(&cache.miss_ms.line("  of misses"));
+        }
+        text.push_str(&self.first_byte_ms.line("first byte"));
+        text.push_str(&self.connect_ms.line("connect"));
+        text.push_str(&self.lateness_ms.line("sent late"));
+        if let Some(cache) = &self.cache {
+            text.push_str(&cache.to_terminal(&self.read.logged));
         }
         if self.rows_lost > 0 {
             let _ = writeln!(

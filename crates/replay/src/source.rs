@@ -4,16 +4,18 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use assay_logs::access::Access;
+use assay_logs::class::{self, Class};
 use assay_logs::format::Format;
 use assay_logs::{ReadSet, for_each_access};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::Sender;
 
+use crate::catalogue::Catalogue;
 use crate::error::ReplayError;
-use crate::plan::Planned;
 use crate::plan::list::{Arrivals, ListPlan};
 use crate::plan::log::{Entry, LogPlan};
+use crate::plan::{Planned, Told};
 use crate::request::{Call, Unusable};
 
 /// Most URLs of a list.
@@ -81,6 +83,34 @@ pub struct Fed {
     pub format: String,
     /// How much of the log's own time was planned, in seconds.
     pub covered_s: f64,
+    /// What the log says became of the requests that were planned.
+    #[serde(default)]
+    pub logged: Logged,
+}
+
+/// What a log says of its requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Logged {
+    /// Requests of which it says whether they were hits.
+    pub known: u64,
+    /// Those that were.
+    pub hits: u64,
+    /// Bytes of the answers to those of which it says so.
+    pub known_bytes: u64,
+    /// Bytes of the hits.
+    pub hit_bytes: u64,
+}
+
+impl Logged {
+    fn count(&mut self, told: Told) {
+        let Some(hit) = told.hit else { return };
+        self.known += 1;
+        self.known_bytes += told.bytes;
+        if hit {
+            self.hits += 1;
+            self.hit_bytes += told.bytes;
+        }
+    }
 }
 
 /// Nobody listens any more.
@@ -94,6 +124,23 @@ impl Source {
             Source::List(list) => list.feed(to),
         }
     }
+
+    /// Reads it once, before anything is sent: what is there to be had?
+    pub fn survey(&self) -> Result<Catalogue, ReplayError> {
+        let mut catalogue = Catalogue::default();
+        let (fed, files) = match self {
+            Source::Log(log) => (log.survey(&mut catalogue)?, &log.files),
+            Source::List(list) => {
+                let (calls, fed) = list.read()?;
+                calls.iter().for_each(|call| catalogue.mention(call));
+                (fed, &list.files)
+            }
+        };
+        if catalogue.urls() == 0 {
+            return Err(nothing(&fed, files));
+        }
+        Ok(catalogue)
+    }
 }
 
 impl Log {
@@ -105,13 +152,13 @@ impl Log {
             if let Some(entry) = self.entry(access, format, &mut fed) {
                 plan.push(entry);
             }
-            match self.hand_over(&mut plan, &mut handed, to) {
+            match self.hand_over(&mut plan, &mut handed, &mut fed.logged, to) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(Gone) => ControlFlow::Break(()),
             }
         })?;
         plan.finish();
-        let _ = self.hand_over(&mut plan, &mut handed, to);
+        let _ = self.hand_over(&mut plan, &mut handed, &mut fed.logged, to);
         fed.lines = read.lines;
         fed.malformed = read.malformed;
         fed.files = read.files.iter().map(|file| file.display().to_string()).collect();
@@ -123,19 +170,53 @@ impl Log {
         Ok(fed)
     }
 
-    fn hand_over(&self, plan: &mut LogPlan, handed: &mut u64, to: &Sender<Planned>) -> Result<(), Gone> {
+    fn hand_over(
+        &self,
+        plan: &mut LogPlan,
+        handed: &mut u64,
+        logged: &mut Logged,
+        to: &Sender<Planned>,
+    ) -> Result<(), Gone> {
         while let Some(planned) = plan.pop() {
             let enough = self.limit.is_some_and(|limit| *handed >= limit);
             if enough || self.for_ns.is_some_and(|for_ns| planned.due_ns > for_ns) {
                 return Err(Gone);
             }
             *handed += 1;
+            logged.count(planned.told);
             to.blocking_send(planned).map_err(|_| Gone)?;
         }
         Ok(())
     }
 
+    fn survey(&self, catalogue: &mut Catalogue) -> Result<Fed, ReplayError> {
+        let mut fed = Fed::default();
+        let read = for_each_access(&self.files, self.format.as_ref(), |access, _| {
+            if let Some(call) = self.call(access, &mut fed) {
+                catalogue.note(&call, access);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(Fed { lines: read.lines, malformed: read.malformed, ..fed })
+    }
+
     fn entry(&self, access: &Access<'_>, format: &Format, fed: &mut Fed) -> Option<Entry> {
+        let call = self.call(access, fed)?;
+        let Some(time_us) = access.time_us else {
+            fed.timeless += 1;
+            return None;
+        };
+        // Squid dates a line when the request ends; it was made as much earlier as it took.
+        let took_us = if format.name == "squid" { access.duration_us.unwrap_or(0) } else { 0 };
+        Some(Entry {
+            at_us: time_us.saturating_sub_unsigned(took_us),
+            client: String::from_utf8_lossy(access.client).into_owned().into_boxed_str(),
+            call,
+            told: Told { hit: was_hit(access), bytes: access.bytes },
+        })
+    }
+
+    fn call(&self, access: &Access<'_>, fed: &mut Fed) -> Option<Call> {
         let head_only = match access.method {
             b"GET" => false,
             b"HEAD" => true,
@@ -144,12 +225,6 @@ impl Log {
                 return None;
             }
         };
-        let Some(time_us) = access.time_us else {
-            fed.timeless += 1;
-            return None;
-        };
-        // Squid dates a line when the request ends; it was made as much earlier as it took.
-        let took_us = if format.name == "squid" { access.duration_us.unwrap_or(0) } else { 0 };
         let logged = Some(access.host).filter(|host| !host.is_empty());
         let host = logged.or(self.host.as_deref().map(str::as_bytes));
         let joined;
@@ -159,17 +234,23 @@ impl Log {
             joined = [access.url, b"?", access.query].concat();
             &joined
         };
-        let call = fed.call(head_only, url, host)?;
-        Some(Entry {
-            at_us: time_us.saturating_sub_unsigned(took_us),
-            client: String::from_utf8_lossy(access.client).into_owned().into_boxed_str(),
-            call,
-        })
+        fed.call(head_only, url, host)
+    }
+}
+
+/// Whether a line tells of a hit; none: it tells nothing of a cache.
+fn was_hit(access: &Access<'_>) -> Option<bool> {
+    let says_nothing = access.outcome.is_empty() && access.termination.is_empty();
+    match class::of(access) {
+        Class::Unknown => None,
+        _ if says_nothing => None,
+        class => class.is_request().then(|| class.is_hit()),
     }
 }
 
 impl List {
-    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+    /// All that it asks for, and what of it cannot be.
+    fn read(&self) -> Result<(Vec<Call>, Fed), ReplayError> {
         let mut fed = Fed::default();
         let mut calls = Vec::new();
         for path in &self.files {
@@ -187,6 +268,11 @@ impl List {
             }
             fed.files.push(path.display().to_string());
         }
+        Ok((calls, fed))
+    }
+
+    fn feed(&self, to: &Sender<Planned>) -> Result<Fed, ReplayError> {
+        let (calls, fed) = self.read()?;
         if calls.is_empty() {
             return Err(nothing(&fed, &self.files));
         }
@@ -223,14 +309,22 @@ impl Fed {
 
 fn nothing(fed: &Fed, files: &[PathBuf]) -> ReplayError {
     let name = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
-    let why = if fed.lines == 0 {
-        "it is empty".to_owned()
-    } else {
-        format!(
-            "of {} lines, {} are not of the format, {} have no usable URL (a path needs a host: --host), {} are of a \
-             scheme that is not spoken here, {} have other methods than GET and HEAD, {} have no time",
-            fed.lines, fed.malformed, fed.unusable, fed.other_schemes, fed.other_methods, fed.timeless
-        )
+    let reasons = [
+        (fed.malformed, "not of the format"),
+        (fed.unusable, "without a usable URL (a path needs a host: --host)"),
+        (fed.other_schemes, "of a scheme that is not spoken here"),
+        (fed.other_methods, "with other methods than GET and HEAD"),
+        (fed.timeless, "without a time"),
+    ];
+    let seen: Vec<String> = reasons
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let why = match fed.lines {
+        0 => "it is empty".to_owned(),
+        lines if seen.is_empty() => format!("none of its {lines} lines is within --limit and --for"),
+        lines => format!("of {lines} lines, there are {}", seen.join(", ")),
     };
     ReplayError::Nothing { name, why }
 }

@@ -28,6 +28,7 @@ struct Row {
     head_bytes: u64,
     body_bytes: u64,
     error: Option<&'static str>,
+    outcome: Option<&'static str>,
 }
 
 fn columns() -> Vec<Column> {
@@ -45,6 +46,11 @@ fn columns() -> Vec<Column> {
         Column::new("head_bytes", Kind::Uint, "bytes of the answer's head"),
         Column::new("body_bytes", Kind::Uint, "bytes of its body"),
         Column::optional("error", Kind::Text, "what went wrong"),
+        Column::optional(
+            "outcome",
+            Kind::Text,
+            "with simulated origins: `hit`, `joined`, `revalidated`, `miss`, `own` (of the proxy itself), `wrong`",
+        ),
     ]
 }
 
@@ -88,6 +94,7 @@ impl Xacts {
             head_bytes: seen.head_bytes,
             body_bytes: seen.body_bytes,
             error: seen.error.map(|error| error.name()),
+            outcome: seen.cached.map(|cached| if cached.wrong { "wrong" } else { cached.outcome.name() }),
         };
         self.number += 1;
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.to.try_send(row) {
@@ -126,5 +133,6 @@ fn write(writer: &mut TableWriter, row: &Row) -> Result<(), RunDirError> {
         Cell::Uint(row.head_bytes),
         Cell::Uint(row.body_bytes),
         row.error.map_or(Cell::Null, Cell::Text),
+        row.outcome.map_or(Cell::Null, Cell::Text),
     ])
 }

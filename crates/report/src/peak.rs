@@ -1,6 +1,6 @@
 //! What a search for the highest rate came to: in a terminal ([`words`]) and as a page ([`sheet`]).
 
-use assay_record::peak::{Outcome, Peak, Step};
+use assay_record::peak::{Between, Outcome, Peak, Step};
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
 
 use crate::format::{self, number, percent};
@@ -35,15 +35,21 @@ fn headline(peak: &Peak) -> String {
                 number(kept)
             )
         }
+        (None, _) if peak.steps.is_empty() => {
+            format!("whether {} keeps {promise} is not known: no rate was tried", peak.target)
+        }
         (None, _) => format!("{} does not keep {promise} at any rate that was tried", peak.target),
     }
 }
 
-fn certainty(peak: &Peak) -> &'static str {
-    if peak.is_confirmed {
-        "both ends were tried again, from above and from below, and stood"
-    } else {
-        "not confirmed: take it as a first reading"
+fn certainty(peak: &Peak) -> String {
+    let range = peak.low_per_s.zip(peak.high_per_s).map(|(low, high)| {
+        format!("the limit lies between {} and {} with a probability of 95 %", number(low), number(high))
+    });
+    match (range, peak.is_confirmed) {
+        (Some(range), true) => range,
+        (Some(range), false) => format!("{range}, which is not close enough: take it as a first reading"),
+        (None, _) => "not confirmed: take it as a first reading".into(),
     }
 }
 
@@ -60,9 +66,31 @@ fn cells(step: &Step) -> Vec<String> {
     ]
 }
 
+/// The limit did not stay where it was.
+fn moved(peak: &Peak) -> Option<String> {
+    let words = |range: Between| match (range.low, range.high) {
+        (Some(low), Some(high)) => format!("between {} and {}", number(low), number(high)),
+        (Some(low), None) => format!("above {}", number(low)),
+        (None, Some(high)) => format!("below {}", number(high)),
+        (None, None) => format::NOTHING.to_owned(),
+    };
+    peak.shift.map(|shift| {
+        format!(
+            "The limit moved while it was looked for: {} by the first {} results, {} by the rest. The target's state or the \
+             machine's speed has changed; look again, on a machine with nothing else to do.",
+            words(shift.early),
+            shift.results_before,
+            words(shift.late)
+        )
+    })
+}
+
 /// The result for a terminal.
 pub fn words(peak: &Peak) -> String {
     let mut text = format!("{}.\n{}; {}.\n", headline(peak), peak.ended, certainty(peak));
+    if let Some(moved) = moved(peak) {
+        text += &format!("{moved}\n");
+    }
     if !peak.suspects.is_empty() {
         text += "\nUsed up first\n";
         for suspect in &peak.suspects {
@@ -93,7 +121,7 @@ pub fn sheet(peak: &Peak) -> Sheet {
     };
     let used = peak.suspects.first();
     let tiles = vec![
-        Tile { title: "Highest rate".into(), value: rate(peak.peak_per_s), detail: certainty(peak).into() },
+        Tile { title: "Highest rate".into(), value: rate(peak.peak_per_s), detail: certainty(peak) },
         Tile {
             title: "Broken at".into(),
             value: rate(peak.broken_per_s),
@@ -108,14 +136,18 @@ pub fn sheet(peak: &Peak) -> Sheet {
     Sheet {
         title: headline(peak),
         eyebrow: format!("{} → {} · {} steps", peak.workload, peak.target, peak.steps.len()),
-        lead: vec![
-            format!("How it ended: {}.", peak.ended),
-            format!(
+        lead: [
+            Some(format!("How it ended: {}.", peak.ended)),
+            moved(peak),
+            Some(format!(
                 "The cache was warmed for {}, then each rate was held for {} after it had settled, on one stream of requests.",
                 format::duration_s(peak.warm_s),
                 format::duration_s(peak.step_s)
-            ),
-        ],
+            )),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         tiles,
         sections: vec![curve(peak), suspects(peak), steps(peak)],
         time: None,
@@ -223,7 +255,7 @@ fn steps(peak: &Peak) -> Section {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::peak::Suspect;
+    use assay_record::peak::{Shift, Suspect};
 
     use super::*;
 
@@ -241,8 +273,10 @@ mod tests {
             promise: vec!["p99 < 50ms".into()],
             peak_per_s: Some(980.0),
             broken_per_s: Some(1003.0),
+            low_per_s: Some(970.0),
+            high_per_s: Some(999.0),
             is_confirmed: true,
-            ended: "both ends stood when they were tried again".into(),
+            ended: "it was settled".into(),
             steps: vec![step(2000.0, Outcome::Broken), step(980.0, Outcome::Kept)],
             suspects: vec![Suspect {
                 name: "processor".into(),
@@ -257,13 +291,27 @@ mod tests {
     #[test]
     fn the_words_say_the_rate_how_sure_it_is_and_what_was_used_up() {
         let text = words(&peak());
-        for part in
-            ["squid keeps p99 < 50ms up to 980 requests/s", "stood", "* processor", "broken", "24.5 ms"]
-        {
+        for part in [
+            "squid keeps p99 < 50ms up to 980 requests/s",
+            "between 970 and 999 with",
+            "* processor",
+            "24.5 ms",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let none = Peak { peak_per_s: None, is_confirmed: false, ..peak() };
+        assert!(
+            words(&Peak { is_confirmed: false, ..peak() })
+                .contains("999 with a probability of 95 %, which is not")
+        );
+        let none = Peak { peak_per_s: None, low_per_s: None, is_confirmed: false, ..peak() };
         assert!(words(&none).contains("at any rate") && words(&none).contains("not confirmed"));
+        let early = Between { low: Some(970.0), high: Some(990.0) };
+        let late = Between { low: None, high: Some(920.0) };
+        let shift = Some(Shift { results_before: 9, early, late });
+        let moved = words(&Peak { shift, ..peak() });
+        assert!(moved.contains("between 970 and 990 by the first 9 results, below 920 by"), "{moved}");
+        assert!(!words(&peak()).contains("moved"));
+        assert!(words(&Peak { steps: Vec::new(), ..none }).contains("no rate was tried"));
         assert!(words(&Peak { broken_per_s: None, ..peak() }).contains("the highest that was tried"));
     }
 

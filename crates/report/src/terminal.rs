@@ -453,7 +453,7 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
-    for word in text.split_whitespace() {
+    for word in unbroken(text) {
         let length = word.chars().count();
         if used > 0 && used + 1 + length > width {
             lines.push(String::new());
@@ -464,13 +464,30 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
             line.push(' ');
             used += 1;
         }
-        line.push_str(word);
+        line.push_str(&word);
         used += length;
     }
     if lines.len() == 1 && used == 0 {
         lines[0].push_str(NOTHING);
     }
     lines
+}
+
+/// The words of a text; a number and its unit are one.
+fn unbroken(text: &str) -> Vec<String> {
+    const UNITS: [&str; 12] = ["%", "s", "ms", "µs", "min", "h", "B", "KB", "MB", "GB", "MB/s", "Mbit/s"];
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        match words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -480,6 +497,7 @@ mod tests {
     #[test]
     fn sentences_are_wrapped_at_the_width() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("after 3.00 s (99 %)", 10), ["after", "3.00 s", "(99 %)"]);
         assert_eq!(wrapped("unbreakable", 4), ["unbreakable"]);
         assert_eq!(wrapped("", 4), ["–"]);
     }

@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-/// Why a run cannot be watched.
+/// Why a run cannot be watched. Causes are part of the message, and so no `source`.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// Nobody can listen there.
-    #[error("--serve: cannot listen on {address}: {source}; choose another port, or 0 for any that is free")]
+    #[error("--serve: cannot listen on {address}: {cause}; choose another port, or 0 for any that is free")]
     Listen {
         /// Where.
         address: SocketAddr,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// Not a place that metrics can be sent to.
     #[error(

@@ -61,7 +61,7 @@ impl Watcher {
         say: impl Fn(String) + Send + 'static,
     ) -> Result<Self, ServeError> {
         let listen = |address: SocketAddr| {
-            let failed = |source| ServeError::Listen { address, source };
+            let failed = |cause| ServeError::Listen { address, cause };
             let listener = std::net::TcpListener::bind(address).map_err(failed)?;
             listener.set_nonblocking(true).map_err(failed)?;
             let bound = listener.local_addr().map_err(failed)?;

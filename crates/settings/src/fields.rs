@@ -150,7 +150,16 @@ impl<'a> Value<'a> {
 
     /// A text that is read by `read`; its complaint is passed on.
     pub fn read<T>(&self, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Mistake> {
-        read(self.text()?).map_err(|why| self.wrong(&why))
+        let digits = match self.value.get_ref() {
+            DeValue::Integer(digits) => digits.as_str(),
+            DeValue::Float(digits) => digits.as_str(),
+            _ => return read(self.text()?).map_err(|why| self.wrong(&why)),
+        };
+        // A number where a text belongs most often lacks its unit: that is worth more than a word on quotes alone.
+        match read(digits) {
+            Ok(_) => Err(self.wrong(&format!("write it in quotes: \"{digits}\""))),
+            Err(why) => Err(self.wrong(&format!("{why}, in quotes"))),
+        }
     }
 
     /// A whole number from `least` to `most`.

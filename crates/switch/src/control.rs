@@ -5,12 +5,12 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use assay_dispatch::ServerId;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
 use assay_plane::listen::{listen_alone, listen_beside_others};
-use assay_plane::worker::{Seat, Worker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
@@ -184,7 +184,9 @@ impl Control {
         }
         drop(control);
         for thread in threads {
-            let ended = thread.join().map_err(|error| SwitchError::Start(error.to_string()))?;
+            let ended = thread
+                .join()
+                .map_err(|_| SwitchError::Start("a worker panicked: this is a bug of Assay".into()))?;
             ended.map_err(|error| SwitchError::Start(error.to_string()))?;
         }
         Ok(())
@@ -195,20 +197,20 @@ impl Control {
         sockets: Vec<Vec<TcpListener>>,
         news: &NewsSender,
         ended: &UnboundedSender<()>,
-    ) -> Result<Vec<Worker<io::Result<()>>>, SwitchError> {
+    ) -> Result<Vec<JoinHandle<io::Result<()>>>, SwitchError> {
         let plan = self.plan();
         let mut threads = Vec::new();
         for (worker, listeners) in sockets.into_iter().enumerate() {
             let (words, told) = unbounded_channel();
             let start = Start { worker, plan: plan.clone(), listeners, words: told, news: news.clone() };
             let ended = ended.clone();
-            let work = move || async move {
-                let result = work(start).await;
+            let work = move || {
+                let result = work(start);
                 // Nobody waits for it any more when the switch was told to end.
                 let _ = ended.send(());
                 result
             };
-            let thread = Worker::start(format!("worker-{worker}"), Seat::default(), work);
+            let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(work);
             threads.push(thread.map_err(|error| SwitchError::Start(error.to_string()))?);
             self.workers.push(words);
         }

@@ -6,9 +6,9 @@
 //! requests on; one thread steers them ([`control`]): it asks servers whether they are well ([`health`]), brings new ones up
 //! slowly ([`slow_start`]), shows counters ([`metrics`]) and takes on another file without losing a request. What is decided
 //! without sockets and clocks stands apart: [`request`] and [`reply`] rewrite heads, [`forwarded`] says who asked, [`load`] reads
-//! what servers say of themselves.
+//! what servers say of themselves, [`upgrade`] says who may go over to another protocol.
 //!
-//! *Does not:* store answers, speak TLS or HTTP/2, tunnel (CONNECT, Upgrade), look into bodies, or resolve names. Workers do not
+//! *Does not:* store answers, speak TLS or HTTP/2, open tunnels to anywhere (CONNECT), look into bodies, or resolve names. Workers do not
 //! know of each other: with more than one, each has policies of its own and an even part of every limit.
 
 mod access_log;
@@ -19,6 +19,7 @@ mod control;
 pub mod document;
 mod forwarded;
 pub mod health;
+mod lines;
 mod load;
 mod metrics;
 mod plan;
@@ -27,6 +28,7 @@ mod request;
 mod slow_start;
 mod switch;
 pub mod tally;
+mod upgrade;
 mod worker;
 
 pub use config::{Config, explain, read};

@@ -44,6 +44,7 @@ fn write(out: &mut String, all: &Snapshot) -> std::fmt::Result {
     counter(out, "accepted_total", "Connections that were accepted", all.accepted)?;
     let refused = "Requests that were refused because they are not HTTP, or too large";
     counter(out, "refused_total", refused, all.refused)?;
+    counter(out, "left_total", "Requests whose client left while they waited for a server", all.left)?;
     counter(out, "connects_total", "Connections that were opened to servers", all.connects)?;
     write_tallies(out, all)?;
     for (name, help, value) in SERVER {

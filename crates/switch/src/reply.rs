@@ -5,6 +5,7 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 use assay_plane::fields;
 
+use crate::lines::Lines;
 use crate::load;
 
 /// How the body of an answer goes to the client.
@@ -46,8 +47,8 @@ pub struct For {
     pub persists: bool,
 }
 
-/// Appends the head that a client gets.
-pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, asked: For, name: &str) -> Facts {
+/// Appends the head that a client gets; `raw` is what it was parsed from.
+pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, raw: &[u8], asked: For, name: &str) -> Facts {
     let method = if asked.is_head { "HEAD" } else { "GET" };
     let from_server = head.body(method);
     let to_client = match from_server {
@@ -63,7 +64,8 @@ pub fn append(out: &mut Vec<u8>, head: &ResponseHead<'_>, asked: For, name: &str
         21 => field.is(load::FIELD),
         _ => false,
     };
-    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), replaced);
+    let lines = Lines { fields: head.headers(), version: head.facts.version, raw };
+    lines.append_end_to_end(out, name, replaced);
     match to_client {
         // What the answer to a GET would have had; 204 may not have it.
         Framing::None => {
@@ -163,9 +165,9 @@ mod tests {
     const ASKED: For = For { is_head: false, is_11: true, persists: true };
 
     fn sent(text: &str, asked: For) -> (String, Facts) {
-        let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+        let (head, length) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         let mut out = Vec::new();
-        let facts = append(&mut out, &head, asked, "sw");
+        let facts = append(&mut out, &head, &text.as_bytes()[..length], asked, "sw");
         (String::from_utf8(out).expect("text"), facts)
     }
 

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::config::Limits;
 use crate::forwarded::Peer;
+use crate::lines::Lines;
 
 /// Why a request goes nowhere. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -135,10 +136,10 @@ pub fn facts(head: &RequestHead<'_>, length: usize, limits: &Limits) -> Result<F
 }
 
 /// Appends the head that a server gets: what is for this connection only stays behind, the length of the body is written
-/// anew, and who asked is added.
+/// anew, and who asked is added. The head stands with what it was parsed from.
 pub fn append(
     out: &mut Vec<u8>,
-    head: &RequestHead<'_>,
+    (head, raw): (&RequestHead<'_>, &[u8]),
     target: Target<'_>,
     facts: Facts,
     peer: &Peer,
@@ -164,7 +165,8 @@ pub fn append(
         14 => field.is("content-length"),
         _ => peer.replaces(field),
     };
-    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), replaced);
+    let lines = Lines { fields: head.headers(), version: head.facts.version, raw };
+    lines.append_end_to_end(out, name, replaced);
     peer.append(out, head.headers(), target.host);
     if head.method == "OPTIONS"
         && let Some(left) = head.header("max-forwards").and_then(decimal)
@@ -194,7 +196,15 @@ mod tests {
         let facts = facts(&head, length, &limits)?;
         let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[]);
         let mut out = Vec::new();
-        append(&mut out, &head, target, facts, &peer, "sw", ([127, 0, 0, 1], 80).into());
+        append(
+            &mut out,
+            (&head, &text.as_bytes()[..length]),
+            target,
+            facts,
+            &peer,
+            "sw",
+            ([127, 0, 0, 1], 80).into(),
+        );
         Ok((String::from_utf8(out).expect("text"), facts))
     }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
+use assay_plane::listen::advice;
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -17,7 +18,7 @@ use crate::tally::Snapshot;
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// It cannot listen there.
-    #[error("cannot listen on {address}: {cause}; is something else there already?")]
+    #[error("cannot listen on {address}: {cause}; {}", advice(cause))]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -25,7 +26,7 @@ pub enum SwitchError {
         cause: io::Error,
     },
     /// Its log cannot be written.
-    #[error("cannot write the access log {file}: {cause}")]
+    #[error("cannot write the access log {file}: {cause}; make its directory first, or name another file")]
     Log {
         /// The log.
         file: String,

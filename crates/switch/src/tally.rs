@@ -150,6 +150,8 @@ pub struct LiveCounts {
     pub in_flight: Cell<u32>,
     /// Requests that were refused because they are not HTTP, or too large.
     pub refused: Cell<u64>,
+    /// Requests whose client went away while they waited for a server.
+    pub left: Cell<u64>,
     /// Connections that were opened to servers.
     pub connects: Cell<u64>,
 }
@@ -176,6 +178,8 @@ pub struct Snapshot {
     pub accepted: u64,
     /// Requests that were refused because they are not HTTP, or too large.
     pub refused: u64,
+    /// Requests whose client went away while they waited for a server.
+    pub left: u64,
     /// Connections that were opened to servers.
     pub connects: u64,
 }
@@ -218,6 +222,7 @@ impl Snapshot {
         self.waiting += other.waiting;
         self.accepted += other.accepted;
         self.refused += other.refused;
+        self.left += other.left;
         self.connects += other.connects;
     }
 

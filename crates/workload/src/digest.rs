@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::closed::ClosedRobot;
 use crate::launch::Launch;
 use crate::model::{Method, Pace, RequestType, RobotIndex};
+use crate::object::ObjectId;
 use crate::rng::{Purpose, fold, hash};
 use crate::stream::{Slice, Stream};
 use crate::timeline::Timeline;
@@ -13,7 +14,7 @@ use crate::universe::Universe;
 
 /// What one launch with its embedded objects adds to a digest; add them up with `wrapping_add`, in any order.
 pub fn launch_digest(launch: &Launch, universe: &Universe) -> u64 {
-    let key = |id| universe.object(id).key;
+    let key = |id: ObjectId| universe.key(&id);
     let how = how(launch.request_type, launch.method) | u64::from(launch.revisit) << 8;
     let words = [
         universe.seed(),
@@ -23,7 +24,11 @@ pub fn launch_digest(launch: &Launch, universe: &Universe) -> u64 {
         how,
         launch.post_body.map_or(0, key),
     ];
-    universe.children(launch).fold(hash(Purpose::Digest, &words), |digest, child| {
+    let digest = hash(Purpose::Digest, &words);
+    if universe.content(launch.object.content).embedded.is_none() {
+        return digest;
+    }
+    universe.children(launch).fold(digest, |digest, child| {
         let how = u64::from(child.place) << 16 | how_type(child.request_type);
         fold(fold(digest, how), key(child.object))
     })

@@ -54,7 +54,7 @@ pub use headers::Cookie;
 pub use launch::{Child, Launch, Offered};
 pub use life::Life;
 pub use page::{Children, MOST_EMBEDDED};
-pub use path::PathError;
+pub use path::{PathError, hex_digits};
 pub use ranges::{ByteRange, Ranges};
 pub use sessions::{SessionClock, SessionState};
 pub use stream::{Slice, Stream};

@@ -79,14 +79,16 @@ impl Universe {
         if let Some(index) = table.prefixes.pick(choice(Purpose::Prefix)) {
             out.put(content.prefixes.items()[index].0.as_bytes());
         }
-        out.put(b"/w");
-        hex(out, u64::from(self.world()), 8);
-        out.put(b"/t");
-        hex(out, u64::from(id.content), 2);
-        out.put(b"/");
-        emit_space(out, id.space);
-        out.put(b"_");
-        hex(out, id.serial, 16);
+        let mut text = Text::default();
+        text.put(b"/w");
+        text.hex(u64::from(self.world()), 8);
+        text.put(b"/t");
+        text.hex(u64::from(id.content), 2);
+        text.put(b"/");
+        text.space(id.space);
+        text.put(b"_");
+        text.hex(id.serial, 16);
+        out.put(&text.bytes[..text.length]);
         if let Some((set, file)) = self.file_of(id.content, key) {
             out.put(extension(set, file).as_bytes());
         } else if let Some(index) = table.extensions.pick(choice(Purpose::Extension)) {
@@ -95,26 +97,58 @@ impl Universe {
     }
 }
 
-#[inline]
-fn emit_space(out: &mut impl Sink, space: Space) {
-    let mut letter = |letter: &[u8], number: u32| {
-        out.put(letter);
-        hex(out, u64::from(number), 1);
-    };
-    match space {
-        Space::Public | Space::Foreign => out.put(b"p"),
-        Space::Private(robot) => letter(b"s", robot),
-        Space::Once(robot) => letter(b"o", robot),
-        Space::BestEffort(robot) => letter(b"u", robot),
-        Space::InPublicPage { page } => letter(b"i", u32::from(page)),
-        Space::InRobotPage { page, robot, kind } => {
-            letter(b"i", u32::from(page));
-            let kind: &[u8] = match kind {
-                1 => b"s",
-                2 => b"o",
-                _ => b"u",
-            };
-            letter(kind, robot);
+/// The middle of a path while it is put together: world, type, space and serial.
+struct Text {
+    bytes: [u8; Text::ROOM],
+    length: usize,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { bytes: [0; Text::ROOM], length: 0 }
+    }
+}
+
+impl Text {
+    /// More than the longest takes, with all digits of its last number.
+    const ROOM: usize = 96;
+
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
+        self.bytes[self.length..self.length + N].copy_from_slice(bytes);
+        self.length += N;
+    }
+
+    /// Writes at least `width` digits.
+    #[inline]
+    fn hex(&mut self, value: u64, width: usize) {
+        let needed = (16 - value.leading_zeros() as usize / 4).max(width).max(1);
+        // All sixteen are written, those that count first; what follows writes over the rest.
+        self.put(&hex_digits(value << (64 - 4 * needed)));
+        self.length -= 16 - needed;
+    }
+
+    #[inline]
+    fn space(&mut self, space: Space) {
+        let mut letter = |letter: &[u8; 1], number: u32| {
+            self.put(letter);
+            self.hex(u64::from(number), 1);
+        };
+        match space {
+            Space::Public | Space::Foreign => self.put(b"p"),
+            Space::Private(robot) => letter(b"s", robot),
+            Space::Once(robot) => letter(b"o", robot),
+            Space::BestEffort(robot) => letter(b"u", robot),
+            Space::InPublicPage { page } => letter(b"i", u32::from(page)),
+            Space::InRobotPage { page, robot, kind } => {
+                letter(b"i", u32::from(page));
+                let kind = match kind {
+                    1 => b"s",
+                    2 => b"o",
+                    _ => b"u",
+                };
+                letter(kind, robot);
+            }
         }
     }
 }
@@ -166,34 +200,56 @@ fn parse_in_page(page: u16, bytes: &[u8]) -> Option<(Space, &[u8])> {
     Some((Space::InRobotPage { page, robot: u32::try_from(robot).ok()?, kind }, rest))
 }
 
-/// Reads lower-case hexadecimal digits, at least one and at most 16.
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let digit = |b: &u8| match b {
-        b'0'..=b'9' => Some(b - b'0'),
-        b'a'..=b'f' => Some(b - b'a' + 10),
-        _ => None,
-    };
+/// Values of lower-case hexadecimal digits; 16 and more: it is none.
+static DIGITS: [u8; 256] = {
+    let mut table = [0xff; 256];
+    let digits = b"0123456789abcdef";
     let mut value = 0;
-    let mut length = 0;
-    for d in bytes.iter().map_while(digit) {
+    while value < digits.len() {
+        table[digits[value] as usize] = value as u8;
+        value += 1;
+    }
+    table
+};
+
+/// Reads lower-case hexadecimal digits, at least one and at most 16.
+#[inline]
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut value, mut length) = (0, 0);
+    while let Some(byte) = bytes.get(length) {
+        let digit = DIGITS[usize::from(*byte)];
+        if digit > 15 {
+            break;
+        }
         if length == 16 {
             return None;
         }
-        value = value << 4 | u64::from(d);
+        value = value << 4 | u64::from(digit);
         length += 1;
     }
     if length == 0 { None } else { Some((value, &bytes[length..])) }
 }
 
-/// Writes at least `width` digits.
+/// Sixteen lower-case hexadecimal digits, the highest first.
 #[inline]
-fn hex(out: &mut impl Sink, value: u64, width: usize) {
-    let mut digits = [b'0'; 16];
-    for (index, digit) in digits.iter_mut().rev().enumerate() {
-        *digit = b"0123456789abcdef"[(value >> (4 * index) & 15) as usize];
-    }
-    let needed = (16 - value.leading_zeros() as usize / 4).max(width).max(1);
-    out.put(&digits[16 - needed..]);
+pub const fn hex_digits(value: u64) -> [u8; 16] {
+    let (high, low) = (spread((value >> 32) as u32).to_be_bytes(), spread(value as u32).to_be_bytes());
+    let [a, b, c, d, e, f, g, h] = high;
+    let [i, j, k, l, m, n, o, p] = low;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+}
+
+/// Eight hexadecimal digits, all at once: a byte of the word for each, the highest first.
+#[inline]
+const fn spread(value: u32) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = value as u64;
+    let word = (word | word << 16) & 0x0000_ffff_0000_ffff;
+    let word = (word | word << 8) & 0x00ff_00ff_00ff_00ff;
+    let word = (word | word << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // 1 in the bytes of digits above 9.
+    let letters = ((word + 6 * ONES) >> 4) & ONES;
+    word + (b'0' as u64) * ONES + letters * (b'a' - b'9' - 1) as u64
 }
 
 /// Where a path goes.

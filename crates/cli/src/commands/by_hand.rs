@@ -20,23 +20,24 @@ const RECORD: &str = "Results";
 
 /// What to keep in mind.
 const ALL_TOGETHER: &str = "\
-All parts of a run are given the same workload, --seed, --world, --rehearse and --start-at; then robots ask for the same
-objects, and origins make the same ones, as in a run on one machine. The clocks of the machines must agree to well
+All parts of a run are given the same workload, --seed, --world, --rehearse and --start-at; then robots ask for the same \
+objects, and origins make the same ones, as in a run on one machine. The clocks of the machines must agree to well \
 within a second (ntpd, chrony).";
 
 const ROBOTS_EXAMPLES: &str = "\
 Examples:
-  start=$(( $(date +%s) + 30 ))                  once, for all machines
+  start=$(( $(date +%s) + 30 ))   once, for all machines
   assay robots image.pg --robots 0-499 --proxy 10.1.2.3:80 --start-at $start
   assay robots image.pg --robots 500-999 --proxy 10.1.2.3:80 --start-at $start
   assay robots image.pg --origin 10.1.2.9:9000-9003 --start-at +10s
-                                                 all robots, without a proxy";
+      all robots, without a proxy";
 
 const ORIGINS_EXAMPLES: &str = "\
 Examples:
   assay origins image.pg --listen 10.1.2.9:9000-9003 --start-at $start
-  assay origins image.pg --origins 0-1 --listen 10.1.2.9:9000-9001 --start-at $start
-                                                 half of them; the others on another machine";
+  assay origins image.pg --origins 0-1 --listen 10.1.2.9:9000-9001 \\
+    --start-at $start
+      half of them; the others on another machine";
 
 /// What all parts of a run must agree on.
 #[derive(Debug, Args)]
@@ -72,7 +73,7 @@ pub struct Together {
 
 /// Flags of `assay robots`.
 #[derive(Debug, Args)]
-#[command(after_help = ROBOTS_EXAMPLES, after_long_help = format!("{ROBOTS_EXAMPLES}\n\n{ALL_TOGETHER}"))]
+#[command(after_help = format!("{ROBOTS_EXAMPLES}\n\n{ALL_TOGETHER}"))]
 pub struct RobotsArgs {
     /// What all parts agree on.
     #[command(flatten)]
@@ -102,7 +103,7 @@ pub struct RobotsArgs {
 
 /// Flags of `assay origins`.
 #[derive(Debug, Args)]
-#[command(after_help = ORIGINS_EXAMPLES, after_long_help = format!("{ORIGINS_EXAMPLES}\n\n{ALL_TOGETHER}"))]
+#[command(after_help = format!("{ORIGINS_EXAMPLES}\n\n{ALL_TOGETHER}"))]
 pub struct OriginsArgs {
     /// What all parts agree on.
     #[command(flatten)]
@@ -203,6 +204,7 @@ fn prepared(together: &Together) -> Result<Prepared, Failure> {
         private_as_public: together.private_as_public,
         digest_requests: DIGEST_REQUESTS,
         threads: together.threads,
+        remarks_on_bundled: false,
     })
 }
 

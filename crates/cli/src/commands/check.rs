@@ -20,8 +20,8 @@ use crate::units;
 const EXAMPLES: &str = "\
 Examples:
   assay check image.pg
-  assay check image.pg --rehearse 60s            as it would be rehearsed
-  assay check image.pg --stream-digest 1000      do two machines ask for the same?";
+  assay check image.pg --rehearse 60s         as it would be rehearsed
+  assay check image.pg --stream-digest 1000   do two machines ask for the same?";
 
 /// Version of the JSON document.
 const SCHEMA: &str = "assay-check/1";
@@ -101,12 +101,13 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
         private_as_public: args.private_as_public,
         digest_requests: args.stream_digest,
         threads: args.threads,
+        remarks_on_bundled: true,
     })?;
     let needs = machine::needs(args, &prepared)?;
     let text = if args.json {
         output::json(&document(args, &prepared, &needs))?
     } else {
-        words(args, &prepared, &needs)
+        output::fitted(&words(args, &prepared, &needs))
     };
     output::stdout(&text)?;
     Ok(Exit::Fine)

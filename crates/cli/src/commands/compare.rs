@@ -14,18 +14,21 @@ use crate::output;
 const EXAMPLES: &str = "\
 Examples:
   assay compare runs/image-varnish-1 runs/image-nginx-1
-  assay compare base/ head/ --tolerance 5%       two directories, each with runs in it; a gate for CI
+  assay compare base/ head/ --tolerance 5%
+      two directories, each with runs in it; a gate for CI
   assay compare base=runs/a base=runs/b head=runs/c head=runs/d
-                                                 which runs belong together, said outright
-  assay compare base/ head/ --tolerance p99=10% --tolerance dhr=1pt --markdown -o comment.md
-  assay compare varnish-vs-ats                   an experiment: its subjects, compared
+      which runs belong together, said outright
+  assay compare base/ head/ --tolerance p99=10% --tolerance dhr=1pt \\
+    --markdown -o comment.md
+  assay compare varnish-vs-ats   an experiment: its subjects, compared
 
-The first subject is the baseline. Runs of the same target, version and settings are repetitions of one
+The first subject is the baseline. Runs of the same target, version and settings are repetitions of one \
 subject; where all runs are of the same thing, directories are compared.
 
 Exit codes:
   0 fine · 1 nothing could be held against the tolerance · 2 usage error
-  96 with --tolerance: a run is invalid · 99 with --tolerance: something is worse by more than that";
+  96 with --tolerance: a run is invalid
+  99 with --tolerance: something is worse by more than that";
 
 /// Flags of `assay compare`.
 #[derive(Debug, Args)]

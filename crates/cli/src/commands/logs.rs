@@ -1,7 +1,9 @@
 //! `assay logs`: what do the access logs of a proxy say?
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use assay_lab::caches::BUILTIN_LOG;
 use assay_lab::description::Description;
 use assay_lab::units;
 use assay_logs::analysis::Options;
@@ -10,8 +12,9 @@ use assay_logs::error::LogsError;
 use assay_logs::format::{Format, KNOWN};
 use assay_logs::terminal::{self, Look};
 use assay_logs::{run, table};
+use assay_proxy::spec::ACCESS_LOG_FORMAT;
 use assay_record::dir::RunDir;
-use assay_record::run::RunInfo;
+use assay_record::run::{CacheInfo, RunInfo};
 use assay_record::series::Series;
 use assay_report::sheet;
 use assay_workload::model::Workload;
@@ -22,13 +25,15 @@ use crate::output;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay logs /var/log/squid/access.log           what became of requests, how fast, by peer, type, time
+  assay logs /var/log/squid/access.log
+      what became of requests, how fast, by peer, type, time
   assay logs '/var/log/squid/access.log*' --cache 1GB --cache 8GB
-                                                 a rotated set; what LRU caches would have hit
-  zcat access.log.gz | assay logs -              from another program
+      a rotated set; what LRU caches would have hit
+  zcat access.log.gz | assay logs -   from another program
   assay logs access.log --format '%h %t \"%r\" %>s %b %D'
-                                                 a format of your own, as the proxy is configured
-  assay logs runs/demo-squid-20260102-030405     the log of a run: by phase, and against its robots";
+      a format of your own, as the proxy is configured
+  assay logs runs/demo-squid-20260102-030405
+      the log of a run: by phase, and against its robots";
 
 /// Flags of `assay logs`.
 #[derive(Debug, Args)]
@@ -40,6 +45,9 @@ pub struct LogsArgs {
     /// Name of a format, or a format string as the proxy itself takes it; without, it is recognised
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
+    /// Of a run with several caches: the log of this one
+    #[arg(long, value_name = "CACHE")]
+    pub of: Option<String>,
     /// Only requests from this time on: Unix seconds, or 2026-01-31T12:00:00 (UTC)
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<i64>,
@@ -127,7 +135,7 @@ fn options(args: &LogsArgs) -> Options {
 fn of_run(path: &Path, args: &LogsArgs) -> Result<Document, Failure> {
     let dir = RunDir::open(path).map_err(Failure::usage)?;
     let info = dir.read_info().map_err(Failure::usage)?;
-    let (log, format) = log_of(&dir, &info)?;
+    let (log, format) = log_of(&dir, &info, args.of.as_deref())?;
     let format = match &args.format {
         Some(own) => Format::parse(own).map_err(Failure::usage)?,
         None => format,
@@ -138,29 +146,64 @@ fn of_run(path: &Path, args: &LogsArgs) -> Result<Document, Failure> {
         ..options(args)
     };
     let mut document = assay_logs::analyse(&[log], Some(&format), options).map_err(failure)?;
-    // A part of the time cannot be held against the whole run.
-    if args.from.is_none() && args.to.is_none() {
+    // Neither a part of the time nor one of several caches can be held against the whole run.
+    if args.from.is_none() && args.to.is_none() && args.of.is_none() {
         let series = Series::read(&dir).map_err(Failure::failed)?;
         document.reconciliation = Some(run::reconcile(&document, &info, &series, format.counts_bodies()));
     }
     Ok(document)
 }
 
-/// Where the log of a run is, and how it is written: as the description says that was used.
-fn log_of(dir: &RunDir, info: &RunInfo) -> Result<(PathBuf, Format), Failure> {
+/// Where the log of a run, or of one of its caches, is, and how it is written: as the description says that was used.
+fn log_of(dir: &RunDir, info: &RunInfo, cache: Option<&str>) -> Result<(PathBuf, Format), Failure> {
     let none = |why: &str| {
         let (name, path) = (&info.target.name, dir.path().display());
         Failure::usage(anyhow::anyhow!("the run in {path} has no access log: its target `{name}` {why}"))
     };
-    let file = dir.proxy_dir().join("description.toml");
+    let place = match cache_of(info, cache)? {
+        Some(cache) => dir.proxy_dir().join(&cache.name),
+        None => dir.proxy_dir(),
+    };
+    let file = place.join("description.toml");
+    let own = place.join(BUILTIN_LOG);
     let Ok(text) = std::fs::read_to_string(&file) else {
-        return Err(none("is no proxy that Assay started from a description"));
+        if !own.is_file() {
+            return Err(none("is no proxy that Assay started from a description"));
+        }
+        return Ok((own, Format::parse(ACCESS_LOG_FORMAT).map_err(Failure::failed)?));
     };
     let description = Description::read(&file.display().to_string(), &text).map_err(Failure::usage)?;
     let Some(log) = &description.access_log else { return Err(none("is described without one")) };
     let name = Path::new(&log.path).file_name().unwrap_or_default();
     let format = Format::parse(&log.format).map_err(Failure::usage)?;
-    Ok((dir.proxy_dir().join(name), format))
+    Ok((place.join(name), format))
+}
+
+/// The cache that is meant; none: the run has one proxy. Logs of caches that run side by side are no one log.
+fn cache_of<'i>(info: &'i RunInfo, wanted: Option<&str>) -> Result<Option<&'i CacheInfo>, Failure> {
+    let caches = &info.target.caches;
+    let names: Vec<&str> = caches.iter().map(|cache| cache.name.as_str()).collect();
+    match wanted {
+        None if caches.is_empty() => Ok(None),
+        None => Err(Failure::usage(anyhow::anyhow!(
+            "the run has {} caches, and each has a log of its own",
+            caches.len()
+        ))
+        .hint(format!(
+            "name one: --of {}; all of them together are in `assay report`",
+            names.join(", --of ")
+        ))),
+        Some(wanted) => match caches.iter().find(|cache| cache.name == wanted) {
+            Some(cache) => Ok(Some(cache)),
+            None if caches.is_empty() => Err(Failure::usage(anyhow::anyhow!(
+                "the run has one proxy, and none called `{wanted}`; leave --of out"
+            ))),
+            None => Err(Failure::usage(anyhow::anyhow!(
+                "the run has no cache called `{wanted}`; it has {}",
+                names.join(", ")
+            ))),
+        },
+    }
 }
 
 /// True when robots also ask for URLs of a trace, which do not carry the run's mark.
@@ -170,16 +213,32 @@ fn has_foreign_urls(dir: &RunDir) -> bool {
 }
 
 fn failure(error: LogsError) -> Failure {
-    let hint = match &error {
+    if matches!(error, LogsError::Write { .. } | LogsError::Json(_)) {
+        return Failure::failed(error);
+    }
+    match hint(&error) {
+        Some(hint) => Failure::usage(error).hint(hint),
+        None => Failure::usage(error),
+    }
+}
+
+/// What helps when a log cannot be read.
+pub fn hint(error: &LogsError) -> Option<&'static str> {
+    match error {
         LogsError::Unrecognised { .. } => Some(
             "say how lines are written with --format; `assay logs --formats` lists the names that can be given",
         ),
-        LogsError::Write { .. } | LogsError::Json(_) => return Failure::failed(error),
+        LogsError::NoFile { .. } => {
+            Some("check the path; a pattern with `*` and `?` must match at least one file")
+        }
+        LogsError::Read { source, .. } => match source.kind() {
+            io::ErrorKind::IsADirectory => Some("name the logs in it, like 'DIR/access.log*'"),
+            io::ErrorKind::PermissionDenied => Some(
+                "logs are often kept for root and one group: `sudo cat FILE | assay logs -`, or join that group",
+            ),
+            _ => None,
+        },
         _ => None,
-    };
-    match hint {
-        Some(hint) => Failure::usage(error).hint(hint),
-        None => Failure::usage(error),
     }
 }
 

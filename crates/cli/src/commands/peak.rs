@@ -56,6 +56,15 @@ pub fn find(args: &RunArgs, promise: &Promise, plan: RunPlan) -> Result<Exit, Fa
         }
     }
     let most = args.rehearse.unwrap_or(USUAL_BUDGET);
+    // One rate that is kept and one that is not are the least that says anything.
+    let least = peak_warm + 2 * peak_step;
+    if most < least {
+        let (least, warm, step) = (show_duration(least), show_duration(peak_warm), show_duration(peak_step));
+        let why = anyhow!(
+            "a search takes at least {least}: {warm} to warm the cache, and two rates of {step} each"
+        );
+        return Err(Failure::usage(why).hint("give --rehearse more, or shorten --peak-warm and --peak-step"));
+    }
     let wish = Wish {
         promise: promise.parts().map(str::to_owned).collect(),
         warm: peak_warm,

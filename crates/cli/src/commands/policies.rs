@@ -12,9 +12,11 @@ use crate::output;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay policies live.json                        the table again
-  assay policies live.json --html report.html     throughput, response times, balance and gain as a page
-  assay policies live.json --against sim.json     how far is the cluster from its simulation?";
+  assay policies live.json   the table again
+  assay policies live.json --html report.html
+      throughput, response times, balance and gain as a page
+  assay policies live.json --against sim.json
+      how far is the cluster from its simulation?";
 
 /// Flags of `assay policies`.
 #[derive(Debug, Args)]
@@ -95,12 +97,19 @@ pub fn policies(args: &PoliciesArgs) -> Result<Exit, Failure> {
 fn read(path: &Path) -> Result<ClusterResult, Failure> {
     let attempt = || format!("cannot read the result {}", path.display());
     let text = std::fs::read(path).with_context(attempt).map_err(Failure::usage)?;
-    let result: ClusterResult = serde_json::from_slice(&text).with_context(attempt).map_err(|failure| {
-        Failure::usage(failure).hint("write one with `assay simulate CLUSTER --json -o FILE`")
-    })?;
-    if result.schema != SCHEMA {
-        let failure = anyhow!("{} has schema {}, and {SCHEMA} is read", path.display(), result.schema);
-        return Err(Failure::usage(failure));
+    let no_result = |failure: anyhow::Error| {
+        Failure::usage(failure).hint(
+            "write one with --json -o FILE of `assay simulate`, `assay cluster --run` or `assay webstone`",
+        )
+    };
+    let document: serde_json::Value =
+        serde_json::from_slice(&text).with_context(attempt).map_err(no_result)?;
+    // First of all: what another version wrote may lack anything.
+    match document["schema"].as_str() {
+        Some(SCHEMA) => serde_json::from_value(document).with_context(attempt).map_err(no_result),
+        Some(schema) => {
+            Err(no_result(anyhow!("{} has schema {schema}, and {SCHEMA} is read", path.display())))
+        }
+        None => Err(no_result(anyhow!("{} is no result: it says no `schema`", path.display()))),
     }
-    Ok(result)
 }

@@ -13,9 +13,11 @@ use crate::output;
 const EXAMPLES: &str = "\
 Examples:
   assay proxies
-  assay proxies --proxy-dir mine                 with descriptions of yours
-  assay proxies show nginx                       what can be chosen about it, and how it is driven
-  assay proxies show nginx >mine.toml            the beginning of a description of your own
+  assay proxies --proxy-dir mine
+      with descriptions of yours
+  assay proxies show nginx   what can be chosen about it, and how it is driven
+  assay proxies show nginx >mine.toml
+      the beginning of a description of your own
 
 A proxy that runs already needs no description: assay run demo --proxy HOST:PORT";
 

@@ -1,8 +1,10 @@
 //! `assay report`: what does the directory of a run or of an experiment say? Also one that was cut off.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_record::dir::RunDir;
+use assay_record::dir::{RunDir, RunDirError};
+use assay_report::ReportError;
 use assay_report::compare::{self, Comparison};
 use assay_report::summary::Summary;
 use assay_report::{html, terminal};
@@ -16,8 +18,8 @@ const EXAMPLES: &str = "\
 Examples:
   assay report runs/demo-builtin-20260102-030405
   assay report runs/demo-builtin-20260102-030405 --json -o demo.json
-  assay report varnish-vs-ats                    an experiment: its runs, compared
-  assay report varnish-vs-ats --markdown         the same, for a pull request
+  assay report varnish-vs-ats              an experiment: its runs, compared
+  assay report varnish-vs-ats --markdown   the same, for a pull request
   assay report runs/demo-builtin-20260102-030405 --csv demo/ --hdr demo.hlog
   assay report runs/demo-builtin-20260102-030405 --figures figures/
   assay report runs/demo-builtin-20260102-030405 --table robots | head";
@@ -75,7 +77,9 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         (_, true) => Form::Markdown,
         _ => Form::Words,
     };
+    output::check_result(args.output.as_deref())?;
     if args.take.any() {
+        args.take.check()?;
         return take_along(&args.take, dir, args.json, args.output.as_deref());
     }
     if compare::is_experiment(dir) {
@@ -96,8 +100,10 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
 /// directory, and prints the result.
 pub fn make_comparison(dir: &Path, form: Form, with_html: bool, file: Option<&Path>) -> Result<(), Failure> {
     let comparison = compare::experiment(dir).map_err(Failure::failed)?;
-    comparison.write_json(dir).map_err(Failure::failed)?;
-    let page = if with_html { Some(comparison.write_html(dir).map_err(Failure::failed)?) } else { None };
+    let page = left(dir, || {
+        comparison.write_json(dir)?;
+        with_html.then(|| comparison.write_html(dir)).transpose()
+    })?;
     let text = match form {
         Form::Json => comparison.to_json().map_err(Failure::failed)?,
         Form::Markdown => comparison.to_markdown(),
@@ -110,12 +116,38 @@ pub fn make_comparison(dir: &Path, form: Form, with_html: bool, file: Option<&Pa
 pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) -> Result<Summary, Failure> {
     let dir = RunDir::open(run_dir).map_err(Failure::usage)?;
     let summary = Summary::from_run(&dir).map_err(Failure::failed)?;
-    summary.write(&dir).map_err(Failure::failed)?;
-    let page = if with_html { Some(html::write(&dir).map_err(Failure::failed)?) } else { None };
+    let page = left(run_dir, || {
+        summary.write(&dir)?;
+        with_html.then(|| html::write(&dir)).transpose()
+    })?;
     let text = match form {
         Form::Json => summary.to_json().map_err(Failure::failed)?,
         Form::Words | Form::Markdown => terminal::render(&summary, page.as_deref(), &output::style(file)),
     };
     output::result(&text, file)?;
     Ok(summary)
+}
+
+/// What is left in `dir`, where that can be written to: the runs of others, and those that were put by, can be read all the
+/// same.
+fn left(
+    dir: &Path,
+    write: impl FnOnce() -> Result<Option<PathBuf>, ReportError>,
+) -> Result<Option<PathBuf>, Failure> {
+    let forbidden = |cause: &io::Error| {
+        matches!(cause.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+    };
+    match write() {
+        Err(
+            ReportError::RunDir(RunDirError::Write { cause, .. })
+            | ReportError::WriteComparison { cause, .. },
+        ) if forbidden(&cause) => {
+            output::eprint(&format!(
+                "warning: {} may not be written to, so nothing is left there ({cause})\n",
+                dir.display()
+            ));
+            Ok(None)
+        }
+        written => written.map_err(Failure::failed),
+    }
 }

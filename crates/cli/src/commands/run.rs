@@ -35,6 +35,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         private_as_public: args.private_as_public,
         digest_requests: DIGEST_REQUESTS,
         threads: args.threads,
+        remarks_on_bundled: false,
     })?;
     for note in &prepared.notes {
         output::eprint(&format!("note: {note}\n"));

@@ -23,11 +23,14 @@ Examples:
   assay run image.pg --proxy varnish --memory 256MB
   assay run image.pg --proxy nginx --rehearse 60s --json -o nginx.json
   assay run image.pg --proxy squid --set replacement=heap-lfuda
-  assay run image.pg --proxy 10.1.2.3:8080 --forward --origin-listen 10.1.2.4:9000
-  assay run image.pg --robot-link delay=40ms,loss=0.05% --origin-link delay=5ms,rate=100Mbit/s
-  assay run image.pg --calibrate                 what can this machine offer for it at all?
-  assay run image.pg --proxy nginx --find-peak 'p99(hit) < 20ms, errors < 0.1%'
-                                                 the highest rate at which nginx keeps that
+  assay run image.pg --proxy 10.1.2.3:8080 --forward \\
+    --origin-listen 10.1.2.4:9000
+  assay run image.pg --robot-link delay=40ms,loss=0.05% \\
+    --origin-link delay=5ms,rate=100Mbit/s
+  assay run image.pg --calibrate   what can this machine offer for it at all?
+  assay run image.pg --proxy nginx \\
+    --find-peak 'p99(hit) < 20ms, errors < 0.1%'
+      the highest rate at which nginx keeps that
 
 The first Ctrl-C stops the run and reports what there is; the second quits at once.";
 

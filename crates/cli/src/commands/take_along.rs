@@ -39,6 +39,15 @@ impl TakeArgs {
         let files = [&self.csv, &self.ndjson, &self.hdr, &self.figures];
         self.table.is_some() || files.iter().any(|path| path.is_some())
     }
+
+    /// Finds out before the work that something could not be written.
+    pub fn check(&self) -> Result<(), Failure> {
+        output::check_result(self.hdr.as_deref())?;
+        for directory in [&self.csv, &self.ndjson, &self.figures] {
+            output::check_directory(directory.as_deref())?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes what was asked for.

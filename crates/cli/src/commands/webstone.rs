@@ -7,23 +7,28 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use assay_lab::is_private;
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Outcome, Target, run as ask};
+use assay_node::clients::{ClientsSpec, Outcome, Target, run_unless as ask};
 use assay_node::webstone::{FileList, Testbed, file_list, testbed};
 use assay_record::cluster::{ClusterResult, Labels, Origin, PointSum, SCHEMA};
 use assay_report::policies::services_words;
 use assay_simulate::Load;
 use clap::Args;
+use tokio::sync::watch;
 
 use super::crowd::{Crowds, crowds, range};
 use super::policies::Results;
 use crate::exit::{Exit, Failure};
-use crate::{output, units};
+use crate::target::{no_url, reachable};
+use crate::{interrupt, output, units};
 
 const EXAMPLES: &str = "\
 Examples:
-  assay webstone filelist.standard --to 127.0.0.1:8080 --clients '2..20 by 2' --time 60s
-  assay webstone filelist.6040 --testbed testbed  WebStone's own settings: MINCLIENTS, TIMEPERRUN, SERVER…
-  assay webstone filelist.6040 --to 127.0.0.1:8080 --label cap --json -o cap.json";
+  assay webstone filelist.standard --to 127.0.0.1:8080 \\
+    --clients '2..20 by 2' --time 60s
+  assay webstone filelist.6040 --testbed testbed
+      WebStone's own settings: MINCLIENTS, TIMEPERRUN, SERVER…
+  assay webstone filelist.6040 --to 127.0.0.1:8080 --label cap \\
+    --json -o cap.json";
 /// A client gives a request up after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// WebStone's own numbers, where nothing else is said.
@@ -89,16 +94,42 @@ struct Plan {
 pub fn webstone(args: &WebstoneArgs) -> Result<Exit, Failure> {
     let plan = plan(args)?;
     args.results.check()?;
+    reachable(plan.to)?;
+    let stop = interrupt::noticed().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
     let mut sums: Vec<PointSum> = plan.crowds.0.iter().map(|_| PointSum::default()).collect();
+    let complete = all(args, &plan, &mut sums, &stop)?;
+    if !complete && sums.iter().all(PointSum::is_empty) {
+        output::eprint("interrupted before the first run was complete; nothing was measured\n");
+        return Ok(Exit::Interrupted);
+    }
+    let shown = args.results.show_with(&result(args, &plan, &sums), services_words)?;
+    match complete {
+        true => Ok(shown),
+        false => {
+            output::eprint("interrupted; runs that were complete are told\n");
+            Ok(Exit::Interrupted)
+        }
+    }
+}
+
+/// All runs. False: somebody wanted an end before.
+fn all(
+    args: &WebstoneArgs,
+    plan: &Plan,
+    sums: &mut [PointSum],
+    stop: &watch::Receiver<bool>,
+) -> Result<bool, Failure> {
     // As WebStone does: all numbers of clients, then all of them again.
     for iteration in 0..plan.iterations {
-        for (clients, sum) in plan.crowds.0.iter().zip(&mut sums) {
-            let outcome = once(args, &plan, *clients, iteration)?;
-            told(&plan, (*clients, iteration), &outcome);
+        for (clients, sum) in plan.crowds.0.iter().zip(&mut *sums) {
+            let Some(outcome) = once(args, plan, (*clients, iteration), stop.clone())? else {
+                return Ok(false);
+            };
+            told(plan, (*clients, iteration), &outcome);
             sum.add(&outcome.tally, plan.time_s);
         }
     }
-    args.results.show_with(&result(args, &plan, &sums), services_words)
+    Ok(true)
 }
 
 fn plan(args: &WebstoneArgs) -> Result<Plan, Failure> {
@@ -146,6 +177,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn resolve(name: &str) -> Result<SocketAddr, Failure> {
+    no_url(name)?;
     let with_port = if name.contains(':') { name.to_owned() } else { format!("{name}:{HTTP}") };
     let found = with_port
         .to_socket_addrs()
@@ -155,10 +187,15 @@ fn resolve(name: &str) -> Result<SocketAddr, Failure> {
     found.ok_or_else(|| Failure::usage(anyhow!("{name} has no address")))
 }
 
-/// One run of so many clients.
-fn once(args: &WebstoneArgs, plan: &Plan, clients: u32, iteration: u32) -> Result<Outcome, Failure> {
+/// One run of so many clients; none: somebody wants an end.
+fn once(
+    args: &WebstoneArgs,
+    plan: &Plan,
+    (clients, iteration): (u32, u32),
+    mut stop: watch::Receiver<bool>,
+) -> Result<Option<Outcome>, Failure> {
     let further = if plan.fixed_seed { 0 } else { u64::from(iteration) };
-    ask(ClientsSpec {
+    let spec = ClientsSpec {
         services: plan.list.services.clone(),
         weights: plan.list.weights.clone(),
         seed: args.seed.wrapping_add(further),
@@ -172,8 +209,8 @@ fn once(args: &WebstoneArgs, plan: &Plan, clients: u32, iteration: u32) -> Resul
         check_sizes: true,
         patience: PATIENCE,
         pace: Pace::now_at(1.0),
-    })
-    .map_err(Failure::failed)
+    };
+    ask(spec, interrupt::asked(&mut stop)).map_err(Failure::failed)
 }
 
 /// A line for those who wait.
@@ -216,6 +253,6 @@ fn result(args: &WebstoneArgs, plan: &Plan, sums: &[PointSum]) -> ClusterResult 
         repetitions: plan.iterations,
         warm_up_s: args.warm_up.map_or(0.0, |time| time.as_secs_f64()),
         measure_s: plan.time_s,
-        points: plan.crowds.0.iter().zip(sums).map(point).collect(),
+        points: plan.crowds.0.iter().zip(sums).filter(|(_, sum)| !sum.is_empty()).map(point).collect(),
     }
 }

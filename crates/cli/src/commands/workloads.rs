@@ -10,7 +10,7 @@ use crate::output;
 const EXAMPLES: &str = "\
 Examples:
   assay workloads
-  assay workloads show demo > mine.pg            a start for a workload of your own";
+  assay workloads show demo > mine.pg   a start for a workload of your own";
 
 /// Flags of `assay workloads`.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub fn workloads(args: &WorkloadsArgs) -> Result<Exit, Failure> {
 fn list() -> String {
     let shelf = |shelf: &bundled::Shelf| {
         let lines =
-            shelf.workloads.iter().map(|workload| format!("  {:<12} {}\n", workload.name, workload.about));
+            shelf.workloads.iter().map(|workload| format!("  {:<14} {}\n", workload.name, workload.about));
         format!("{}\n{}", shelf.title, lines.collect::<String>())
     };
     SHELVES.iter().map(shelf).collect::<Vec<_>>().join("\n")
@@ -54,6 +54,10 @@ fn list() -> String {
 fn text(name: &str) -> Result<String, Failure> {
     let included = || assay_pgl::bundled(name).map(str::to_owned);
     bundled::find(name).map(|workload| workload.text.to_owned()).or_else(included).ok_or_else(|| {
-        Failure::usage(anyhow!("no bundled workload is called {name}")).hint("`assay workloads` lists them")
+        let hint = match name.strip_suffix(".pg").and_then(bundled::find) {
+            Some(meant) => format!("it is called {} here", meant.name),
+            None => "`assay workloads` lists them".into(),
+        };
+        Failure::usage(anyhow!("no bundled workload is called {name}")).hint(hint)
     })
 }

@@ -16,11 +16,12 @@ use crate::real::has;
 use crate::support::own_address;
 
 /// How often each line was asked for.
-type Asked = Arc<Mutex<BTreeMap<String, u32>>>;
+pub type Asked = Arc<Mutex<BTreeMap<String, u32>>>;
 
 /// An origin in threads of its own: some pages may be cached, others not.
-fn origin() -> (SocketAddr, Asked) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+pub fn origin() -> (SocketAddr, Asked) {
+    // Traffic Server sends what is at 127.0.0.1 to no parent.
+    let listener = TcpListener::bind("127.0.0.2:0").expect("there is a port");
     let address = listener.local_addr().expect("it has an address");
     let asked = Asked::default();
     let counted = Arc::clone(&asked);
@@ -55,7 +56,11 @@ fn serve(stream: TcpStream, asked: &Asked) -> Option<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let path = words.get(1)?.to_string();
         *asked.lock().expect("nobody panics").entry(format!("{} {path}", words[0])).or_default() += 1;
-        let answer = answer(words[0], &path, &body);
+        let mut answer = answer(words[0], &path, &body);
+        if path == "/cut" {
+            answer.truncate(answer.len() / 2);
+            close = true;
+        }
         reader.get_mut().write_all(&answer).ok()?;
         if close {
             return None;
@@ -88,14 +93,14 @@ fn answer(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// An evaluation that goes on.
-struct Going {
+pub struct Going {
     child: Child,
-    listen: SocketAddr,
+    pub listen: SocketAddr,
     directory: tempfile::TempDir,
 }
 
 impl Going {
-    fn start(more: &[&str]) -> Self {
+    pub fn start(more: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("the temp directory is writable");
         let listen = own_address(8090);
         let dir = directory.path().join("spe");
@@ -118,7 +123,7 @@ impl Going {
     }
 
     /// Ends it as a user does: what was written down, and its exit code.
-    fn end(mut self) -> (SpeInfo, Vec<AnswerRow>, Option<i32>) {
+    pub fn end(mut self) -> (SpeInfo, Vec<AnswerRow>, Option<i32>) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
         let code = self.child.wait().expect("it ends").code();
@@ -130,7 +135,7 @@ impl Going {
 
 /// All that comes back for one request on a connection of its own, without what is said of the connection, and without
 /// `Age`: a cached answer says how old it is.
-fn ask(address: SocketAddr, host: SocketAddr, method: &str, target: &str, body: &str) -> String {
+pub fn ask(address: SocketAddr, host: SocketAddr, method: &str, target: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let request =
@@ -196,7 +201,7 @@ fn clients_see_what_they_see_directly_and_the_origin_is_asked_once_for_each_need
     hold(&asked, &rows, 2);
     let labels: Vec<_> = info.targets.iter().map(|target| target.label.as_str()).collect();
     assert_eq!(labels, ["direct", "builtin", "second"]);
-    assert_eq!(info.ended.expect("it has ended").how, How::Interrupted);
+    assert_eq!(info.ended.expect("it has ended").how, How::Finished, "nobody said how long");
     assert_eq!(info.totals.requests, REQUESTS.len() as u64);
     assert!(info.totals.origin_requests > 0 && info.totals.peak_memory_bytes > 0);
 }
@@ -228,13 +233,26 @@ fn real_proxies_at_once() {
 }
 
 #[test]
-fn squid_as_a_forward_proxy_has_its_door_as_parent() {
-    if !has("squid", "squid") {
+fn every_forward_proxy_has_its_door_as_parent_and_is_set_by_its_label() {
+    let programs = [
+        ("squid", "squid"),
+        ("apache2", "apache2"),
+        ("traffic_server", "trafficserver"),
+        ("haproxy", "haproxy"),
+    ];
+    if !programs.into_iter().all(|(program, package)| has(program, package)) {
         return;
     }
     let (origin, asked) = origin();
-    let going = Going::start(&["--proxy", "squid"]);
+    let proxies = ["squid", "httpd", "trafficserver", "haproxy", "tuned=squid", "builtin"];
+    let named = proxies.iter().flat_map(|proxy| ["--proxy", proxy]);
+    let set = ["--set", "tuned:replacement=heap-lfuda", "--set", "httpd:disk=96MB"];
+    let going = Going::start(&named.chain(set).collect::<Vec<_>>());
     see_the_same(&going, origin, true);
-    let (_, rows, _) = going.end();
-    hold(&asked, &rows, 1);
+    let (info, rows, _) = going.end();
+    hold(&asked, &rows, 6);
+    let setting = |target: usize, name: &str| info.targets[target].settings.get(name).cloned();
+    assert_eq!(setting(1, "replacement").as_deref(), Some("lru"));
+    assert_eq!(setting(5, "replacement").as_deref(), Some("heap-lfuda"));
+    assert_eq!((setting(2, "disk").as_deref(), setting(1, "disk").as_deref()), (Some("96MB"), Some("64MB")));
 }

@@ -86,6 +86,15 @@ fn siblings_hit_more_than_separate_caches_that_are_asked_the_same() {
     assert!(sibling_hits > 40 && from(&siblings, "local") > 40, "{}", siblings.json["cache_logs"]);
     assert_eq!(between_caches(&siblings, "hits"), sibling_hits);
     assert_eq!(from(&separate, "sibling") + between_caches(&separate, "requests"), 0);
+    // Each log can be looked at by itself; together they are no one log.
+    assert_eq!(siblings.logs(&[]).0, 2);
+    let each = ["left", "right"].map(|name| {
+        let (code, said) = siblings.logs(&["--of", name]);
+        assert_eq!(code, 0, "{said}");
+        count(&said, "all.requests")
+    });
+    let (_, logged, _) = agreement(&siblings, "requests answered");
+    assert_eq!(each.iter().sum::<u64>(), logged + between_caches(&siblings, "requests"));
     // One's hits from its sibling are the other's hits for its sibling.
     let (left, right) = (cache(&siblings, "left"), cache(&siblings, "right"));
     assert_eq!(count(left, "sibling_hits"), count(right, "hits_for_caches"));
@@ -129,5 +138,38 @@ fn the_builtin_proxy_and_a_real_squid_give_each_other_what_they_have() {
                 "{mode}: {cache}"
             );
         }
+    }
+}
+
+/// The median time of an answer that came from there, and how many came, for all caches together.
+fn median_ms(ran: &Ran, source: &str) -> (f64, u64) {
+    let caches = ran.json["cache_logs"]["caches"].as_array().expect("the logs were read");
+    let all = caches.iter().find(|cache| cache["cache"] == "all").expect("all are added up");
+    let sources = all["sources"].as_array().expect("they came from somewhere");
+    let found = sources.iter().find(|found| found["source"] == source).expect("something came from there");
+    (found["response_ms"]["p50"].as_f64().expect("it took some time"), count(found, "requests"))
+}
+
+#[test]
+fn a_link_between_caches_delays_what_they_ask_of_each_other_and_nothing_else() {
+    if !crate::links::may_have_namespaces() {
+        return;
+    }
+    let squid = has("squid", "squid").then_some("squid");
+    for proxy in ["builtin"].into_iter().chain(squid) {
+        let pair = format!("proxy = \"{proxy}\"{PAIR}");
+        let ran = through(&pair.replace("siblings", "peer-link = \"delay=40ms\"\nsiblings"));
+        let bed = ran.info().bed.expect("there is a link");
+        let names: Vec<&str> = bed.links.iter().map(|link| link.name.as_str()).collect();
+        assert_eq!(names, ["left-right"]);
+        assert!(bed.links[0].directions.iter().all(|way| way.packets > 200), "{:?}", bed.links[0]);
+        // A question and a request go there and back: two round trips of 80 ms.
+        let ((near_ms, _), (far_ms, far)) = (median_ms(&ran, "local"), median_ms(&ran, "sibling"));
+        assert!(
+            far > 40 && far_ms > 155.0 && near_ms < far_ms - 100.0,
+            "{proxy}: {near_ms}, {far_ms}, {far}"
+        );
+        let (robots, logs, why) = agreement(&ran, "requests answered");
+        assert!(robots > 100 && robots.abs_diff(logs) <= robots / 50, "{proxy}: {robots}, {logs}: {why}");
     }
 }

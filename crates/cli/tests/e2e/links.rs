@@ -11,7 +11,7 @@ use crate::support::{Ran, run, start, workload};
 /// Runs on a busy machine may be doubted; what links did is right all the same.
 const FINE_OR_DOUBTED: [i32; 2] = [0, 96];
 
-fn may_have_namespaces() -> bool {
+pub fn may_have_namespaces() -> bool {
     let may = rustix::process::geteuid().is_root() && Path::new("/dev/net/tun").exists();
     if !may {
         eprintln!("skipped: links need root and /dev/net/tun");

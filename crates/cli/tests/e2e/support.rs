@@ -126,6 +126,15 @@ impl Ran {
         dir.and_then(|dir| Series::read(&dir)).expect("a run leaves a record")
     }
 
+    /// What `assay logs` says of it, with `args`, and its exit code; nothing where it refuses.
+    pub fn logs(&self, args: &[&str]) -> (i32, Value) {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_assay"));
+        program.arg("logs").arg(self.directory.path().join("run")).args(args).arg("--json");
+        let output = program.output().expect("the binary runs");
+        let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code().unwrap_or(-1), said)
+    }
+
     /// A number at a path like `total.dhr.measured`; none where the document says null.
     pub fn number(&self, path: &str) -> Option<f64> {
         at(&self.json, path).as_f64()

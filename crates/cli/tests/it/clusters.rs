@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::support::Assay;
+use crate::support::{Assay, Said, send, wait_for};
 
 /// Two nodes, a file and a program.
 const SMALL: &str = "title = \"Small\"\npolicies = [\"rand\", \"cap\"]\nclients = [2, 4]\nrepetitions = 1\n\
@@ -141,6 +141,39 @@ fn a_node_is_calibrated_service_by_service() {
     assert!(alone[0] >= 1_000.0 && alone[1] >= 10_000.0, "{alone:?}");
 }
 
+/// Starts something, interrupts it once it has said `words`, and gives what it said then.
+fn interrupted(assay: &Assay, arguments: &[&str], words: &str) -> Said {
+    let mut command = assay.command(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    wait_for(&mut lines, words);
+    send(&child, libc::SIGINT);
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let output = child.wait_with_output().expect("it ends");
+    Said { stderr: rest.join("\n"), ..Said::from(output) }
+}
+
+#[test]
+fn an_interrupt_keeps_the_runs_that_were_complete_and_nothing_of_a_calibration() {
+    let assay = Assay::new();
+    let small = assay.file("small.toml", SMALL);
+    let run = ["cluster", small, "--run", "--repetitions", "1000", "--policy", "rand"];
+    let said = interrupted(&assay, &run, "1/2000: ");
+    assert_eq!(said.code, Some(105), "{said:?}");
+    assert!(said.stderr.contains("runs that were complete are told"), "{said:?}");
+    assert!(said.stdout.contains("rand"), "{said:?}");
+    let said = interrupted(&assay, &["cluster", small, "--calibrate"], "file5k");
+    assert_eq!(said.code, Some(105), "{said:?}");
+    assert!(said.stdout.is_empty() && said.stderr.contains("nothing is kept of the calibration"), "{said:?}");
+    let (_running, nodes) = start(&assay, &[small]);
+    assay.file("list", "/file5k.html 1 #5125\n");
+    let asked =
+        ["webstone", "list", "--to", &nodes[0], "--time", "100ms", "--clients", "1", "--iterations", "1000"];
+    let said = interrupted(&assay, &asked, "1/1000: ");
+    assert_eq!(said.code, Some(105), "{said:?}");
+    assert!(said.stdout.contains("1 clients"), "{said:?}");
+}
+
 #[test]
 fn mistakes_end_with_2_and_say_what_there_is() {
     let assay = Assay::new();
@@ -156,6 +189,17 @@ fn mistakes_end_with_2_and_say_what_there_is() {
         (vec!["webstone", "list"], "nobody says where the server is"),
         (vec!["webstone", "list", "--to", "8.8.8.8:80"], "is a public address"),
         (vec!["webstone", "bad", "--to", "127.0.0.1:9"], "bad, line 1: `file500.html` is no path"),
+        (vec!["webstone", "list", "--to", "127.0.0.1:1"], "nothing answers at 127.0.0.1:1"),
+        (
+            vec!["cluster", small, "--run", "--nodes", "127.0.0.1:1,127.0.0.1:1"],
+            "nothing answers at 127.0.0.1:1",
+        ),
+        (vec!["cluster", small, "--listen", "9000"], "is no address with a port"),
+        (
+            vec!["policies", assay.file("new.json", "{\"schema\": \"assay-cluster/9\"}")],
+            "has schema assay-cluster/9",
+        ),
+        (vec!["policies", assay.file("none.json", "[]")], "it says no `schema`"),
         (vec!["policies", "list"], "cannot read the result list"),
     ] {
         assay.run(&arguments).exits(2).complains(words);

@@ -10,6 +10,7 @@ mod experiments;
 mod machine;
 mod matrix;
 mod mistakes;
+mod newcomers;
 mod peak;
 mod replaying;
 mod requirements;

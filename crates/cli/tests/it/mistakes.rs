@@ -105,6 +105,16 @@ fn a_proxy_that_the_workload_names_is_said_to_be_unused() {
 }
 
 #[test]
+fn remarks_about_a_bundled_workload_are_for_who_checks_it() {
+    let assay = Assay::new();
+    assay.run(&["check", "image"]).exits(0).complains("`cntSimple` is never used");
+    // It is refused after the workload was compiled.
+    let search = ["run", "image", "--find-peak", "p99 < 1s", "--peak-step", "500ms"];
+    let said = assay.run(&search).exits(2).complains("whole seconds").stderr.clone();
+    assert!(!said.contains("cntSimple") && !said.contains("note:"), "{said}");
+}
+
+#[test]
 fn an_unknown_proxy_exits_with_2_and_names_those_that_are_known() {
     let assay = Assay::new();
     assay.run(&["run", "demo", "--proxy", "varnihs"]).exits(2).complains("varnihs").complains("varnish");

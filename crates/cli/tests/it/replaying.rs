@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::process::Stdio;
 
 use assay_record::spe::{AnswerRow, AnswerWriter, Ended, How, SpeDir, SpeInfo, Target, Verdict};
 
-use crate::support::Assay;
+use crate::support::{Assay, Said, assert_nothing_left, send, wait_for};
 
 /// A server that answers everything, on one connection after the other.
 fn server() -> SocketAddr {
@@ -43,6 +44,128 @@ fn a_log_is_replayed_and_the_result_is_one_document() {
     let said = assay.run(&["replay", "--urls", urls, "--to", &to, "--per-connection", "2", "--rate", "1000"]);
     let text = said.exits(0).stdout;
     assert!(text.contains("4 sent, 4 answered") && text.contains("2 made"), "{text}");
+}
+
+/// Twelve requests of a Squid log: three URLs that can be kept, asked for four, three and two times, and one that cannot, three
+/// times. The log had two hits.
+fn squid_log() -> String {
+    let asked = [
+        ("a.example/page", 200, 30_000, "TCP_MISS"),
+        ("b.example/style", 200, 700, "TCP_MISS"),
+        ("a.example/page", 200, 30_000, "TCP_MEM_HIT"),
+        ("a.example/away", 302, 0, "TCP_MISS"),
+        ("a.example/none", 404, 90, "TCP_MISS"),
+        ("b.example/style", 200, 700, "TCP_MISS"),
+        ("a.example/page", 304, 300, "TCP_IMS_HIT"),
+        ("a.example/away", 302, 0, "TCP_MISS"),
+        ("a.example/none", 404, 90, "TCP_MISS"),
+        ("a.example/page", 200, 30_000, "TCP_MISS"),
+        ("b.example/style", 200, 700, "TCP_MISS"),
+        ("a.example/away", 302, 0, "TCP_MISS"),
+    ];
+    let line = |(n, (url, status, bytes, word)): (usize, (&str, u16, u64, &str))| {
+        let at = 1_700_000_000 + n;
+        format!("{at}.000 0 192.0.2.1 {word}/{status} {bytes} GET http://{url} - HIER_DIRECT/x text/plain\n")
+    };
+    asked.into_iter().enumerate().map(line).collect()
+}
+
+fn number(document: &serde_json::Value, name: &str) -> u64 {
+    document["cache"][name].as_u64().unwrap()
+}
+
+#[test]
+fn a_log_goes_through_a_proxy_before_simulated_origins_and_its_hits_are_told() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &squid_log());
+    // `assay run` understands the same.
+    let said =
+        assay.run(&["run", log, "--speed", "20", "--dir", "out", "--json", "-o", "result.json"]).exits(0);
+    assert!(said.stderr.contains("a forward proxy"), "{said:?}");
+    let text = std::fs::read_to_string(assay.path("result.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["statuses"], serde_json::json!({"200": 7, "302": 3, "404": 2}));
+    let had = number(&document, "hits") + number(&document, "joined");
+    assert_eq!((had, number(&document, "misses"), number(&document, "wrong")), (6, 6, 0), "{text}");
+    assert_eq!(
+        (document["cache"]["dhr"].as_f64(), document["cache"]["ideal_dhr"].as_f64()),
+        (Some(0.5), Some(0.5))
+    );
+    assert_eq!(document["cache"]["origin"]["requests"], 6);
+    assert_eq!(document["body_bytes"], 4 * 30_000 + 3 * 700 + 2 * 90);
+    assert_eq!(
+        (&document["read"]["logged"]["known"], &document["read"]["logged"]["hits"]),
+        (&12.into(), &2.into())
+    );
+    for kept in ["out/replay.json", "out/xacts.parquet", "out/roles/proxy.json"] {
+        assert!(assay.path(kept).is_file(), "{kept}");
+    }
+    let words =
+        assay.run(&["replay", log, "--proxy", "builtin", "--reverse", "--speed", "20", "--dir", "again"]);
+    let words = words.exits(0).stdout;
+    assert!(words.contains("wrong answers    0"), "{words}");
+    assert!(words.contains("measured            50.00 %") && words.contains("16.67 %"), "{words}");
+    assay.run(&["replay", log, "--proxy", "builtin", "--dir", "out"]).exits(2).complains("is not empty");
+    assay.run(&["replay", "-", "--proxy", "builtin"]).exits(2).complains("read once");
+    assay.run(&["replay", log, "--proxy", "127.0.0.1:9"]).exits(2).complains("--origins");
+}
+
+/// A proxy that goes on and on and never answers.
+const MUTE: &str = r#"
+name = "mute"
+title = "Mute"
+modes = ["forward", "reverse"]
+
+[version]
+command = ["sh", "-c", "echo mute 1.0"]
+after = "mute "
+
+[start]
+command = ["sh", "-c", "exec sleep 600"]
+
+[hierarchy]
+one-parent = true
+"#;
+
+#[test]
+fn an_interrupt_while_the_proxy_is_still_starting_is_said_to_be_one_and_leaves_nothing() {
+    let assay = Assay::new();
+    let log = assay.file("access.log", &squid_log());
+    assay.file("mute.toml", MUTE);
+    let replay = ["replay", log, "--proxy", "./mute.toml", "--dir", "out"];
+    let evaluation = ["spe", "--listen", "127.0.0.1:0", "--proxy", "./mute.toml", "--dir", "out2"];
+    for (typed, words) in [(&replay[..], "directory: "), (&evaluation[..], "starting mute")] {
+        let mut command = assay.command(typed);
+        let command = command.env("TMPDIR", assay.directory.path());
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        wait_for(&mut lines, words);
+        send(&child, libc::SIGINT);
+        let rest: Vec<String> = lines.map_while(Result::ok).collect();
+        let said = Said::from(child.wait_with_output().expect("ends"));
+        assert_eq!(said.code, Some(105), "{said:?} {rest:#?}");
+        assert!(rest.iter().any(|line| line.contains("nothing was measured")), "{rest:#?}");
+        assert_nothing_left(assay.directory.path());
+    }
+}
+
+#[test]
+fn a_replay_that_is_interrupted_twice_does_not_wait_for_the_answers() {
+    // It accepts, and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap().to_string();
+    let assay = Assay::new();
+    let log = assay.file("access.log", &squid_log());
+    let mut command = assay.command(&["replay", log, "--to", &to, "--forward"]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let _stream = listener.accept().unwrap();
+    // Two that come close together are one; more than two are no more than two.
+    while child.try_wait().unwrap().is_none() {
+        send(&child, libc::SIGINT);
+        std::thread::yield_now();
+    }
+    let said = Said::from(child.wait_with_output().expect("ended"));
+    assert_eq!((said.code, said.stderr.contains("quit at once")), (Some(105), true), "{said:?}");
 }
 
 #[test]

@@ -75,6 +75,12 @@ fn a_switch_runs_takes_on_another_file_and_stops_when_asked() {
     send(&child, libc::SIGHUP);
     assert!(event("kept")["why"].as_str().is_some_and(|why| why.contains("front.toml:1")));
     assert!(get(address).ends_with("two"));
+    // Threads are started once: a file with another number of them is refused in words.
+    assay.file("front.toml", &format!("workers = 2\n{}", text(&one)));
+    send(&child, libc::SIGHUP);
+    let why = event("kept")["why"].to_string();
+    assert!(why.contains("from 1 to 2") && why.contains("needs a restart"), "{why}");
+    assert!(get(address).ends_with("two"));
     assert_eq!(event("second")["servers"][0]["name"], "s");
     send(&child, libc::SIGTERM);
     event("stopping");

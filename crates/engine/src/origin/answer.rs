@@ -172,11 +172,16 @@ impl Answer {
     }
 
     /// Writes the refusal of what is no request, and ends the connection.
-    pub fn write_refusal(local: &Local, at: OriginIndex, status: u16, out: &mut Vec<u8>) -> Self {
+    pub fn write_refusal(
+        local: &Local,
+        at: OriginIndex,
+        (status, head_only): (u16, bool),
+        out: &mut Vec<u8>,
+    ) -> Self {
         let version = local.world.sites.get(at).map_or(HttpVersion::Http11, |site: &Site| site.version);
         let now_s = local.clock.get().unix_s(monotonic_ns());
         let dates = &mut local.dates.borrow_mut();
-        write_plain(out, version, status, ConnectionField::Close, now_s, true, dates);
+        write_plain(out, version, status, ConnectionField::Close, now_s, !head_only, dates);
         Self { ask: None, payload: Payload::Nothing, not_modified: false, cut: None, closes: true }
     }
 

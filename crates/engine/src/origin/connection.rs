@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use assay_http::head::{HeadError, RequestHead};
+use assay_http::head::RequestHead;
 use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
 use rustix::net::{RecvFlags, recv};
@@ -237,8 +237,7 @@ impl Connection {
     }
 
     fn take_head(&mut self, input: &[u8], used: &mut usize) -> Option<Step> {
-        // Some clients send an empty line after a body.
-        let blank = input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+        let blank = empty_lines(input);
         *used += blank;
         let input = &input[blank..];
         if input.is_empty() {
@@ -248,11 +247,14 @@ impl Connection {
         let (head, length) = match RequestHead::parse(input) {
             Ok(Some(parsed)) => parsed,
             Ok(None) => return Some(Step::Receive),
-            Err(error) => return Some(self.refuse(error)),
+            Err(error) => return Some(self.refuse(error.status(), input.starts_with(b"HEAD "))),
         };
         *used += length;
         self.request_bytes = length as u64;
-        let mut ask = Ask::read(&self.local.world, self.at, &head);
+        let mut ask = match Ask::read(&self.local.world, self.at, &head) {
+            Ok(ask) => ask,
+            Err(error) => return Some(self.refuse(error.status(), head.method == "HEAD")),
+        };
         let Some(upload) = Upload::new(&self.local.world.universe, &ask, head.body()) else {
             return self.complete(ask);
         };
@@ -290,7 +292,7 @@ impl Connection {
     /// Takes what has come of a request body.
     fn take_body(&mut self, ask: Ask, mut upload: Upload, input: &[u8], used: &mut usize) -> Option<Step> {
         let Ok((taken, is_complete)) = upload.take(self.local.world.universe.pool(), input) else {
-            return Some(self.refuse(HeadError::Syntax("broken chunks")));
+            return Some(self.refuse(400, ask.head_only()));
         };
         *used += taken;
         self.request_bytes += taken as u64;
@@ -428,13 +430,13 @@ impl Connection {
         Ok(closes)
     }
 
-    /// Refuses what is not HTTP, and ends the connection: nobody can tell where the next request begins.
-    fn refuse(&mut self, error: HeadError) -> Step {
+    /// Refuses what is not HTTP, or names nothing that could be here, and ends the connection: nobody can tell where the next request begins.
+    fn refuse(&mut self, status: u16, head_only: bool) -> Step {
         let local = Rc::clone(&self.local);
         local.tally.borrow_mut().here().counts.refused += 1;
         let mut output = local.output.borrow_mut();
         output.clear();
-        let answer = Answer::write_refusal(&local, self.at, error.status(), &mut output);
+        let answer = Answer::write_refusal(&local, self.at, (status, head_only), &mut output);
         // The client is likely to be sending still.
         self.pipelines = true;
         self.reply(answer, &output).unwrap_or(Step::Close)
@@ -499,6 +501,18 @@ impl Connection {
         if let Some((_, ticket)) = self.idle.take() {
             self.local.timer.cancel(ticket);
         }
+    }
+}
+
+/// Bytes of the empty lines that come first: some clients send one after a body (RFC 9112, 2.2). A CR alone is none.
+fn empty_lines(input: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        at += match &input[at..] {
+            [b'\n', ..] => 1,
+            [b'\r', b'\n', ..] => 2,
+            _ => return at,
+        };
     }
 }
 

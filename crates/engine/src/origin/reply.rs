@@ -55,6 +55,15 @@ pub struct DateWriters {
     now: DateCache,
     last_modified: DateCache,
     expires: DateCache,
+    start: Start,
+}
+
+/// How the last head about an object began: nearly always the next begins like that, for a second.
+#[derive(Debug, Default)]
+struct Start {
+    /// Version, what becomes of the connection, status and `Date`.
+    of: Option<(HttpVersion, ConnectionField, u16, u64)>,
+    text: Vec<u8>,
 }
 
 impl ObjectHead<'_> {
@@ -78,6 +87,17 @@ impl ObjectHead<'_> {
     /// Appends the status line, what becomes of the connection, and `Date`.
     #[inline]
     pub fn start(&self, out: &mut Vec<u8>, dates: &mut DateWriters) {
+        let of = Some((self.version, self.connection, self.mark.status, self.now_s));
+        if dates.start.of != of {
+            let mut text = std::mem::take(&mut dates.start.text);
+            text.clear();
+            self.write_start(&mut text, dates);
+            dates.start = Start { of, text };
+        }
+        out.extend_from_slice(&dates.start.text);
+    }
+
+    fn write_start(&self, out: &mut Vec<u8>, dates: &mut DateWriters) {
         match self.mark.status {
             200 => start(out, self.version, b"200 OK", self.connection),
             304 => start(out, self.version, b"304 Not Modified", self.connection),

@@ -4,6 +4,7 @@ use assay_http::coding::Accepted;
 use assay_http::date::parse_date;
 use assay_http::head::{RequestHead, Version};
 use assay_http::range::{ByteRange, parse_range};
+use assay_http::target::{Target, TargetError};
 use assay_workload::model::{Method, OriginIndex};
 use assay_workload::{Fault, Object};
 
@@ -91,11 +92,13 @@ pub enum ClientWish {
 }
 
 impl Ask {
-    /// Reads a request that came to the address of origin `at`.
-    pub fn read(world: &World, at: OriginIndex, head: &RequestHead<'_>) -> Self {
+    /// Reads a request that came to the address of origin `at`; an error: its target, or its host, is none.
+    pub fn read(world: &World, at: OriginIndex, head: &RequestHead<'_>) -> Result<Self, TargetError> {
         let fields = OurFields::find(head);
         let (authority, path) = split_target(head.target);
-        let origin = world.sites.asked(at, authority.or(head.host));
+        let host = authority.or(head.host);
+        let named = host.map(|host| world.sites.asked(at, host));
+        let origin = named.flatten().unwrap_or(at);
         let method = method(head.method);
         let what = match world.universe.parse_path(origin, path) {
             _ if method.is_none() => What::Plain(405),
@@ -107,6 +110,10 @@ impl Ask {
             Err(_) if path == HEALTH => What::Plain(200),
             Err(_) => What::Plain(404),
         };
+        // What is known to be there needs no closer look.
+        if named == Some(None) || matches!(what, What::Plain(404 | 405)) {
+            Target::of(head)?;
+        }
         let kind = fields.mark.map(|mark| mark.kind);
         let special = match &what {
             What::Object { object, .. } if fields.range || !world.is_plain(origin, object) => {
@@ -114,7 +121,7 @@ impl Ask {
             }
             What::Object { .. } | What::Plain(_) => None,
         };
-        Self {
+        Ok(Self {
             what,
             origin,
             mark: fields.mark,
@@ -122,7 +129,7 @@ impl Ask {
             client: wish(head),
             validates: fields.conditional && kind != Some(Kind::Conditional),
             special,
-        }
+        })
     }
 
     /// The xact that is answered.
@@ -249,7 +256,24 @@ mod tests {
         let world = testing::world();
         let text = text.replace("PATH", &testing::path(&world, 5));
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        Ask::read(&world, 0, &head)
+        Ask::read(&world, 0, &head).expect("names something")
+    }
+
+    #[test]
+    fn what_names_nothing_that_could_be_here_is_refused_and_what_is_only_missing_is_not() {
+        let world = testing::world();
+        let read = |text: &str| {
+            let text = text.replace("PATH", &testing::path(&world, 5));
+            let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+            Ask::read(&world, 0, &head).map(|ask| ask.what).map_err(TargetError::status)
+        };
+        assert_eq!(read("GET /none HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(What::Plain(404)));
+        assert!(matches!(read("GET PATH HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), Ok(What::Object { .. })));
+        assert_eq!(read("GET PATH HTTP/1.1\r\nHost: a/b\r\n\r\n"), Err(400));
+        assert_eq!(read("GET /none#x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(400));
+        assert_eq!(read("GET * HTTP/1.1\r\nHost: a\r\n\r\n"), Err(400));
+        assert_eq!(read("CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n"), Err(501));
+        assert_eq!(read("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(What::Plain(405)));
     }
 
     fn since(ask: &Ask) -> Option<u64> {
@@ -307,7 +331,7 @@ mod tests {
         let what = |line: &str| ask(&format!("{line}\r\nHost: a\r\n\r\n")).what;
         assert_eq!(what("GET /assay/health HTTP/1.1"), What::Plain(200));
         assert_eq!(what("GET http://x/assay/health HTTP/1.1"), What::Plain(200));
-        for line in ["GET / HTTP/1.1", "GET * HTTP/1.1", "GET PATH?q HTTP/1.1", "GET http://x HTTP/1.1"] {
+        for line in ["GET / HTTP/1.1", "GET PATH?q HTTP/1.1", "GET http://x HTTP/1.1"] {
             assert_eq!(what(line), What::Plain(404), "{line}");
         }
         assert_eq!(what("DELETE PATH HTTP/1.1"), What::Plain(405));

@@ -15,6 +15,7 @@ use thiserror::Error;
 use super::payload::Payload;
 use super::special::Ending;
 use crate::check::{Verdict, Wrong};
+use crate::wire;
 
 /// Why an answer is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -119,13 +120,13 @@ impl Default for Answer {
 
 impl Answer {
     /// Takes bytes that were received; gives how many of them belong to this answer. `judge` is asked once, when
-    /// the final head is complete: what must follow, and the body to compare with.
+    /// the final head is complete, with the value of our field: what must follow, and the body to compare with.
     pub fn feed(
         &mut self,
         bytes: &[u8],
         method: &str,
         pool: &Pool,
-        judge: impl FnMut(&ResponseHead<'_>) -> Result<Settled, Flaw>,
+        judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
     ) -> Result<usize, Flaw> {
         let used = match self.stage {
             Stage::Head => self.feed_head(bytes, method, judge)?,
@@ -178,7 +179,7 @@ impl Answer {
         &mut self,
         bytes: &[u8],
         method: &str,
-        mut judge: impl FnMut(&ResponseHead<'_>) -> Result<Settled, Flaw>,
+        mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<Settled, Flaw>,
     ) -> Result<usize, Flaw> {
         let mut pieces = std::mem::take(&mut self.pieces);
         let before = pieces.len();
@@ -195,7 +196,8 @@ impl Answer {
         };
         let mut from = 0;
         loop {
-            let Some((head, length)) = ResponseHead::parse(&head_bytes[from..]).map_err(Flaw::Head)? else {
+            let parsed = ResponseHead::parse_noting(&head_bytes[from..], wire::HEADER).map_err(Flaw::Head)?;
+            let Some((head, length, mark)) = parsed else {
                 self.pieces = head_bytes[from..].to_vec();
                 return Ok(bytes.len());
             };
@@ -209,7 +211,7 @@ impl Answer {
                 102..=199 => continue,
                 _ => {}
             }
-            let Settled { verdict, ending, breaks_off, payload } = judge(&head)?;
+            let Settled { verdict, ending, breaks_off, payload } = judge(&head, mark)?;
             let persists = head.persists(method);
             self.opening = Some(Opening { status: head.status, verdict, ending, breaks_off, persists });
             self.payload = Some(payload);
@@ -292,7 +294,7 @@ mod tests {
         bytes
     }
 
-    fn judge(head: &ResponseHead<'_>) -> Result<Settled, Flaw> {
+    fn judge(head: &ResponseHead<'_>, _mark: Option<&[u8]>) -> Result<Settled, Flaw> {
         if head.status != 200 {
             return Err(Wrong::Status { seen: head.status, conditional: false }.into());
         }

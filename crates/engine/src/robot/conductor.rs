@@ -30,6 +30,7 @@ use crate::tally::ideal::IdealFeed;
 use crate::tally::merge::{Complete, Merger};
 use crate::watch::{self, Identity, Watch};
 use assay_plane::clock::{RunClock, SECOND_NS, monotonic_ns};
+use assay_plane::sockets::Sockets;
 use assay_plane::stdio::{Commands, StdioError};
 use assay_plane::timer::Timer;
 use assay_plane::worker::{Breather, Seat, Worker, cpu_of};
@@ -103,7 +104,7 @@ impl Ensemble {
         for index in 0..count {
             let (start, started) = oneshot::channel();
             let cpu = cpu_of(&spec.cpus, index as usize);
-            let duty = Duty {
+            let assignment = Assignment {
                 identity: Identity { role: "robots", thread: index, cpu },
                 timing: spec.timing,
                 baseline_ns,
@@ -116,7 +117,7 @@ impl Ensemble {
                 reports: report.clone(),
             };
             let seat = Seat { cpu, realtime: spec.timing.realtime };
-            workers.push(Worker::start(format!("robots-{index}"), seat, move || duty.perform())?);
+            workers.push(Worker::start(format!("robots-{index}"), seat, move || assignment.perform())?);
             starts.push(start);
         }
         drop(ready);
@@ -421,7 +422,7 @@ impl Performance {
 }
 
 /// What a worker needs.
-struct Duty {
+struct Assignment {
     identity: Identity,
     timing: Timing,
     /// When all workers begin to measure how quiet it is.
@@ -435,7 +436,7 @@ struct Duty {
     reports: UnboundedSender<Report>,
 }
 
-impl Duty {
+impl Assignment {
     /// A worker from its beginning to its end.
     async fn perform(self) -> Result<(), RobotsError> {
         let Self { identity, timing, setup, timeline, slice, .. } = self;
@@ -451,16 +452,11 @@ impl Duty {
         let Ok(control) = self.started.await else { return Ok(()) };
         let watch = (!timing.unwatched).then(|| Watch::begin(identity, control.clock, &mut timer.account()));
         let health = Health { watch, breather: Breather::new(timing.realtime) };
-        let crew =
-            Crew::new(setup, control, (slice, agenda), self.log, self.reports, (timer.clone(), health));
-        let (done, finished) = oneshot::channel();
-        crew.borrow_mut().wind_up(done);
-        tokio::select! {
-            biased;
-            result = timer.dispatch(|at_ns, alarm| crew.borrow_mut().ring(at_ns, alarm)) => {
-                result.map_err(RobotsError::Runtime)
-            }
-            _ = finished => Ok(()),
-        }
+        let sockets = Rc::new(Sockets::new().map_err(RobotsError::Runtime)?);
+        let tools = (timer.clone(), sockets.clone(), health);
+        let mut crew = Crew::new(setup, control, (slice, agenda), self.log, self.reports, tools);
+        crew.wind_up();
+        // The thread has nothing else to do until the end.
+        timer.drive(&sockets, &mut crew).map_err(RobotsError::Runtime)
     }
 }

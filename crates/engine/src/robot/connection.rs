@@ -1,24 +1,19 @@
 //! What does a connection go through? Opened for a request, used, idle, used again, closed; and the requests that
 //! wait for one.
 //!
-//! A task per connection waits for its socket; the writing half lies with the [`Crew`], so that whoever has a request
-//! writes it at once. No connection has a buffer of its own: all of a thread read into one.
+//! All sockets of a thread are waited for at once ([`Sockets`]): what has come on one is dealt with where it lies, and
+//! whoever has a request writes it at once. No connection has a task or a buffer of its own: all of a thread read into one.
+//!
+//! [`Sockets`]: assay_plane::sockets::Sockets
 
-use std::cell::RefCell;
-use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
 
 use assay_record::error_kind::ErrorKind;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::task::AbortHandle;
 
 use super::answer::Answer;
 use super::crew::Crew;
@@ -26,6 +21,7 @@ use super::pipeline::Pipeline;
 use super::pool::Link;
 use super::xact::NONE;
 use assay_plane::clock::monotonic_ns;
+use assay_plane::sockets::Readiness;
 
 /// One connection of a robot.
 #[derive(Debug)]
@@ -54,11 +50,9 @@ pub struct Connection {
     pub pipeline: Pipeline,
     /// Its place in its robot's lists.
     pub link: Link,
-    writer: OwnedWriteHalf,
+    socket: Socket,
     /// What the socket would not take yet.
     unsent: Vec<u8>,
-    waker: Option<Waker>,
-    task: AbortHandle,
 }
 
 impl Connection {
@@ -68,9 +62,10 @@ impl Connection {
     }
 }
 
-/// Waits for a connection's socket until the connection is over.
-async fn serve(crew: Rc<RefCell<Crew>>, place: u32, id: u64, mut reader: OwnedReadHalf) {
-    poll_fn(|cx| crew.borrow_mut().poll_connection((place, id), &mut reader, cx)).await;
+/// The key of a connection's socket: its place, and enough of its name to tell it from another that was there before.
+fn key_of(slot: u32, id: u64) -> u64 {
+    // The highest bit stays free: the timer has a key, too.
+    (id & 0x7fff_ffff) << 32 | u64::from(slot)
 }
 
 impl Crew {
@@ -175,15 +170,21 @@ impl Crew {
         let (address, destination) = (route.address, route.destination);
         let source = self.setup.source_of(self.robots[robot as usize].index);
         let begun_ns = monotonic_ns();
-        let stream = match begin_connect(address, source) {
-            Ok(stream) => stream,
+        let id = self.connection_serial + 1;
+        let slot = self.connections.vacant_key() as u32;
+        let begun = begin_connect(address, source).and_then(|socket| {
+            self.sockets.add(&socket, key_of(slot, id))?;
+            Ok(socket)
+        });
+        let socket = match begun {
+            Ok(socket) => socket,
             Err(error) => {
                 self.open_for_rest(behind);
                 return self.fail_to_open(place, &error, address);
             }
         };
+        self.connection_serial = id;
         self.mark_sent(place, begun_ns);
-        let (reader, writer) = stream.into_split();
         let state = &mut self.robots[robot as usize];
         let serial = state.connections;
         state.connections += 1;
@@ -191,13 +192,7 @@ impl Crew {
         let uses_left = self.setup.uses_of(state.index, state.group, serial);
         let depth = self.setup.depth_of(state.index, state.version, state.group, serial);
         self.xacts[place as usize].connection = Some(serial);
-        let Some(crew) = self.this.upgrade() else { return };
-        self.connection_serial += 1;
-        let id = self.connection_serial;
-        let entry = self.connections.vacant_entry();
-        let slot = entry.key() as u32;
-        let task = tokio::task::spawn_local(serve(crew, slot, id, reader)).abort_handle();
-        entry.insert(Connection {
+        self.connections.insert(Connection {
             id,
             robot,
             serial,
@@ -210,10 +205,8 @@ impl Crew {
             idle_since_ns: 0,
             pipeline: Pipeline::new(depth, behind),
             link: Link::FREE,
-            writer,
+            socket,
             unsent: Vec::new(),
-            waker: None,
-            task,
         });
         self.link_busy(slot);
     }
@@ -266,22 +259,12 @@ impl Crew {
     /// Writes bytes of a request of this phase, as far as the socket takes them.
     pub fn write_bytes(&mut self, slot: u32, phase: u16, bytes: &[u8]) {
         let connection = &mut self.connections[slot as usize];
-        let written = if connection.unsent.is_empty() {
-            match connection.writer.try_write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-                other => other,
-            }
-        } else {
-            Ok(0)
-        };
+        let written = if connection.unsent.is_empty() { write(&connection.socket, bytes) } else { Ok(0) };
         if let Ok(written) = written
             && written < bytes.len()
         {
+            // The system tells when there is room again.
             connection.unsent.extend_from_slice(&bytes[written..]);
-            // Its task waits for bytes to come; now it must also wait for room.
-            if let Some(waker) = &connection.waker {
-                waker.wake_by_ref();
-            }
         }
         match written {
             Ok(written) => self.recorder(phase).counts.wire_bytes_out += written as u64,
@@ -305,46 +288,46 @@ impl Crew {
         self.connections.get(slot as usize).is_some_and(|connection| connection.id == id)
     }
 
-    /// Does all that a connection's socket is ready for.
-    fn poll_connection(
-        &mut self,
-        (slot, id): (u32, u64),
-        reader: &mut OwnedReadHalf,
-        cx: &mut Context<'_>,
-    ) -> Poll<()> {
-        if !self.is_open((slot, id)) {
-            return Poll::Ready(());
-        }
-        let connection = &mut self.connections[slot as usize];
-        if connection.waker.is_none() {
-            connection.waker = Some(cx.waker().clone());
+    /// Does all that the socket of this key is ready for. The connection may be gone: closed by what came before.
+    #[inline]
+    pub fn serve_socket(&mut self, key: u64, readiness: Readiness) {
+        let slot = key as u32;
+        let Some(connection) = self.connections.get(slot as usize) else { return };
+        let id = connection.id;
+        if key_of(slot, id) != key {
+            return;
         }
         if !connection.is_established {
-            let established = ready!(poll_connect(reader, cx));
+            if !readiness.is_connected() {
+                return;
+            }
+            let established = match connection.socket.take_error() {
+                Ok(None) => Ok(()),
+                Ok(Some(error)) | Err(error) => Err(error),
+            };
             self.finish_connect(slot, established);
+            if !self.is_open((slot, id)) {
+                return;
+            }
         }
-        loop {
-            if !self.is_open((slot, id)) {
-                return Poll::Ready(());
-            }
-            self.poll_unsent(slot, cx);
-            if !self.is_open((slot, id)) {
-                return Poll::Ready(());
-            }
+        self.write_unsent(slot);
+        while readiness.is_readable() && self.is_open((slot, id)) {
             let mut bytes = std::mem::take(&mut self.buffer);
-            let mut buffer = ReadBuf::new(&mut bytes);
-            let read = Pin::new(&mut *reader).poll_read(cx, &mut buffer);
-            let filled = buffer.filled().len();
+            let read = recv(&self.connections[slot as usize].socket, &mut *bytes, RecvFlags::empty());
             match read {
-                Poll::Pending => {
-                    self.buffer = bytes;
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(())) if filled > 0 => self.receive(slot, &bytes[..filled]),
-                Poll::Ready(Ok(())) => self.receive_end(slot, None),
-                Poll::Ready(Err(error)) => self.receive_end(slot, Some(&error)),
+                Ok((0, _)) => self.receive_end(slot, None),
+                Ok((length, _)) => self.receive(slot, &bytes[..length]),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                Err(error) => self.receive_end(slot, Some(&error.into())),
             }
+            let room = bytes.len();
             self.buffer = bytes;
+            // Less than there is room for: there is no more now, unless the end, of which nobody is told again.
+            match read {
+                Ok((length, _)) if length < room && !readiness.is_ended() => return,
+                Err(Errno::WOULDBLOCK) => return,
+                _ => {}
+            }
         }
     }
 
@@ -372,22 +355,18 @@ impl Crew {
     }
 
     /// Writes what is left of a request.
-    fn poll_unsent(&mut self, slot: u32, cx: &mut Context<'_>) {
-        loop {
-            let connection = &mut self.connections[slot as usize];
-            if connection.unsent.is_empty() {
-                return;
+    fn write_unsent(&mut self, slot: u32) {
+        let Connection { socket, unsent, xact, .. } = &mut self.connections[slot as usize];
+        if unsent.is_empty() {
+            return;
+        }
+        match write(socket, unsent) {
+            Ok(written) => {
+                unsent.drain(..written);
+                let phase = self.xacts[*xact as usize].phase;
+                self.recorder(phase).counts.wire_bytes_out += written as u64;
             }
-            let Connection { writer, unsent, xact, .. } = connection;
-            match Pin::new(writer).poll_write(cx, unsent) {
-                Poll::Pending => return,
-                Poll::Ready(Ok(written)) => {
-                    unsent.drain(..written);
-                    let phase = self.xacts[*xact as usize].phase;
-                    self.recorder(phase).counts.wire_bytes_out += written as u64;
-                }
-                Poll::Ready(Err(error)) => return self.fail_to_write(slot, &error),
-            }
+            Err(error) => self.fail_to_write(slot, &error),
         }
     }
 
@@ -450,14 +429,11 @@ impl Crew {
             let phase = self.phase();
             self.recorder(phase).counts.connections_closed += 1;
         }
-        // The reading half goes with the task, and with both halves the socket; no need to shut it down first.
-        connection.writer.forget();
-        connection.task.abort();
     }
 }
 
 /// Makes a socket and begins to connect it, without waiting.
-fn begin_connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
+fn begin_connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     socket.set_tcp_nodelay(true)?;
     if let Some(source) = source {
@@ -465,10 +441,9 @@ fn begin_connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpS
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }
     match socket.connect(&address.into()) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
-        _ => {}
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
     }
-    TcpStream::from_std(socket.into())
 }
 
 /// The port is chosen when the connection is made, so that one port can serve several destinations.
@@ -487,14 +462,13 @@ fn bind_late(socket: &Socket) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Waits for a handshake to end.
-fn poll_connect(reader: &OwnedReadHalf, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-    let stream: &TcpStream = reader.as_ref();
-    ready!(stream.poll_write_ready(cx))?;
-    Poll::Ready(match stream.take_error()? {
-        Some(error) => Err(error),
-        None => Ok(()),
-    })
+/// Writes as much as a socket takes. The system is called directly: the C library's wrappers cost something.
+#[inline]
+fn write(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+    match send(socket, bytes, SendFlags::NOSIGNAL) {
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(0),
+        other => Ok(other?),
+    }
 }
 
 /// The class of an error before a connection is made.

@@ -1,10 +1,9 @@
 //! What does one worker own, and what does it do when? The state of its robots, their launches and cuts.
 //!
-//! Everything here belongs to one thread. The timer wakes it for the next launch or cut, connections wake it when
-//! bytes have come; either way one `&mut Crew` does all there is to do, and nothing waits inside.
+//! Everything here belongs to one thread. The timer wakes it for the next launch or cut, sockets wake it when bytes have
+//! come; either way one `&mut Crew` does all there is to do ([`Duty`]), and nothing waits inside.
 
-use std::cell::RefCell;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,7 +15,6 @@ use assay_workload::model::{HttpVersion, RobotIndex};
 use assay_workload::{Child, ClosedRobot, Slice};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
 
 use super::agenda::{Agenda, Step};
 use super::connection::Connection;
@@ -33,7 +31,9 @@ use crate::tally::ideal::IdealNote;
 use crate::tally::merge::{Cut, Handover};
 use crate::watch::{self, TICK_NS};
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
-use assay_plane::timer::{Ticket, Timer};
+use assay_plane::gather::Quick;
+use assay_plane::sockets::{Readiness, Sockets};
+use assay_plane::timer::{Duty, Ticket, Timer};
 
 /// Every so many ticks, connections are looked through for time-outs.
 const TICKS_PER_SCAN: u32 = 5;
@@ -144,8 +144,6 @@ pub struct Crew {
     pub setup: Arc<Setup>,
     /// What all threads share.
     pub control: Arc<Control>,
-    /// Itself, for the tasks it starts.
-    pub this: Weak<RefCell<Crew>>,
     /// Which robots are its own.
     pub slice: Slice,
     /// Its robots, in order.
@@ -184,12 +182,15 @@ pub struct Crew {
     pub examples: [u8; ErrorKind::ALL.len()],
     /// The timer of this worker.
     pub timer: Rc<Timer<Alarm>>,
+    /// The sockets of its connections.
+    pub sockets: Rc<Sockets>,
     /// What it knows of itself.
     pub health: Health,
     /// What it has to do next, and where the schedule is.
     pub agenda: Agenda,
+    /// Within what time its quickest answers come.
+    pub quick: Quick,
     reports: UnboundedSender<Report>,
-    done: Option<oneshot::Sender<()>>,
 }
 
 impl Crew {
@@ -200,8 +201,8 @@ impl Crew {
         (slice, mut agenda): (Slice, Agenda),
         log: Option<LogQueue>,
         reports: UnboundedSender<Report>,
-        (timer, health): (Rc<Timer<Alarm>>, Health),
-    ) -> Rc<RefCell<Self>> {
+        (timer, sockets, health): (Rc<Timer<Alarm>>, Rc<Sockets>, Health),
+    ) -> Self {
         let robots = make_robots(&setup, slice);
         agenda.start_at(control.clock.start_ns);
         let phases = setup.timeline.phases().len();
@@ -214,36 +215,34 @@ impl Crew {
             begun: false,
             ticks: 0,
         };
-        Rc::new_cyclic(|this| {
-            RefCell::new(Self {
-                agenda,
-                this: this.clone(),
-                slice,
-                robots,
-                xacts: Slab::new(),
-                pages: Slab::new(),
-                connections: Slab::new(),
-                connection_serial: 0,
-                recorders: (0..phases).map(|_| None).collect(),
-                levels: RobotLevels::default(),
-                notes: Vec::new(),
-                clockwork,
-                buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-                scratch: Vec::with_capacity(4096),
-                dates: DateCache::default(),
-                spare_children: Vec::new(),
-                sampler: setup.adapts.then(Sampler::default),
-                alive: None,
-                log,
-                examples: [0; ErrorKind::ALL.len()],
-                timer,
-                health,
-                reports,
-                done: None,
-                setup,
-                control,
-            })
-        })
+        Self {
+            agenda,
+            slice,
+            robots,
+            xacts: Slab::new(),
+            pages: Slab::new(),
+            connections: Slab::new(),
+            connection_serial: 0,
+            recorders: (0..phases).map(|_| None).collect(),
+            levels: RobotLevels::default(),
+            notes: Vec::new(),
+            clockwork,
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            scratch: Vec::with_capacity(4096),
+            dates: DateCache::default(),
+            spare_children: Vec::new(),
+            sampler: setup.adapts.then(Sampler::default),
+            alive: None,
+            log,
+            examples: [0; ErrorKind::ALL.len()],
+            timer,
+            sockets,
+            health,
+            quick: Quick::default(),
+            reports,
+            setup,
+            control,
+        }
     }
 
     /// Counts of a phase since the last cut.
@@ -272,22 +271,10 @@ impl Crew {
         let _ = self.reports.send(report);
     }
 
-    /// Sets the first alarms. Call once, before the start; `done` is told when everything is over.
-    pub fn wind_up(&mut self, done: oneshot::Sender<()>) {
-        self.done = Some(done);
+    /// Sets the first alarms. Call once, before the start.
+    pub fn wind_up(&mut self) {
         self.wake_at(self.control.clock.start_ns);
         self.timer.schedule(self.control.clock.start_ns, Alarm::Tick);
-    }
-
-    /// Does what an alarm that was due at `at_ns` is for.
-    pub fn ring(&mut self, at_ns: u64, alarm: Alarm) {
-        match alarm {
-            Alarm::Next => self.catch_up(),
-            Alarm::Tick => self.tick(at_ns),
-            Alarm::Robot(place) => self.launch_closed(place),
-            Alarm::Body(slot, id) => self.wait_no_longer(slot, id),
-            Alarm::Expiry(place) => self.expire(place),
-        }
     }
 
     /// Sets the alarm for the next launch or cut; there is only one.
@@ -445,9 +432,6 @@ impl Crew {
         self.close_all();
         self.clockwork.finished = true;
         self.hand_over(now_ns, false, Vec::new(), true);
-        if let Some(done) = self.done.take() {
-            let _ = done.send(());
-        }
     }
 
     /// Adds to what other threads see of this worker's progress.
@@ -495,6 +479,35 @@ impl Crew {
             robot.closed.as_mut().map(|closed| (index, std::mem::take(&mut closed.launched)))
         };
         self.robots.iter_mut().filter_map(closed).collect()
+    }
+}
+
+impl Duty<Alarm> for Crew {
+    fn ring(&mut self, at_ns: u64, alarm: Alarm) {
+        match alarm {
+            Alarm::Next => self.catch_up(),
+            Alarm::Tick => self.tick(at_ns),
+            Alarm::Robot(place) => self.launch_closed(place),
+            Alarm::Body(slot, id) => self.wait_no_longer(slot, id),
+            Alarm::Expiry(place) => self.expire(place),
+        }
+    }
+
+    #[inline]
+    fn ready(&mut self, key: u64, readiness: Readiness) {
+        self.serve_socket(key, readiness);
+    }
+
+    fn under_way(&self) -> u64 {
+        self.levels.in_flight
+    }
+
+    fn quick(&self) -> Quick {
+        self.quick
+    }
+
+    fn is_over(&self) -> bool {
+        self.clockwork.finished
     }
 }
 

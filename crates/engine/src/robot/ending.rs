@@ -28,6 +28,7 @@ impl Crew {
     pub fn complete(&mut self, place: u32, opening: &Opening, body_bytes: u64, now_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         self.levels.in_flight -= 1;
+        self.quick.note(now_ns.saturating_sub(xact.sent_ns));
         if xact.method.has_body() {
             self.note_post(&xact, now_ns);
         }

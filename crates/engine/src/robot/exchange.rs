@@ -161,7 +161,7 @@ impl Crew {
             cookies_taken: 0,
         };
         let before = answer.body_bytes();
-        let fed = answer.feed(bytes, method, setup.universe.pool(), |head| judge.judge(head));
+        let fed = answer.feed(bytes, method, setup.universe.pool(), |head, mark| judge.judge(head, mark));
         let cookies_taken = judge.cookies_taken;
         let is_invitation = answer.is_invitation();
         let body_bytes = answer.body_bytes();

@@ -11,7 +11,7 @@ use super::payload::Payload;
 use super::special::{self, Ending, MOST_STEPS, settle};
 use super::xact::Xact;
 use crate::check::{Reply, Verdict, judge_head};
-use crate::wire::{self, Note, ReplyMark};
+use crate::wire::{Note, ReplyMark};
 use assay_plane::clock::RunClock;
 
 /// Who judges the head of one answer.
@@ -34,10 +34,10 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Judges the head.
-    pub fn judge(&mut self, head: &ResponseHead<'_>) -> Result<Settled, Flaw> {
+    /// Judges the head; `mark` is the value of our field in it.
+    pub fn judge(&mut self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> Result<Settled, Flaw> {
         let Self { universe, clock, .. } = *self;
-        let reply = read_head(head, &clock);
+        let reply = read_head(head, mark, &clock);
         if let Some(ending) = settle(universe, self.xact, head, reply.mark.as_ref())? {
             let ending = if ending == Ending::Refused { self.answer_challenge(head) } else { ending };
             let verdict = Verdict { outcome: None, version: 0, body_bytes: None };
@@ -90,7 +90,7 @@ pub fn unix_second(clock: &RunClock, at_ns: u64) -> u64 {
 }
 
 /// What the checker has to know of a head.
-fn read_head(head: &ResponseHead<'_>, clock: &RunClock) -> Reply {
+fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> Reply {
     let last_modified_s = match head.status {
         304 => head
             .header("Last-Modified")
@@ -100,7 +100,7 @@ fn read_head(head: &ResponseHead<'_>, clock: &RunClock) -> Reply {
     };
     Reply {
         status: head.status,
-        mark: head.header(wire::HEADER).and_then(ReplyMark::parse),
+        mark: mark.and_then(ReplyMark::parse),
         content_length: head.facts.content_length,
         last_modified_s,
     }

@@ -7,7 +7,7 @@ use assay_workload::{Object, Universe};
 use super::setup::Route;
 use super::special::Extras;
 use crate::tally::method_name;
-use crate::wire::{self, RequestMark};
+use crate::wire::RequestMark;
 
 /// Everything that a request says.
 #[derive(Debug, Clone, Copy)]
@@ -43,17 +43,15 @@ pub struct Request<'a> {
 impl Request<'_> {
     /// Appends the request, with its body.
     pub fn write(&self, universe: &Universe, dates: &mut DateCache, out: &mut Vec<u8>) {
-        out.extend_from_slice(method_name(self.method).as_bytes());
-        out.push(b' ');
+        match self.method {
+            Method::Get => out.extend_from_slice(b"GET "),
+            other => {
+                out.extend_from_slice(method_name(other).as_bytes());
+                out.push(b' ');
+            }
+        }
         write_target(universe, self.object, self.absolute.then_some(self.route), out);
-        out.extend_from_slice(match self.version {
-            HttpVersion::Http11 => b" HTTP/1.1\r\nHost: ",
-            HttpVersion::Http10 => b" HTTP/1.0\r\nHost: ",
-        });
-        out.extend_from_slice(&self.route.authority);
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(wire::HEADER.as_bytes());
-        out.extend_from_slice(b": ");
+        out.extend_from_slice(self.route.between(self.version));
         self.mark.write(out);
         out.extend_from_slice(b"\r\nAccept: */*\r\n");
         if let Some(since_unix_s) = self.since_unix_s {

@@ -21,6 +21,7 @@ use super::steering;
 use crate::files::{FileError, read_files};
 use crate::spec::{RobotsSpec, SharesFrom, Target};
 use crate::spread::{Door, Share, SpreadError, spread};
+use crate::wire;
 
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
@@ -151,6 +152,28 @@ pub struct Route {
     pub destination: u16,
     /// Value of `Host`, and authority in absolute-form targets.
     pub authority: Vec<u8>,
+    /// What stands between the target and our mark in a request of HTTP/1.0, and in one of HTTP/1.1.
+    between: [Vec<u8>; 2],
+}
+
+impl Route {
+    fn new(address: SocketAddr, destination: u16, authority: Vec<u8>) -> Self {
+        let between = ["0", "1"].map(|minor| {
+            let start = format!(" HTTP/1.{minor}\r\nHost: ").into_bytes();
+            let field = format!("\r\n{}: ", wire::HEADER).into_bytes();
+            [start, authority.clone(), field].concat()
+        });
+        Self { address, destination, authority, between }
+    }
+
+    /// What stands between the target of a request and our mark.
+    #[inline]
+    pub fn between(&self, version: HttpVersion) -> &[u8] {
+        match version {
+            HttpVersion::Http10 => &self.between[0],
+            HttpVersion::Http11 => &self.between[1],
+        }
+    }
 }
 
 impl Setup {
@@ -365,12 +388,10 @@ fn routes(workload: &Workload, target: &Target) -> Result<Vec<Route>, SetupError
     let route = |(index, origin): (usize, &assay_workload::model::Origin)| {
         let named = origin.authority.clone().into_bytes();
         match target {
-            Target::Direct { origins } => {
-                Route { address: origins[index], destination: index as u16, authority: named }
-            }
-            Target::Reverse { proxy } => Route { address: *proxy, destination: 0, authority: named },
+            Target::Direct { origins } => Route::new(origins[index], index as u16, named),
+            Target::Reverse { proxy } => Route::new(*proxy, 0, named),
             Target::Forward { proxy, origins } => {
-                Route { address: *proxy, destination: 0, authority: origins[index].to_string().into_bytes() }
+                Route::new(*proxy, 0, origins[index].to_string().into_bytes())
             }
         }
     };

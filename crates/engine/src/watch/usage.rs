@@ -2,9 +2,7 @@
 
 use std::fs::File;
 
-use rustix::time::{ClockId, clock_gettime};
-
-use assay_plane::clock::SECOND_NS;
+use assay_plane::clock::thread_cpu_ns;
 
 /// What the calling thread is known by as long as it lives; opened, it stays the same thread's.
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
@@ -46,8 +44,7 @@ impl UsageMeter {
     /// The calling thread's usage up to now.
     pub fn read(&mut self) -> Usage {
         // The clock is up to the moment; what schedstat says of the same is as old as the last tick of the scheduler.
-        let cpu = clock_gettime(ClockId::ThreadCPUTime);
-        let cpu_ns = cpu.tv_sec as u64 * SECOND_NS + cpu.tv_nsec as u64;
+        let cpu_ns = thread_cpu_ns();
         let (run_delay_ns, slices) = self.schedstat().unwrap_or_default();
         Usage { cpu_ns, run_delay_ns, slices }
     }

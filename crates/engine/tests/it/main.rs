@@ -1,8 +1,19 @@
 //! Robots against small servers of the tests' own, and against real origins, within one process.
 
+#[path = "../../../http/tests/corpus/client.rs"]
+mod client;
+mod corpus;
+#[path = "../../../http/tests/corpus/ending.rs"]
+mod ending;
+#[path = "../../../http/tests/corpus/format.rs"]
+mod format;
 mod health;
 mod identity;
 mod origins;
 mod pipelines;
 mod robots;
+#[path = "../../../http/tests/corpus/seen.rs"]
+mod seen;
 mod server;
+#[path = "../../../http/tests/corpus/strict.rs"]
+mod strict;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 
 use assay_engine::spec::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_engine::{origin, robot};
@@ -14,6 +15,7 @@ use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::error_kind::ErrorExample;
 use assay_record::role::{Command, Event};
 use assay_workload::model::Workload;
+use tempfile::TempDir;
 
 use crate::robots::check_sums;
 
@@ -55,45 +57,75 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("starts").block_on(work)
 }
 
+/// Origins on a thread of their own.
+pub struct Origins {
+    /// Where they listen.
+    pub listening: Vec<SocketAddr>,
+    /// Their workload, compiled.
+    path: PathBuf,
+    commands: UnixStream,
+    thread: JoinHandle<Vec<Event>>,
+    _dir: TempDir,
+}
+
+impl Origins {
+    /// Starts those of a workload, on ports of 127.0.0.1 that are free.
+    pub fn start(workload: &Workload) -> Self {
+        let dir = tempfile::tempdir().expect("there is room");
+        let path = dir.path().join("workload.json");
+        std::fs::write(&path, serde_json::to_vec(workload).expect("is data")).expect("there is room");
+        let free = SocketAddr::from(([127, 0, 0, 1], 0));
+        let spec = OriginsSpec {
+            universe: universe(path.clone()),
+            threads: 1,
+            cpus: Vec::new(),
+            timing: Timing::default(),
+            first: 0,
+            listen: vec![free; workload.origins.len()],
+        };
+        let (to_origins, commands) = UnixStream::pair().expect("there are descriptors");
+        let (ready_in, ready) = mpsc::channel();
+        let thread = std::thread::spawn(move || perform(&spec, commands, &ready_in));
+        let listening = ready.recv().expect("the origins are ready");
+        Self { listening, path, commands: to_origins, thread, _dir: dir }
+    }
+
+    fn tell(&mut self, command: &str) {
+        writeln!(self.commands, "{command}").expect("is read");
+    }
+
+    /// Ends them: what they have reported.
+    pub fn stop(mut self) -> Vec<Event> {
+        self.tell(r#"{"command":"stop"}"#);
+        self.thread.join().expect("nobody panicked")
+    }
+}
+
+fn perform(spec: &OriginsSpec, commands: UnixStream, ready: &mpsc::Sender<Vec<SocketAddr>>) -> Vec<Event> {
+    let mut events = Vec::new();
+    block_on(async {
+        let mut commands = Commands::from_reader(BufReader::new(commands)).expect("starts");
+        let mut emit = |event: &Event| {
+            if let Event::Ready { listening } = event {
+                let _ = ready.send(listening.clone());
+            }
+            events.push(event.clone());
+            Ok(())
+        };
+        origin::perform(spec, &mut commands, &mut emit).await.expect("run to their end");
+    });
+    events
+}
+
 /// Runs robots against origins, from start to end.
 pub fn run(workload: &Workload) -> Both {
-    let dir = tempfile::tempdir().expect("there is room");
-    let path = dir.path().join("workload.json");
-    std::fs::write(&path, serde_json::to_vec(workload).expect("is data")).expect("there is room");
-    let free = SocketAddr::from(([127, 0, 0, 1], 0));
-    let spec = OriginsSpec {
-        universe: universe(path.clone()),
-        threads: 1,
-        cpus: Vec::new(),
-        timing: Timing::default(),
-        first: 0,
-        listen: vec![free; workload.origins.len()],
-    };
-    let (mut to_origins, commands) = UnixStream::pair().expect("there are descriptors");
-    let (ready_in, ready) = mpsc::channel();
-    let origins = std::thread::spawn(move || {
-        let mut events = Vec::new();
-        block_on(async {
-            let mut commands = Commands::from_reader(BufReader::new(commands)).expect("starts");
-            let mut emit = |event: &Event| {
-                if let Event::Ready { listening } = event {
-                    let _ = ready_in.send(listening.clone());
-                }
-                events.push(event.clone());
-                Ok(())
-            };
-            origin::perform(&spec, &mut commands, &mut emit).await.expect("run to their end");
-        });
-        events
-    });
-    let listening = ready.recv().expect("the origins are ready");
+    let mut origins = Origins::start(workload);
     let clock = RunClock { start_ns: monotonic_ns() + 100_000_000, start_unix_s: 1_700_000_000 };
     let start = Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s };
     let start = serde_json::to_string(&start).expect("is data");
-    writeln!(to_origins, "{start}").expect("is read");
-    let mut events = robots(path, listening, &start);
-    writeln!(to_origins, r#"{{"command":"stop"}}"#).expect("is read");
-    events.extend(origins.join().expect("nobody panicked"));
+    origins.tell(&start);
+    let mut events = robots(origins.path.clone(), origins.listening.clone(), &start);
+    events.extend(origins.stop());
     Both::of(&events)
 }
 
@@ -101,7 +133,8 @@ fn robots(path: PathBuf, origins: Vec<SocketAddr>, start: &str) -> Vec<Event> {
     let spec = RobotsSpec {
         robots: None,
         universe: universe(path),
-        threads: 2,
+        // One has all robots: of several, one might reach the goal before another has had its turn.
+        threads: 1,
         cpus: Vec::new(),
         timing: Timing::default(),
         target: Target::Direct { origins },

@@ -11,6 +11,9 @@ use assay_workload::{Object, Universe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// More than a robot reads at once (128 KiB), however late it looks.
+pub const LONG_BYTES: usize = 300_000;
+
 /// How a server misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
@@ -44,7 +47,7 @@ pub enum Manner {
     EndlessHead,
     /// Never answers.
     Silent,
-    /// Answers 407 to who does not say who it is, in many words and small pieces.
+    /// Answers 407 to who does not say who it is, in so many words that no robot hears them all at once.
     AsksWho,
     /// Closes without an answer.
     Closes,
@@ -182,12 +185,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize, pe
             continue;
         }
         let endless = shared.manner == Manner::EndlessHead;
-        let piece = if shared.manner == Manner::AsksWho { 50 } else { reply.len().max(1) };
-        let mut sent = Ok(());
-        for slice in reply.chunks(piece) {
-            sent = sent.and(stream.write_all(slice).await);
-            tokio::task::yield_now().await;
-        }
+        let mut sent = stream.write_all(&reply).await;
         while endless && sent.is_ok() {
             sent = stream.write_all(b"X-More: and more\r\n").await;
         }
@@ -259,8 +257,9 @@ fn reply(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
         Manner::EndlessHead => return b"HTTP/1.1 200 OK\r\n".to_vec(),
         Manner::Closes => return Vec::new(),
         Manner::AsksWho if head.header("Proxy-Authorization").is_none() => {
-            let fields = "Proxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 400";
-            return format!("HTTP/1.1 407 Who?\r\n{fields}\r\n\r\n{:?<400}", "").into_bytes();
+            let fields = format!("Proxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: {LONG_BYTES}");
+            let head = format!("HTTP/1.1 407 Who?\r\n{fields}\r\n\r\n");
+            return [head.into_bytes(), vec![b'?'; LONG_BYTES]].concat();
         }
         Manner::Unavailable => return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec(),
         _ => {}

@@ -7,48 +7,16 @@ use crate::ending::Ending;
 use crate::format::{Case, Pass};
 use crate::recorder::{Record, Recorder, answer_to};
 use crate::replies::{Answered, Seen};
+use crate::seen::{self, AFTER};
 use crate::strict::Message;
-
-/// Asked behind what must leave the connection usable.
-const AFTER: &[u8] = b"GET /after HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Sends a case to an intermediary whose server answers with `recorder::answer_to`, and judges what the client sees.
 pub fn front(front: SocketAddr, case: &Case) -> Result<(), String> {
-    let mut client = Client::connect(front);
-    client.send(&case.bytes);
-    for pass in &case.passes {
-        is_answered(&mut client, &pass.method, &pass.target)?;
-    }
-    match case.end {
-        Ending::Open => {
-            client.send(AFTER);
-            return is_answered(&mut client, "GET", "/after");
-        }
-        Ending::Closes => {}
-        Ending::Refused { status, .. } => {
-            let method = if case.bytes.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
-            let answer = client.answer(method)?.ok_or("it closed without a word")?;
-            if answer.start[1] != status.to_string() {
-                return Err(format!("refused with {}, not {status}", answer.start[1]));
-            }
-        }
-        Ending::Waits { .. } => {
-            client.end();
-            let refused = client.answer("GET")?;
-            if let Some(answer) = refused.filter(|answer| !["400", "408"].contains(&answer.start[1].as_str()))
-            {
-                return Err(format!("{} to a request that is not whole", answer.start[1]));
-            }
-        }
-    }
-    match client.rest()? {
-        [] => Ok(()),
-        more => Err(format!("more answers than requests: {}", more.escape_ascii())),
-    }
+    seen::front(front, case, is_answer_to)
 }
 
-fn is_answered(client: &mut Client, method: &str, target: &str) -> Result<(), String> {
-    let answer = client.answer(method)?.ok_or_else(|| format!("{method} {target} was not answered"))?;
+/// Whether this is what the server answers to that.
+fn is_answer_to(answer: &Message, method: &str, target: &str) -> Result<(), String> {
     let seen = answer.values("x-seen").next().map(String::from_utf8_lossy).unwrap_or_default();
     let meant = format!("{method} {target}");
     if answer.start[1] != "200" || seen != meant {
@@ -125,11 +93,11 @@ pub fn answered(front: SocketAddr, case: &Answered, method: &str) -> Result<(), 
     };
     if is_usable {
         client.send(AFTER);
-        is_answered(&mut client, "GET", "/after")?;
+        seen::answered(&mut client, ("GET", "/after"), is_answer_to)?;
     }
     let mut next = Client::connect(front);
     next.send(b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    is_answered(&mut next, "GET", "/next")?;
+    seen::answered(&mut next, ("GET", "/next"), is_answer_to)?;
     match next.rest()? {
         [] => Ok(()),
         more => Err(format!("more answers than requests: {}", more.escape_ascii())),

@@ -1,10 +1,11 @@
 //! Which network do the roles of a run live in? One that the lab makes, where links or congestion control are asked for.
 //!
 //! Robots, the target and origins stand in a row. Where a link is between two of them, they live in network namespaces of
-//! their own; where none is, they share one. All addresses of 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and
+//! their own; where none is, they share one. Caches with links between them have a namespace each ([`caches`]). All addresses of 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and
 //! of 10.3.0.0/16 the origins', so each may have as many as it likes. Nothing of it has a name outside: it is gone when the
 //! last process in it has ended, however that came about.
 
+mod caches;
 mod ledger;
 pub mod role;
 mod selftest;
@@ -23,6 +24,7 @@ use crate::address::{HOSTS_PER_BLOCK, PROXY_PORT, usable_port};
 use crate::bed::role::{LinkRoleSpec, LinkSpec};
 use crate::error::LabError;
 use crate::roles::RoleKind;
+use crate::topology::Topology;
 
 pub(crate) use ledger::Ledger;
 pub(crate) use selftest::LinkUnderTest;
@@ -57,12 +59,6 @@ impl BedPlan {
     /// True when the run is not to use the machine's own loopback.
     pub fn is_wanted(&self) -> bool {
         *self != Self::default()
-    }
-
-    /// How long the longest way there and back takes by itself.
-    pub fn round_trip(&self) -> std::time::Duration {
-        let links = [self.robot_link, self.origin_link].into_iter().flatten();
-        links.map(|link| 2 * (link.delay + link.jitter)).sum()
     }
 }
 
@@ -101,24 +97,37 @@ struct Room {
     settings: BTreeMap<String, String>,
 }
 
-/// A link between a room and the next.
+/// A link between two namespaces.
 #[derive(Debug)]
 struct BedLink {
-    ends: [Place; 2],
+    /// Who is at its ends.
+    ends: [String; 2],
     settings: LinkSettings,
     seed: u64,
-    /// The room on its left.
-    left: usize,
+    /// The namespaces: of two rooms in the row, the left one first.
+    namespaces: [Namespace; 2],
+    /// The addresses of its devices.
+    addresses: [Ipv4Addr; 2],
     /// The TUN devices; none once another process has them.
     devices: Option<[OwnedFd; 2]>,
 }
 
 impl BedLink {
     fn name(&self) -> String {
-        self.ends.map(Place::name).join("-")
+        self.ends.join("-")
     }
+}
 
-    /// The addresses of its devices.
+/// A gap of the row in which a link is, before anything is made.
+#[derive(Debug)]
+struct Gap {
+    ends: [Place; 2],
+    settings: LinkSettings,
+    /// The room on its left.
+    left: usize,
+}
+
+impl Gap {
     fn addresses(&self) -> [Ipv4Addr; 2] {
         [self.ends[0].address(255, 2), self.ends[1].address(255, 1)]
     }
@@ -129,79 +138,95 @@ impl BedLink {
 pub struct Bed {
     congestion_control: String,
     rooms: Vec<Room>,
+    /// Where caches have links between them: of each, in their order.
+    cells: Vec<caches::Cell>,
     links: Vec<BedLink>,
 }
 
 impl Bed {
     /// Makes the network that a plan asks for; `direct`: there is no target.
-    pub fn build(plan: &BedPlan, direct: bool, seed: u64) -> Result<Self, LabError> {
+    pub fn build(
+        plan: &BedPlan,
+        direct: bool,
+        topology: Option<&Topology>,
+        seed: u64,
+    ) -> Result<Self, LabError> {
         if let Some(why) = namespace::refused() {
             return Err(LabError::plan(format!(
                 "links and congestion control take network namespaces: {why}; run it as root, or leave --robot-link, \
-                 --origin-link and --congestion out: then everything runs on the machine's own loopback"
+                 --origin-link, --congestion and `peer-link` out: then everything runs on the machine's own loopback"
             )));
         }
         let congestion_control =
             plan.congestion_control.clone().unwrap_or_else(|| USUAL_CONGESTION_CONTROL.into());
         check_congestion_control(&congestion_control)?;
-        let (rows, links) = layout(plan, direct, seed);
+        let (rows, gaps) = layout(plan, direct);
         let made = rows.into_iter().map(|places| {
             Namespace::new().map(|namespace| Room { places, namespace, settings: BTreeMap::new() })
         });
         let rooms = made.collect::<Result<_, _>>().map_err(cannot)?;
-        let mut bed = Self { congestion_control, rooms, links };
-        bed.furnish(direct).map_err(cannot)?;
+        let mut bed = Self { congestion_control, rooms, cells: Vec::new(), links: Vec::new() };
+        let parted = topology.filter(|topology| !topology.links.is_empty());
+        bed.furnish(gaps, direct, parted.is_some(), seed).map_err(cannot)?;
+        if let Some(topology) = parted {
+            bed.part(topology, seed).map_err(cannot)?;
+        }
         Ok(bed)
     }
 
-    fn furnish(&mut self, direct: bool) -> Result<(), NetError> {
+    /// Gives rooms their addresses and the links between them. `parted`: caches will have namespaces of their own.
+    fn furnish(&mut self, gaps: Vec<Gap>, direct: bool, parted: bool, seed: u64) -> Result<(), NetError> {
         let settings = settings();
-        let mut devices: Vec<[Option<Tun>; 2]> = self.links.iter().map(|_| [None, None]).collect();
+        let mut devices: Vec<[Option<Tun>; 2]> = gaps.iter().map(|_| [None, None]).collect();
         for (index, room) in self.rooms.iter().enumerate() {
             // A link is as far to the right as the room on its left.
-            let right = self.links.iter().position(|link| link.left == index);
-            let left = self.links.iter().position(|link| link.left + 1 == index);
-            let forwards = direct && left.is_some() && right.is_some();
+            let right = gaps.iter().position(|gap| gap.left == index);
+            let left = gaps.iter().position(|gap| gap.left + 1 == index);
+            let forwards = (direct && left.is_some() && right.is_some())
+                || (parted && room.places.contains(&Place::Target));
             let made = room.namespace.run(|| {
-                quieten();
-                interface::loopback_up()?;
-                for (name, value) in &settings {
-                    interface::set(name, value)?;
-                }
+                enter_quietly(&settings)?;
                 if forwards {
                     interface::set("net/ipv4/ip_forward", "1")?;
                 }
                 for place in &room.places {
-                    route::own(place.network(), &self.congestion_control)?;
+                    let network =
+                        if parted && *place == Place::Target { caches::HUB } else { place.network() };
+                    route::own(network, &self.congestion_control)?;
                 }
-                let left = left.map(|link| self.device(link, 1, &self.rooms[..index])).transpose()?;
-                let right = right.map(|link| self.device(link, 0, &self.rooms[index + 1..])).transpose()?;
+                let device = |gap: usize, end: usize, beyond: &[Room]| self.device(&gaps[gap], end, beyond);
+                let left = left.map(|gap| device(gap, 1, &self.rooms[..index])).transpose()?;
+                let right = right.map(|gap| device(gap, 0, &self.rooms[index + 1..])).transpose()?;
                 Ok((left, right))
             })?;
             let (to_left, to_right) = made?;
-            if let Some(link) = left {
-                devices[link][1] = to_left;
+            if let Some(gap) = left {
+                devices[gap][1] = to_left;
             }
-            if let Some(link) = right {
-                devices[link][0] = to_right;
+            if let Some(gap) = right {
+                devices[gap][0] = to_right;
             }
         }
-        for (link, made) in self.links.iter_mut().zip(devices) {
+        for ((index, gap), made) in (0_u64..).zip(gaps).zip(devices) {
             let [Some(first), Some(second)] = made else { continue };
-            link.devices = Some([first.descriptor, second.descriptor]);
+            self.links.push(BedLink {
+                addresses: gap.addresses(),
+                ends: gap.ends.map(|place| place.name().to_owned()),
+                settings: gap.settings,
+                seed: link_seed(seed, index),
+                namespaces: [0, 1].map(|end| self.rooms[gap.left + end].namespace.clone()),
+                devices: Some([first.descriptor, second.descriptor]),
+            });
         }
-        let shown = settings.into_iter().map(|(name, value)| (name.replace('/', "."), value));
-        let mut shown: BTreeMap<String, String> = shown.collect();
-        shown.insert("mtu".into(), interface::MTU.to_string());
+        let shown = shown(settings);
         self.rooms.iter_mut().for_each(|room| room.settings.clone_from(&shown));
         Ok(())
     }
 
     /// In a link's room at one end: its device, and behind it all rooms beyond.
-    fn device(&self, link: usize, end: usize, beyond: &[Room]) -> Result<Tun, NetError> {
-        let link = &self.links[link];
-        let tun = Tun::create(&format!("to-{}", link.ends[1 - end].name()))?;
-        tun.up(link.addresses()[end])?;
+    fn device(&self, gap: &Gap, end: usize, beyond: &[Room]) -> Result<Tun, NetError> {
+        let tun = Tun::create(&format!("to-{}", gap.ends[1 - end].name()))?;
+        tun.up(gap.addresses()[end])?;
         for place in beyond.iter().flat_map(|room| &room.places) {
             route::through(place.network(), &tun.name, &self.congestion_control)?;
         }
@@ -213,6 +238,9 @@ impl Bed {
         let place = match kind {
             RoleKind::Robots => Place::Robots,
             RoleKind::Origins => Place::Origins,
+            RoleKind::Proxy(number) if !self.cells.is_empty() => {
+                return self.cells.get(usize::from(number)).map(|cell| &cell.namespace);
+            }
             RoleKind::Proxy(_) => Place::Target,
             RoleKind::Links | RoleKind::Collector | RoleKind::Multiplier => return None,
         };
@@ -245,6 +273,7 @@ impl Bed {
             networks: room.places.iter().map(|place| place.network().to_string()).collect(),
             settings: room.settings.clone(),
         });
+        let cells = self.cells.iter().map(caches::Cell::info);
         let links = self.links.iter().map(|link| LinkInfo {
             name: link.name(),
             settings: link.settings.to_string(),
@@ -254,7 +283,7 @@ impl Bed {
         });
         BedInfo {
             congestion_control: self.congestion_control.clone(),
-            namespaces: namespaces.collect(),
+            namespaces: namespaces.chain(cells).collect(),
             links: links.collect(),
         }
     }
@@ -264,7 +293,7 @@ impl Bed {
         let links = self.links.iter().filter_map(|link| {
             Some(LinkSpec {
                 name: link.name(),
-                ends: link.ends.map(|place| place.name().to_owned()),
+                ends: link.ends.clone(),
                 settings: link.settings,
                 seed: link.seed,
                 devices: link.devices.as_ref()?.each_ref().map(AsRawFd::as_raw_fd),
@@ -284,8 +313,8 @@ impl Bed {
         let one = |link: &BedLink| LinkUnderTest {
             name: link.name(),
             settings: link.settings,
-            namespaces: [0, 1].map(|end| self.rooms[link.left + end].namespace.clone()),
-            addresses: link.addresses(),
+            namespaces: link.namespaces.clone(),
+            addresses: link.addresses,
             congestion_control: self.congestion_control.clone(),
         };
         self.links.iter().map(one).collect()
@@ -293,14 +322,14 @@ impl Bed {
 
     /// Keeps account of what links carry.
     pub(crate) fn ledger(&self) -> Ledger {
-        Ledger::new(self.links.iter().map(|link| {
-            (link.name(), link.ends.map(|place| place.name().to_owned()), link.settings, link.seed)
-        }))
+        Ledger::new(self.links.iter().map(|link| (link.name(), link.ends.clone(), link.settings, link.seed)))
     }
 
     /// Packets that the devices dropped because nobody took them: a link that was too slow.
     pub(crate) fn device_drops(&self) -> u64 {
-        self.rooms.iter().filter_map(|room| room.namespace.run(interface::dropped).ok()).sum()
+        let rooms = self.rooms.iter().map(|room| &room.namespace);
+        let all = rooms.chain(self.cells.iter().map(|cell| &cell.namespace));
+        all.filter_map(|namespace| namespace.run(interface::dropped).ok()).sum()
     }
 }
 
@@ -308,8 +337,13 @@ fn cannot(error: NetError) -> LabError {
     LabError::plan(format!("the network of the run cannot be made: {error}"))
 }
 
+/// Links of one run lose different packets.
+fn link_seed(seed: u64, index: u64) -> u64 {
+    seed.wrapping_add(index << 32)
+}
+
 /// Who shares a namespace, from left to right, and the links between them.
-fn layout(plan: &BedPlan, direct: bool, seed: u64) -> (Vec<Vec<Place>>, Vec<BedLink>) {
+fn layout(plan: &BedPlan, direct: bool) -> (Vec<Vec<Place>>, Vec<Gap>) {
     let all = [Place::Robots, Place::Target, Place::Origins];
     let between = [plan.robot_link, plan.origin_link];
     let (row, gaps): (Vec<Place>, Vec<Option<LinkSettings>>) = match (direct, between) {
@@ -319,14 +353,13 @@ fn layout(plan: &BedPlan, direct: bool, seed: u64) -> (Vec<Vec<Place>>, Vec<BedL
     };
     let mut rooms = vec![vec![row[0]]];
     let mut links = Vec::new();
-    for (index, (places, gap)) in row.windows(2).zip(gaps).enumerate() {
+    for (places, gap) in row.windows(2).zip(gaps) {
         let left = rooms.len() - 1;
         match gap {
             None => rooms[left].push(places[1]),
             Some(settings) => {
                 rooms.push(vec![places[1]]);
-                let seed = seed.wrapping_add((index as u64) << 32);
-                links.push(BedLink { ends: [places[0], places[1]], settings, seed, left, devices: None });
+                links.push(Gap { ends: [places[0], places[1]], settings, left });
             }
         }
     }
@@ -358,6 +391,19 @@ fn settings() -> Vec<(String, String)> {
     all
 }
 
+/// The same, as the record has them.
+fn shown(settings: Vec<(String, String)>) -> BTreeMap<String, String> {
+    let named = settings.into_iter().map(|(name, value)| (name.replace('/', "."), value));
+    named.chain([("mtu".to_owned(), interface::MTU.to_string())]).collect()
+}
+
+/// What every namespace begins with.
+fn enter_quietly(settings: &[(String, String)]) -> Result<(), NetError> {
+    quieten();
+    interface::loopback_up()?;
+    settings.iter().try_for_each(|(name, value)| interface::set(name, value))
+}
+
 /// Nothing but the roles is to send packets: without IPv6, nobody asks for routers.
 fn quieten() {
     for which in ["all", "default"] {
@@ -384,10 +430,11 @@ mod tests {
     use super::*;
 
     fn names(plan: &BedPlan, direct: bool) -> (Vec<String>, Vec<String>) {
-        let (rooms, links) = layout(plan, direct, 1);
+        let (rooms, links) = layout(plan, direct);
+        let name = |gap: &Gap| gap.ends.map(Place::name).join("-");
         let room =
             |places: &Vec<Place>| places.iter().map(|place| place.name()).collect::<Vec<_>>().join("+");
-        (rooms.iter().map(room).collect(), links.iter().map(BedLink::name).collect())
+        (rooms.iter().map(room).collect(), links.iter().map(name).collect())
     }
 
     #[test]
@@ -423,14 +470,6 @@ mod tests {
                 )
             );
         }
-    }
-
-    #[test]
-    fn links_of_one_run_lose_different_packets() {
-        let link = Some(LinkSettings::default());
-        let plan = BedPlan { robot_link: link, origin_link: link, congestion_control: None };
-        let (_, links) = layout(&plan, false, 1);
-        assert_ne!(links[0].seed, links[1].seed);
     }
 
     #[test]

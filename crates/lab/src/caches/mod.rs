@@ -35,9 +35,12 @@ struct LogFile {
     format: String,
 }
 
+/// What a built-in cache's log is called, in the cache's own directory below `proxy/`.
+pub const BUILTIN_LOG: &str = "access.log";
+
 /// Where a built-in cache keeps its log, below `proxy/`.
 pub(crate) fn builtin_log(cache: &str) -> String {
-    format!("{cache}/access.log")
+    format!("{cache}/{BUILTIN_LOG}")
 }
 
 /// Reads what the caches of a run have written down, and keeps what comes of it in the run directory; what stood in the way.

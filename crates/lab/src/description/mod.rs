@@ -117,6 +117,8 @@ pub struct Hierarchy {
     pub parents: Vec<Protocol>,
     /// What it answers.
     pub answers: Vec<Protocol>,
+    /// It can send everything through one parent, and knows nothing of several.
+    pub one_parent: bool,
 }
 
 /// How a proxy is asked for its version.

@@ -29,8 +29,9 @@ pub fn described(user_dirs: &[PathBuf]) -> Vec<Result<Description, DescriptionEr
         keep(Description::read(file, text));
     }
     for dir in user_dirs.iter().rev() {
-        for path in toml_files(dir) {
-            keep(read_file(&path));
+        match toml_files(dir) {
+            Ok(files) => files.iter().for_each(|path| keep(read_file(path))),
+            Err(error) => keep(Err(error)),
         }
     }
     good.into_values().map(Ok).chain(bad).collect()
@@ -43,7 +44,7 @@ pub fn find(name: &str, user_dirs: &[PathBuf]) -> Result<Description, Descriptio
     }
     // A user's file is taken by its own name, so that a broken one is reported and not passed over.
     for dir in user_dirs {
-        for path in toml_files(dir) {
+        for path in toml_files(dir)? {
             let by_file_name = path.file_stem().is_some_and(|stem| stem == name);
             match read_file(&path) {
                 Ok(description) if description.name == name => return Ok(description),
@@ -81,20 +82,24 @@ fn read_file(path: &Path) -> Result<Description, DescriptionError> {
     Description::read(&file, &text)
 }
 
-/// The `.toml` files of a directory, by name; none when there is no such directory.
-fn toml_files(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+/// The `.toml` files of a directory, by name.
+fn toml_files(dir: &Path) -> Result<Vec<PathBuf>, DescriptionError> {
+    let entries = std::fs::read_dir(dir).map_err(|e| DescriptionError {
+        message: format!("cannot look for proxy descriptions in {}: {e}", dir.display()),
+    })?;
     let mut files: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
     files.sort();
-    files
+    Ok(files)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::template::Settings;
+    use super::super::{Circle, Mode};
     use super::*;
 
     #[test]
@@ -106,6 +111,23 @@ mod tests {
             assert!(description.package.is_some(), "{}", description.name);
             assert!(!description.notes.is_empty(), "{}", description.name);
         }
+    }
+
+    #[test]
+    fn httpd_keeps_what_goes_through_it_as_a_forward_proxy_whoever_is_behind_it() {
+        let httpd = find("httpd", &[]).unwrap();
+        let rendered = |circle: Option<Circle>| -> String {
+            let chosen = httpd.chosen.clone();
+            let settings = Settings { circle, chosen, ..Settings::sample(Mode::Forward, false, 1 << 30) };
+            httpd.files.iter().map(|file| settings.fill(&file.text).unwrap()).collect()
+        };
+        let alone = rendered(None);
+        for origin in ["http://127.0.0.1:9000", "http://127.0.0.1:9001"] {
+            assert!(alone.contains(&format!("CacheEnable disk {origin}/\n")), "{alone}");
+        }
+        // Any host and any port.
+        let led = rendered(Some(Circle::sample(&httpd.hierarchy)));
+        assert!(led.contains("CacheEnable disk http://:/\n") && led.contains("ProxyRemote * "), "{led}");
     }
 
     #[test]

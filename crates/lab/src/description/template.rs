@@ -210,14 +210,15 @@ impl Circle {
         };
         let siblings = hierarchy.siblings.iter().map(|protocol| (Relation::Sibling, *protocol));
         let parents = hierarchy.parents.iter().map(|protocol| (Relation::Parent, *protocol));
-        let peers = siblings.chain(parents).enumerate();
+        let only = hierarchy.one_parent.then_some((Relation::Parent, Protocol::Hash));
+        let peers = siblings.chain(parents).chain(only).enumerate();
         Self {
             name: "a".into(),
             peers: peers.map(|(number, (relation, protocol))| peer(number, relation, protocol)).collect(),
             askers: vec!["127.0.0.1".into()],
             answers: hierarchy.answers.clone(),
             proxy_only: true,
-            never_direct: !hierarchy.parents.is_empty(),
+            never_direct: hierarchy.one_parent || !hierarchy.parents.is_empty(),
         }
     }
 }

@@ -208,7 +208,7 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
     Ok(condition)
 }
 
-fn link(text: &str) -> Result<LinkSettings, String> {
+pub(crate) fn link(text: &str) -> Result<LinkSettings, String> {
     text.parse().map_err(|error: SettingsError| error.to_string())
 }
 
@@ -412,7 +412,11 @@ proxy-cpus = "0,2-3"
                 "x.toml:12: unknown field `memroy`; did you mean `memory`?\n   12 | memroy",
             ),
             ("\"64MB\"", "\"64\"", "x.toml:12: memory: `64` has no unit; write 64MB"),
-            ("\"64MB\"", "64", "memory: `64` is no text (in quotes)"),
+            (
+                "\"64MB\"",
+                "64",
+                "memory: `64` has no unit; write 64MB for megabytes or 64B for bytes, in quotes",
+            ),
             ("= 3\n", "= 0\n", "x.toml:3: repetitions: `0` is no whole number from 1 to 1000"),
             ("\"30s\"", "\"30\"", "x.toml:4: rehearse: `30` has no unit"),
             ("\"forward\"", "\"foward\"", "did you mean \"forward\"?"),

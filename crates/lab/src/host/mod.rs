@@ -35,13 +35,15 @@ use processes::Tree;
 pub use trace::Trace;
 
 /// Facts that can change numbers: name in `run.json`, and where the kernel keeps it.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("tcp_congestion_control", "/proc/sys/net/ipv4/tcp_congestion_control"),
     ("ip_local_port_range", PORT_RANGE),
     ("tcp_tw_reuse", TW_REUSE),
     ("tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem"),
     ("tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem"),
     ("somaxconn", "/proc/sys/net/core/somaxconn"),
+    // Where it is 1, a low priority in one session does not make room for another.
+    ("sched_autogroup", "/proc/sys/kernel/sched_autogroup_enabled"),
     ("transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"),
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("scaling_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),

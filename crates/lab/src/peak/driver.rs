@@ -28,8 +28,17 @@ const REST_MS: u64 = 60_000;
 /// A second is calm when no more is answered in it than came due: nothing old is left. Chance is allowed for.
 const CALM_SHARE: f64 = 1.2;
 const CALM_CHANCE: f64 = 5.0;
+/// Fewer requests in a step show nothing: a 99th percentile would be the slowest of them.
+const FEWEST_REQUESTS: f64 = 100.0;
 /// No search needs more steps, unless what it measures has no limit.
 const MOST_STEPS: usize = 60;
+
+/// Why a search ends that found no rate.
+const NOTHING_KEPT: &str = "no rate was kept, down to where a step has hardly a hundred requests in it: it is not load that breaks \
+                            this promise; promise what the target keeps when it is idle (of hits alone, say: `p99(hit)`)";
+
+/// Why one ends that found it.
+const SETTLED: &str = "the limit was come to from above and from below until it was known within 3 %";
 
 /// What is going on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,11 +86,13 @@ impl Driver {
         judge: Judge,
         events: mpsc::UnboundedSender<PeakEvent>,
     ) -> Self {
+        let step_ms = (wish.step.as_millis() as u64).max(1000);
+        let lowest_per_s = FEWEST_REQUESTS / (step_ms as f64 / 1000.0);
         Self {
-            search: Search::new(first_per_s),
+            search: Search::new(first_per_s, lowest_per_s),
             first_per_s,
             load_per_rate,
-            step_ms: (wish.step.as_millis() as u64).max(1000),
+            step_ms,
             most_ms: wish.most.as_millis() as u64,
             judge,
             events,
@@ -181,8 +192,8 @@ impl Driver {
                 let broken = self.search.bracket().broken;
                 self.ended = match broken.filter(|rate| self.search.is_own_limit(*rate)) {
                     Some(_) => "above, Assay itself or this machine gives out: the target may do more".into(),
-                    None if self.search.bracket().kept.is_none() => "no rate was kept, however low".into(),
-                    None => "both ends stood when they were tried again".into(),
+                    None if self.search.bracket().kept.is_none() => NOTHING_KEPT.into(),
+                    None => SETTLED.into(),
                 };
                 None
             }
@@ -208,6 +219,8 @@ impl Driver {
                 .collect();
             (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
         };
+        // With results of one kind only, one of its ends says no more than where the search was willing to look.
+        let range = (bracket.kept.is_some() && bracket.broken.is_some()).then(|| self.search.range());
         let ended = match stopped && self.state != State::Done {
             true => "it was stopped".into(),
             false if self.ended.is_empty() => "the run ended early".into(),
@@ -216,7 +229,10 @@ impl Driver {
         Peak {
             peak_per_s: offered(bracket.kept, true),
             broken_per_s: offered(bracket.broken, false),
+            low_per_s: range.map(|(low, _)| low),
+            high_per_s: range.map(|(_, high)| high),
             is_confirmed: self.search.is_confirmed(),
+            shift: self.search.shift(),
             ended,
             steps: self.steps,
             ..Peak::default()
@@ -291,8 +307,16 @@ mod tests {
             let rests = events.iter().filter(|event| matches!(event, PeakEvent::Resting { .. })).count();
             let broken = peak.steps.iter().filter(|step| step.outcome == Outcome::Broken).count();
             assert!(rests >= broken - 1 && broken >= 3, "{rests} rests after {broken} broken steps");
-            assert_eq!(peak.ended, "both ends stood when they were tried again");
+            assert_eq!(peak.ended, SETTLED);
         }
+    }
+
+    #[test]
+    fn a_promise_that_no_load_breaks_is_given_up_soon_and_said_to_be_one() {
+        let (peak, _) = simulate(0.9);
+        assert_eq!((peak.peak_per_s, peak.ended.as_str()), (None, NOTHING_KEPT));
+        let tried: Vec<f64> = peak.steps.iter().map(|step| step.rate_per_s).collect();
+        assert_eq!(tried, [200.0, 100.0, 50.0, 50.0], "once, something else may have been the reason");
     }
 
     #[test]

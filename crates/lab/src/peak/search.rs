@@ -1,156 +1,181 @@
-//! Which rate is tried next? The limit lies where the fewest results would have to be wrong: results below it that say
-//! broken, and results above it that say kept. It is bracketed, halved until both ends are near, and then both ends are
-//! tried again, now from above and now from below, until each has stood often enough. A result that was wrong by chance
-//! moves nothing for good. Pure: told what a step showed, asked for the next.
+//! Which rate is tried next? The one that the limit is as likely to lie above as below, going by all results so far
+//! ([`super::belief`]); so a rate near the limit is come to again and again, from above and from below, and a step that
+//! something else broke moves nothing for good. It ends when the limit is known closely enough. Pure: told what a step
+//! showed, asked for the next.
 
-use assay_record::peak::Outcome;
+use assay_record::peak::{Between, Outcome, Shift};
 
-/// How far both ends may be apart in the end, as a ratio.
-const CLOSE: f64 = 1.02;
-/// How the rate grows or shrinks while one end is not known.
+use super::belief::Belief;
+
+/// The limit is found when it lies within this ratio …
+const CLOSE: f64 = 1.03;
+/// … with this probability …
+const SURE: f64 = 0.95;
+/// … and so many results near it say each, that is kept and broken.
+const EACH: usize = 3;
+/// Results within this ratio are near.
+const NEAR: f64 = 1.03;
+/// A search for more results of one kind goes this far from where the limit seems to lie.
+const ASIDE: f64 = 1.01;
+/// The rate grows or shrinks by no more than this at once.
 const STEP: f64 = 2.0;
-/// The same once there have been results on both sides: the limit is not far.
-const SMALL_STEP: f64 = 1.1;
-/// Results that each end must have on its side, beyond those against it.
-const CONFIRMED: i32 = 3;
-/// Results within this ratio of an end speak for it too.
-const NEAR: f64 = 1.01;
 /// So often a rate is tried again that Assay itself may have spoiled; then it is what Assay can do here.
 const SPOILED: usize = 3;
-/// So often the rate is halved before it is given up.
+/// So many factors of two the limit may lie below the first rate, and above it.
+const OCTAVES: (f64, f64) = (12.0, 24.0);
+/// So often the rate is halved before it is given up, …
 const MOST_HALVINGS: i32 = 10;
+/// … which it is when the limit lies below the lowest rate with this probability.
+const HOPELESS: f64 = 0.9;
 
 /// What is known so far.
 #[derive(Debug, Clone)]
 pub struct Search {
     start: f64,
+    /// Below it, a step has too few requests in it to show anything.
+    lowest: f64,
+    belief: Belief,
     /// Every rate that was tried and whether the promise was kept, in order.
     tried: Vec<(f64, bool)>,
     spoiled: Vec<f64>,
+    /// To be tried again, as the last step may have been spoiled.
+    again: Option<f64>,
 }
 
-/// Where the limit lies: above the one, not above the other.
+/// Where the limit lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bracket {
-    /// The highest rate that was kept; none: none was.
+    /// The highest rate up to it that was kept; none: none was.
     pub kept: Option<f64>,
-    /// The lowest that was not; none: all were.
+    /// The lowest rate above it that was broken; none: none was.
     pub broken: Option<f64>,
 }
 
+/// Two rates between which a limit lies with a probability of 95 %, in requests per second.
+pub type Range = (f64, f64);
+
+fn range_of(belief: &Belief) -> Range {
+    (belief.quantile((1.0 - SURE) / 2.0), belief.quantile((1.0 + SURE) / 2.0))
+}
+
 impl Search {
-    /// Begins at a rate.
-    pub fn new(start: f64) -> Self {
-        Self { start, tried: Vec::new(), spoiled: Vec::new() }
+    /// Begins at a rate, and goes down to `lowest`, or to where it begins if that is less.
+    pub fn new(start: f64, lowest: f64) -> Self {
+        let lowest = lowest.min(start).max(start / STEP.powi(MOST_HALVINGS));
+        let belief = Belief::around(start, OCTAVES.0, OCTAVES.1);
+        Self { start, lowest, belief, tried: Vec::new(), spoiled: Vec::new(), again: None }
     }
 
-    /// Takes note of what a step showed. One that may be Assay's own fault is no result, until it was tried often enough.
+    /// Takes note of what a step showed. One that may be Assay's own fault is no result, until it was tried often enough;
+    /// then every time counts.
     pub fn heard(&mut self, rate: f64, outcome: Outcome) {
+        self.again = None;
         match outcome {
-            Outcome::Kept => self.tried.push((rate, true)),
-            Outcome::Broken => self.tried.push((rate, false)),
+            Outcome::Kept => self.count(rate, true),
+            Outcome::Broken => self.count(rate, false),
             Outcome::Invalid => {
                 self.spoiled.push(rate);
-                if self.spoiled_at(rate) >= SPOILED {
-                    self.tried.push((rate, false));
+                if self.is_own_limit(rate) {
+                    (0..SPOILED).for_each(|_| self.count(rate, false));
+                } else {
+                    self.again = Some(rate);
                 }
             }
         }
     }
 
-    fn spoiled_at(&self, rate: f64) -> usize {
-        self.spoiled.iter().filter(|other| **other == rate).count()
+    fn count(&mut self, rate: f64, kept: bool) {
+        self.tried.push((rate, kept));
+        self.belief.heard(rate, kept);
     }
 
     /// Rates at which Assay itself, or the machine, gave out again and again.
     pub fn is_own_limit(&self, rate: f64) -> bool {
-        self.spoiled_at(rate) >= SPOILED
+        self.spoiled.iter().filter(|other| **other == rate).count() >= SPOILED
     }
 
     /// Where the limit lies, as far as results go.
     pub fn bracket(&self) -> Bracket {
-        let (low, high) = self.range();
-        let rates = self.rates();
-        Bracket { kept: low.checked_sub(1).map(|at| rates[at]), broken: rates.get(high).copied() }
+        let limit = self.belief.quantile(0.5);
+        let kept = self.results(true).filter(|rate| *rate <= limit).reduce(f64::max);
+        let broken = self.results(false).filter(|rate| *rate > limit).reduce(f64::min);
+        Bracket { kept, broken }
     }
 
-    /// Both ends stand.
+    /// The limit lies between these with a probability of 95 %, in requests per second.
+    pub fn range(&self) -> Range {
+        range_of(&self.belief)
+    }
+
+    /// The limit is known closely, and has been come to from both sides.
     pub fn is_confirmed(&self) -> bool {
-        let Bracket { kept: Some(kept), broken: Some(broken) } = self.bracket() else { return false };
-        broken / kept <= CLOSE
-            && self.support(kept, true) >= CONFIRMED
-            && self.support(broken, false) >= CONFIRMED
+        self.is_close() && self.lacking().is_none()
+    }
+
+    /// Where the limit lay by the first results, and by the rest, if these do not agree: then it is another one now,
+    /// because the target's state or the machine's speed has changed.
+    pub fn shift(&self) -> Option<Shift> {
+        // Nobody knows when it moved.
+        let cuts = [1, 2, 3].map(|quarters| self.tried.len() * quarters / 4);
+        cuts.into_iter().find_map(|results_before| {
+            let (early, late) = self.tried.split_at(results_before);
+            let (early, late) = (self.by(early), self.by(late));
+            let is_below =
+                |one: Between, other: Between| one.high.zip(other.low).is_some_and(|(high, low)| high < low);
+            let is_apart = is_below(early, late) || is_below(late, early);
+            is_apart.then_some(Shift { results_before, early, late })
+        })
+    }
+
+    /// Where the limit lies by some results alone.
+    fn by(&self, results: &[(f64, bool)]) -> Between {
+        let mut belief = Belief::around(self.start, OCTAVES.0, OCTAVES.1);
+        results.iter().for_each(|(rate, kept)| belief.heard(*rate, *kept));
+        let (low, high) = range_of(&belief);
+        let has = |wanted: bool| results.iter().any(|(_, kept)| *kept == wanted);
+        Between { low: has(true).then_some(low), high: has(false).then_some(high) }
+    }
+
+    fn is_close(&self) -> bool {
+        let (low, high) = self.range();
+        high / low <= CLOSE
+    }
+
+    /// The kind of result of which there are not enough near the limit.
+    fn lacking(&self) -> Option<bool> {
+        let limit = self.belief.quantile(0.5);
+        let kept = self.results(true).filter(|rate| *rate <= limit && limit / rate <= NEAR).count();
+        let broken = self.results(false).filter(|rate| *rate > limit && rate / limit <= NEAR).count();
+        (kept.min(broken) < EACH).then_some(kept < broken)
+    }
+
+    fn results(&self, wanted: bool) -> impl Iterator<Item = f64> {
+        self.tried.iter().filter(move |(_, kept)| *kept == wanted).map(|(rate, _)| *rate)
     }
 
     /// The next rate to try; none: the limit is found, or there is none.
     pub fn next(&self) -> Option<f64> {
-        if let Some(last) = self.spoiled.last().filter(|last| !self.is_own_limit(**last))
-            && self.tried.last().is_none_or(|(rate, _)| rate != last)
-        {
-            return Some(*last);
+        if self.again.is_some() {
+            return self.again;
         }
-        let (low, high) = self.range();
-        let rates = self.rates();
-        if high > low {
-            // Results contradict each other between the two: the middle one is asked again.
-            return Some(rates[(low + high) / 2]);
-        }
-        let both = self.tried.iter().any(|(_, kept)| *kept) && self.tried.iter().any(|(_, kept)| !*kept);
-        let step = if both { SMALL_STEP } else { STEP };
-        match self.bracket() {
-            Bracket { kept: None, broken: None } => Some(self.start),
-            Bracket { kept: None, broken: Some(broken) } => {
-                (broken > self.start / STEP.powi(MOST_HALVINGS)).then_some(broken / step)
-            }
-            Bracket { kept: Some(kept), broken: None } => Some(kept * step),
-            Bracket { kept: Some(kept), broken: Some(broken) } if broken / kept > CLOSE => {
-                Some((kept * broken).sqrt())
-            }
-            Bracket { kept: Some(kept), broken: Some(broken) } => self.to_confirm(kept, broken),
-        }
-    }
-
-    /// The end that has less on its side; of two alike the one that was not tried last, so that each is come to from the
-    /// other side.
-    fn to_confirm(&self, kept: f64, broken: f64) -> Option<f64> {
-        let (below, above) = (self.support(kept, true), self.support(broken, false));
-        if below >= CONFIRMED && (above >= CONFIRMED || self.is_own_limit(broken)) {
+        let Some(least) = self.tried.iter().map(|(rate, _)| *rate).reduce(f64::min) else {
+            return Some(self.start);
+        };
+        let most = self.results(true).reduce(f64::max);
+        if most.is_none() && self.belief.quantile(HOPELESS) < self.lowest {
             return None;
         }
-        let last = self.tried.last().map(|(rate, _)| *rate);
-        Some(match below.cmp(&above) {
-            std::cmp::Ordering::Less => kept,
-            std::cmp::Ordering::Greater => broken,
-            std::cmp::Ordering::Equal if last == Some(kept) => broken,
-            std::cmp::Ordering::Equal => kept,
-        })
-    }
-
-    /// Results near a rate that say so, less those that say otherwise.
-    fn support(&self, rate: f64, kept: bool) -> i32 {
-        let near = self.tried.iter().filter(|(other, _)| (other / rate).max(rate / other) <= NEAR);
-        near.map(|(_, result)| if *result == kept { 1 } else { -1 }).sum()
-    }
-
-    /// Rates that were tried, ascending.
-    fn rates(&self) -> Vec<f64> {
-        let mut rates: Vec<f64> = self.tried.iter().map(|(rate, _)| *rate).collect();
-        rates.sort_by(f64::total_cmp);
-        rates.dedup();
-        rates
-    }
-
-    /// How many rates are below the limit: the lowest and the highest number with which the fewest results are wrong.
-    fn range(&self) -> (usize, usize) {
-        let rates = self.rates();
-        let wrong = |below: usize| {
-            let limit = rates.get(below).copied().unwrap_or(f64::INFINITY);
-            self.tried.iter().filter(|(rate, kept)| *kept != (*rate < limit)).count()
+        let limit = self.belief.quantile(0.5);
+        let rate = match self.is_close().then(|| self.lacking()) {
+            None => limit,
+            Some(None) => return None,
+            Some(Some(true)) => limit / ASIDE,
+            Some(Some(false)) => limit * ASIDE,
         };
-        let all: Vec<usize> = (0..=rates.len()).map(wrong).collect();
-        let fewest = all.iter().copied().min().unwrap_or(0);
-        let is_best = |wrong: &usize| *wrong == fewest;
-        (all.iter().position(is_best).unwrap_or(0), all.iter().rposition(is_best).unwrap_or(0))
+        // What was broken is tried again before anything beyond it is.
+        let broken = self.results(false).filter(|rate| most.is_none_or(|most| *rate > most)).reduce(f64::min);
+        let highest = broken.unwrap_or(f64::INFINITY).min(most.map_or(self.start, |most| most * STEP));
+        Some(rate.min(highest).max(least / STEP).max(self.lowest))
     }
 }
 
@@ -184,11 +209,19 @@ mod tests {
         depth: f64,
         tokens: f64,
         chance: Chance,
-        /// Share of steps whose result something else decides.
+        /// Share of steps with which something else begins to disturb …
         disturbed: f64,
+        /// … so many more.
+        in_a_row: u32,
+        left: u32,
     }
 
     impl Bucket {
+        fn new(limit: f64, seed: u64) -> Self {
+            let depth = limit / 8.0;
+            Self { limit, depth, tokens: 0.0, chance: Chance(seed), disturbed: 0.0, in_a_row: 0, left: 0 }
+        }
+
         fn step(&mut self, rate: f64) -> Outcome {
             const TENTHS: usize = 100;
             let (mut turned_away, mut all) = (0.0, 0.0);
@@ -201,7 +234,11 @@ mod tests {
                 all += come;
             }
             let kept = turned_away < all / 1000.0;
-            if self.chance.next() < self.disturbed {
+            if self.left > 0 {
+                self.left -= 1;
+                Outcome::Broken
+            } else if self.chance.next() < self.disturbed {
+                self.left = self.in_a_row;
                 Outcome::Broken
             } else if kept {
                 Outcome::Kept
@@ -212,7 +249,7 @@ mod tests {
     }
 
     fn search(bucket: &mut Bucket, start: f64) -> (Search, usize) {
-        let mut search = Search::new(start);
+        let mut search = Search::new(start, 0.0);
         let mut steps = 0;
         while let Some(rate) = search.next().filter(|_| steps < 60) {
             search.heard(rate, bucket.step(rate));
@@ -225,8 +262,7 @@ mod tests {
     fn a_token_bucket_of_known_limit_is_found_within_three_percent_ten_times_of_ten() {
         for seed in 0..10 {
             let limit = 700.0 + 137.0 * seed as f64;
-            let mut bucket =
-                Bucket { limit, depth: limit / 8.0, tokens: 0.0, chance: Chance(seed), disturbed: 0.0 };
+            let mut bucket = Bucket::new(limit, seed);
             let (search, steps) = search(&mut bucket, 100.0);
             let found = search.bracket().kept.unwrap();
             assert!(
@@ -240,41 +276,81 @@ mod tests {
 
     #[test]
     fn steps_that_something_else_broke_do_not_decide() {
-        for seed in 0..10 {
-            let limit = 900.0 + 41.0 * seed as f64;
-            let mut bucket =
-                Bucket { limit, depth: limit / 8.0, tokens: 0.0, chance: Chance(seed + 99), disturbed: 0.08 };
-            let (search, steps) = search(&mut bucket, 4000.0);
-            let found = search.bracket().kept.unwrap();
-            assert!(
-                (found / limit - 1.0).abs() < 0.05,
-                "seed {seed}: {found} for {limit}, {:?}",
-                search.tried
-            );
-            assert!(steps < 60, "seed {seed}");
+        for (in_a_row, disturbed) in [(0, 0.15), (1, 0.1), (2, 0.05)] {
+            for seed in 0..10 {
+                let limit = 900.0 + 41.0 * seed as f64;
+                let mut bucket = Bucket { disturbed, in_a_row, ..Bucket::new(limit, seed + 99) };
+                let (search, steps) = search(&mut bucket, 4000.0);
+                let found = search.bracket().kept.unwrap();
+                assert!(
+                    (found / limit - 1.0).abs() < 0.04,
+                    "seed {seed}, rows of {in_a_row}: {found} for {limit}, {:?}",
+                    search.tried
+                );
+                assert!(steps < 60, "seed {seed}");
+            }
         }
     }
 
     #[test]
-    fn it_doubles_halves_and_tries_both_ends_again_from_both_sides() {
-        let mut search = Search::new(100.0);
+    fn a_first_step_that_something_else_broke_is_soon_made_good() {
+        for first in 0..4 {
+            let mut search = Search::new(1000.0, 20.0);
+            let mut steps = 0;
+            while let Some(rate) = search.next() {
+                let kept = rate <= 1630.0 && !(first..first + 2).contains(&steps);
+                search.heard(rate, if kept { Outcome::Kept } else { Outcome::Broken });
+                steps += 1;
+            }
+            let Bracket { kept: Some(kept), .. } = search.bracket() else { panic!("{search:?}") };
+            assert!((kept / 1630.0 - 1.0).abs() < 0.02 && steps < 35, "{first}: {kept}, {:?}", search.tried);
+        }
+    }
+
+    #[test]
+    fn it_doubles_and_ends_when_the_limit_has_been_come_to_from_both_sides() {
+        let mut search = Search::new(100.0, 0.0);
         let mut rates = Vec::new();
         while let Some(rate) = search.next() {
-            rates.push(rate.round());
+            rates.push(rate);
             search.heard(rate, if rate <= 500.0 { Outcome::Kept } else { Outcome::Broken });
         }
         assert_eq!(rates[..4], [100.0, 200.0, 400.0, 800.0]);
-        let (low, high) = (rates[rates.len() - 2], rates[rates.len() - 1]);
-        assert!(
-            low.min(high) <= 500.0 && low.max(high) > 500.0,
-            "each end is come to from the other: {rates:?}"
-        );
-        assert!(search.is_confirmed());
+        let near = |is_near: fn(f64) -> bool| rates.iter().filter(|rate| is_near(**rate)).count();
+        assert!(near(|rate| (485.0..=500.0).contains(&rate)) >= EACH, "{rates:?}");
+        assert!(near(|rate| rate > 500.0 && rate < 515.0) >= EACH, "{rates:?}");
+        let (low, high) = search.range();
+        assert!(low < 500.0 && 500.0 < high && search.is_confirmed(), "{low} {high}");
+    }
+
+    #[test]
+    fn a_limit_that_moves_while_it_is_looked_for_is_told() {
+        for (later, is_told) in [(1500.0, true), (1630.0, false), (1900.0, true)] {
+            let mut search = Search::new(1000.0, 20.0);
+            let mut steps = 0;
+            while let Some(rate) = search.next().filter(|_| steps < 40) {
+                let limit = if steps < 14 { 1630.0 } else { later };
+                search.heard(rate, if rate <= limit { Outcome::Kept } else { Outcome::Broken });
+                steps += 1;
+            }
+            assert_eq!(search.shift().is_some(), is_told, "{later}: {:?} {:?}", search.shift(), search.tried);
+        }
+    }
+
+    #[test]
+    fn a_step_that_was_spoiled_is_tried_again_and_no_more_once_it_counts() {
+        let mut search = Search::new(100.0, 0.0);
+        search.heard(100.0, Outcome::Invalid);
+        assert_eq!(search.next(), Some(100.0));
+        search.heard(100.0, Outcome::Kept);
+        assert_eq!(search.next(), Some(200.0));
+        search.heard(200.0, Outcome::Kept);
+        assert_eq!(search.next(), Some(400.0));
     }
 
     #[test]
     fn a_target_that_keeps_nothing_is_given_up() {
-        let mut search = Search::new(100.0);
+        let mut search = Search::new(100.0, 0.0);
         while let Some(rate) = search.next() {
             search.heard(rate, Outcome::Broken);
         }
@@ -283,8 +359,19 @@ mod tests {
     }
 
     #[test]
+    fn no_rate_is_tried_that_would_show_nothing() {
+        let mut search = Search::new(100.0, 20.0);
+        while let Some(rate) = search.next() {
+            assert!(rate >= 20.0);
+            search.heard(rate, Outcome::Broken);
+        }
+        assert_eq!(search.bracket(), Bracket { kept: None, broken: Some(20.0) });
+        assert_eq!(Search::new(5.0, 20.0).next(), Some(5.0), "who asks for less gets it");
+    }
+
+    #[test]
     fn where_assay_itself_gives_out_the_search_ends_and_says_so() {
-        let mut search = Search::new(100.0);
+        let mut search = Search::new(100.0, 0.0);
         let mut steps = 0;
         while let Some(rate) = search.next() {
             search.heard(rate, if rate < 300.0 { Outcome::Kept } else { Outcome::Invalid });
@@ -302,7 +389,7 @@ mod tests {
         #[test]
         fn the_limit_lies_between_the_ends(start in 0.1..10.0_f64, factor in 0.01..100.0_f64) {
             let limit = start * factor;
-            let mut search = Search::new(start);
+            let mut search = Search::new(start, 0.0);
             let mut steps = 0;
             while let Some(rate) = search.next() {
                 search.heard(rate, if rate <= limit { Outcome::Kept } else { Outcome::Broken });
@@ -317,7 +404,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_the_next_rate_is_a_rate(results in proptest::collection::vec(0_u8..3, 80)) {
-            let mut search = Search::new(1.0);
+            let mut search = Search::new(1.0, 0.0);
             for result in results {
                 let Some(rate) = search.next() else { break };
                 prop_assert!(rate.is_finite() && rate > 0.0);

@@ -9,9 +9,9 @@ use super::{DOORS, SpePlan, UnderTest, Which};
 use crate::address::{self, is_private};
 use crate::description::Description;
 use crate::error::LabError;
+use crate::led;
 use crate::plan::Mode;
 use crate::prepare;
-use crate::topology::Protocol;
 
 /// Refuses a plan that cannot be carried out.
 pub fn check(plan: &SpePlan) -> Result<(), LabError> {
@@ -36,12 +36,39 @@ pub fn check(plan: &SpePlan) -> Result<(), LabError> {
         (None, Mode::Forward) => {}
     }
     let doors = (plan.doors.is_some() || has_running(plan)).then(|| all_doors(plan));
+    check_doors(plan, doors.as_deref().unwrap_or_default())?;
     for address in std::iter::once(plan.listen).chain(doors.into_iter().flatten()) {
         if let Some(why) = address::cannot_listen(address) {
             return Err(LabError::plan(why));
         }
     }
     Ok(())
+}
+
+/// Every door needs a port of its own, and none of them may be where clients come in.
+fn check_doors(plan: &SpePlan, doors: &[SocketAddr]) -> Result<(), LabError> {
+    let Some(first) = doors.first().filter(|first| first.port() > 0) else { return Ok(()) };
+    if usize::from(first.port()) + plan.proxies.len() > usize::from(u16::MAX) {
+        return Err(LabError::plan(format!(
+            "the Collector's doors are on {first} and the {} ports that follow, and ports end at {}; name a smaller one \
+             with --doors",
+            plan.proxies.len(),
+            u16::MAX
+        )));
+    }
+    let listen = plan.listen;
+    let is_same = |door: &&SocketAddr| {
+        let is_any = listen.ip().is_unspecified() || door.ip().is_unspecified();
+        door.port() == listen.port() && (is_any || door.ip() == listen.ip())
+    };
+    match doors.iter().find(is_same) {
+        Some(door) => Err(LabError::plan(format!(
+            "clients are to come in on {listen}, and a door of the Collector is to be on {door}; doors take {} ports from \
+             {first} on: name other ones with --doors, or another address with --listen",
+            doors.len()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// True where a proxy runs already, and so must know its door beforehand.
@@ -52,20 +79,24 @@ pub(super) fn has_running(plan: &SpePlan) -> bool {
 /// The doors on one address: the Multiplier's, then one for each proxy.
 pub(super) fn all_doors(plan: &SpePlan) -> Vec<SocketAddr> {
     let first = plan.doors.unwrap_or(DOORS);
-    let port = |step: usize| first.port().saturating_add(u16::try_from(step).unwrap_or(u16::MAX));
+    // Port 0: the system chooses each of them.
+    let port = |step: usize| match first.port() {
+        0 => 0,
+        port => port.saturating_add(u16::try_from(step).unwrap_or(u16::MAX)),
+    };
     (0..=plan.proxies.len()).map(|step| SocketAddr::new(first.ip(), port(step))).collect()
 }
 
 fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
     match &proxy.which {
-        Which::Builtin(_) if plan.memory_bytes == 0 => Err(LabError::plan(
+        Which::Builtin(_) if proxy.memory_bytes == 0 => Err(LabError::plan(
             "the built-in proxy keeps everything in memory, and --memory is 0; give it some",
         )),
         Which::Builtin(_) => Ok(()),
         Which::Described(description) => {
             can_be_led(description, plan.mode)?;
             prepare::check_described(description, plan.mode)?;
-            description.check_capacity(plan.memory_bytes, plan.disk_bytes).map_err(LabError::plan)
+            description.check_capacity(proxy.memory_bytes, proxy.disk_bytes).map_err(LabError::plan)
         }
         Which::Running(address) => {
             check_own(plan, *address)?;
@@ -84,15 +115,23 @@ fn check_proxy(plan: &SpePlan, proxy: &UnderTest) -> Result<(), LabError> {
 /// A forward proxy is led to its door as to a parent, by which everything goes.
 fn can_be_led(description: &Description, mode: Mode) -> Result<(), LabError> {
     let title = &description.title;
-    let knows_parents = description.hierarchy.parents.contains(&Protocol::Hash);
-    if mode == Mode::Forward && !(description.modes.contains(&mode) && knows_parents) {
+    if mode == Mode::Reverse {
+        return Ok(());
+    }
+    if !description.modes.contains(&mode) {
         return Err(LabError::plan(format!(
-            "{title} cannot be evaluated as a forward proxy: its description does not say how everything is sent through \
-             one parent, which the Collector's door is to be; start it yourself, with its door as parent, and name its \
-             address, or evaluate it with --reverse"
+            "{title} is no forward proxy: it stands for servers that its configuration names, and those that clients ask \
+             for are not known beforehand; evaluate it in front of one: --origin HOST:PORT"
         )));
     }
-    Ok(())
+    if led::can_be_led(description, mode) {
+        return Ok(());
+    }
+    Err(LabError::plan(format!(
+        "{title} cannot be evaluated as a forward proxy: its description does not say how everything is sent through one \
+         parent, which the Collector's door is to be; start it yourself, with its door as parent, and name its address, or \
+         evaluate it in front of a server: --origin HOST:PORT"
+    )))
 }
 
 fn check_own(plan: &SpePlan, address: SocketAddr) -> Result<(), LabError> {
@@ -130,8 +169,6 @@ mod tests {
             replay: true,
             collector_memory_bytes: 1 << 28,
             collector_disk_bytes: 0,
-            memory_bytes: 1 << 28,
-            disk_bytes: 1 << 30,
             most_waiting: 100,
             patience: Duration::from_secs(60),
             rules: None,
@@ -143,7 +180,7 @@ mod tests {
     }
 
     fn under_test(label: &str, which: Which) -> UnderTest {
-        UnderTest { label: label.into(), which }
+        UnderTest { label: label.into(), which, memory_bytes: 1 << 28, disk_bytes: 1 << 30 }
     }
 
     fn refused(plan: &SpePlan) -> String {
@@ -168,13 +205,20 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_without_parents_is_no_forward_proxy_here() {
-        let varnish = crate::find("varnish", &[]).unwrap();
-        let varnish = under_test("v", Which::Described(Box::new(varnish)));
-        let forward = SpePlan { mode: Mode::Forward, ..plan(vec![varnish]) };
-        assert!(refused(&forward).contains("cannot be evaluated as a forward proxy"));
-        let squid = crate::find("squid", &[]).unwrap();
-        assert!(can_be_led(&squid, Mode::Forward).is_ok());
+    fn a_reverse_proxy_is_no_forward_proxy_here_and_all_others_can_be_led_to_their_door() {
+        for name in ["varnish", "nginx"] {
+            let reverse = under_test("v", Which::Described(Box::new(crate::find(name, &[]).unwrap())));
+            let forward = SpePlan { mode: Mode::Forward, ..plan(vec![reverse]) };
+            assert!(refused(&forward).contains("is no forward proxy: it stands for servers"));
+        }
+        for name in ["squid", "httpd", "trafficserver", "haproxy"] {
+            assert!(can_be_led(&crate::find(name, &[]).unwrap(), Mode::Forward).is_ok(), "{name}");
+        }
+        let mut lonely = crate::find("httpd", &[]).unwrap();
+        lonely.hierarchy.one_parent = false;
+        let lonely = under_test("l", Which::Described(Box::new(lonely)));
+        let forward = SpePlan { mode: Mode::Forward, ..plan(vec![lonely]) };
+        assert!(refused(&forward).contains("does not say how everything is sent through"));
     }
 
     #[test]
@@ -191,5 +235,23 @@ mod tests {
         plan.doors = Some("127.0.0.1:4000".parse().unwrap());
         let ports: Vec<u16> = all_doors(&plan).iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [4000, 4001, 4002]);
+        plan.doors = Some("127.0.0.1:65534".parse().unwrap());
+        assert!(refused(&plan).contains("ports end at 65535"));
+        plan.doors = Some("127.0.0.1:0".parse().unwrap());
+        assert!(all_doors(&plan).iter().all(|door| door.port() == 0));
+    }
+
+    #[test]
+    fn clients_do_not_come_in_where_a_door_is() {
+        let mut plan = plan(vec![under_test("a", Which::Builtin(None))]);
+        plan.doors = Some("127.0.0.1:4000".parse().unwrap());
+        for listen in ["127.0.0.1:4000", "0.0.0.0:4001"] {
+            plan.listen = listen.parse().unwrap();
+            assert!(refused(&plan).contains(&format!("come in on {listen}")));
+        }
+        for listen in ["127.0.0.1:4002", "127.0.0.2:4000"] {
+            plan.listen = listen.parse().unwrap();
+            assert!(check_doors(&plan, &all_doors(&plan)).is_ok(), "{listen}");
+        }
     }
 }

@@ -14,8 +14,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::start::{doors, millis};
-use super::{SpeEvent, SpeOutcome, SpePlan, Standing, Which};
+use super::{SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
 use crate::address::LoopbackNet;
+use crate::description::Kind;
 use crate::error::LabError;
 use crate::instant::StartInstant;
 use crate::plan::Mode;
@@ -157,7 +158,10 @@ impl Evaluation {
         let mut second = tokio::time::interval(Duration::from_secs(1));
         loop {
             tokio::select! {
-                () = stopped(stop) => return Ok(How::Interrupted),
+                // Where nobody said how long, this is how it ends.
+                () = stopped(stop) => {
+                    return Ok(if end.is_some() { How::Interrupted } else { How::Finished });
+                }
                 () = &mut over => return Ok(How::Finished),
                 Some((kind, said)) = self.heard.recv() => self.hear(kind, said).await?,
                 _ = second.tick() => {
@@ -304,11 +308,7 @@ fn info(plan: &SpePlan) -> SpeInfo {
     };
     let proxies = plan.proxies.iter().map(|proxy| match proxy.which {
         Which::Running(address) => target(&proxy.label, Some(address)),
-        Which::Builtin(Some(prefetch)) => Target {
-            settings: BTreeMap::from([("prefetch".to_owned(), prefetch.word().to_owned())]),
-            ..target(&proxy.label, None)
-        },
-        Which::Builtin(None) | Which::Described(_) => target(&proxy.label, None),
+        _ => Target { settings: settings(proxy), ..target(&proxy.label, None) },
     });
     SpeInfo {
         schema: SCHEMA,
@@ -336,6 +336,22 @@ fn info(plan: &SpePlan) -> SpeInfo {
     }
 }
 
+/// What a proxy that is started was told, as it can be typed.
+fn settings(proxy: &UnderTest) -> BTreeMap<String, String> {
+    let mut all = match &proxy.which {
+        Which::Running(_) => return BTreeMap::new(),
+        Which::Builtin(prefetch) => {
+            prefetch.iter().map(|prefetch| ("prefetch".to_owned(), prefetch.word().to_owned())).collect()
+        }
+        Which::Described(description) => description.settings_as_typed(),
+    };
+    all.insert("memory".to_owned(), Kind::Bytes.typed(proxy.memory_bytes));
+    if matches!(proxy.which, Which::Described(_)) {
+        all.insert("disk".to_owned(), Kind::Bytes.typed(proxy.disk_bytes));
+    }
+    all
+}
+
 fn totals(standing: &Standing) -> Totals {
     let (multiplier, collector) = (&standing.multiplier, &standing.collector);
     Totals {
@@ -345,9 +361,11 @@ fn totals(standing: &Standing) -> Totals {
         refused: multiplier.refused,
         client_gone: multiplier.client_gone,
         dropped: multiplier.targets.iter().map(|target| target.dropped).collect(),
+        waiting: multiplier.targets.iter().map(|target| target.waiting).collect(),
         answers_lost: multiplier.answers_lost,
         origin_requests: collector.origin_requests,
         origin_errors: collector.origin_errors,
+        given_up: collector.given_up,
         evictions: collector.evictions,
         recordings: collector.recordings,
         stored_bytes: collector.memory_bytes + collector.disk_bytes,

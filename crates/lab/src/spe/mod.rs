@@ -60,10 +60,6 @@ pub struct SpePlan {
     pub collector_memory_bytes: u64,
     /// Disk for those that memory has no room for; 0: they go.
     pub collector_disk_bytes: u64,
-    /// Memory for the cache of each proxy that is started.
-    pub memory_bytes: u64,
-    /// Disk for it.
-    pub disk_bytes: u64,
     /// Most requests that wait for one proxy.
     pub most_waiting: u32,
     /// How long a proxy's answer may take.
@@ -87,6 +83,10 @@ pub struct UnderTest {
     pub label: String,
     /// What it is.
     pub which: Which,
+    /// Memory for its cache, where it is started.
+    pub memory_bytes: u64,
+    /// Disk for it.
+    pub disk_bytes: u64,
 }
 
 /// What a proxy under test is.

@@ -2,26 +2,22 @@
 
 use std::net::SocketAddr;
 
-use assay_proxy::spec::{EVERY_HOST, OriginRoute, Prefetch, ProxySpec};
+use assay_proxy::spec::Prefetch;
 use assay_record::spe::DIRECT;
 use assay_spe::spec::{CollectorSpec, DiskSpec, Door, MultiplierSpec, ProxyUnderTest};
 
 use super::cover::Evaluation;
 use super::{SpeEvent, UnderTest, Which, check};
 use crate::address::LoopbackNet;
-use crate::arithmetic;
-use crate::description::{Circle, Description, Origin, Peer};
+use crate::description::{Description, Origin};
 use crate::error::LabError;
+use crate::led;
 use crate::plan::Mode;
-use crate::process::Launch;
-use crate::real::{self, Choice, RealProxy};
+use crate::real::{self, RealProxy};
 use crate::roles::{Role, RoleKind};
-use crate::topology::{Protocol, Relation};
 
 /// Where recordings are that memory has no room for, while the evaluation lasts.
 const RECORDINGS: &str = "recordings";
-/// Connections that a proxy that is started is prepared for.
-const CONNECTIONS: u64 = 4000;
 
 /// Where the doors are: on addresses of our own, unless somebody outside must know them.
 pub(super) fn doors(plan: &super::SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
@@ -95,18 +91,7 @@ impl Evaluation {
     ) -> Result<SocketAddr, LabError> {
         self.tell(SpeEvent::Starting(format!("{}: the built-in proxy", proxy.label)));
         let place = u8::try_from(index).unwrap_or(u8::MAX);
-        let spec = ProxySpec {
-            name: format!("assay-{}", proxy.label),
-            listen: self.net.cache(place)?,
-            threads: 1,
-            cpus: Vec::new(),
-            memory_bytes: self.plan.memory_bytes,
-            stale_if_error_s: 0,
-            origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: door }],
-            cooperation: None,
-            access_log: None,
-            prefetch,
-        };
+        let spec = led::builtin(proxy, prefetch, self.net.cache(place)?, door);
         let kind = RoleKind::Proxy(place.into());
         let role = self.start_role(kind, &format!("proxy-{}", proxy.label), &spec)?;
         self.builtins.push(role);
@@ -133,26 +118,8 @@ impl Evaluation {
             Some((authority, _)) => authority.clone(),
             None => door.to_string(),
         };
-        let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
-        let choice = Choice {
-            description: description.clone(),
-            mode: self.plan.mode,
-            listen,
-            origins: vec![Origin::new(0, &authority, door)],
-            memory_bytes: self.plan.memory_bytes,
-            disk_bytes: self.plan.disk_bytes,
-            cpus: Vec::new(),
-            cpu_count: u32::try_from(cpu_count).unwrap_or(1),
-            doors: Vec::new(),
-            helper_cpus: Vec::new(),
-            descriptors: arithmetic::raise_descriptor_limit(),
-            connections: CONNECTIONS,
-            circle: (self.plan.mode == Mode::Forward).then(|| circle(&proxy.label, door)),
-            keep,
-            namespace: None,
-            asked_from: None,
-            temp: None,
-        };
+        let origins = vec![Origin::new(0, &authority, door)];
+        let choice = led::choice(proxy, description, self.plan.mode, listen, origins, keep);
         let mut started = RealProxy::start(choice).await?;
         started.wait_ready().await?;
         self.reals.push((proxy.label.clone(), Box::new(started)));
@@ -193,43 +160,7 @@ impl Evaluation {
         file: &str,
         spec: &S,
     ) -> Result<Role, LabError> {
-        let roles = self.dir.path().join("roles");
-        let path = roles.join(format!("{file}.json"));
-        let cannot =
-            |e: &dyn std::fmt::Display| LabError::run(format!("cannot write {}: {e}", path.display()));
-        std::fs::create_dir_all(&roles).map_err(|e| cannot(&e))?;
-        let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
-        std::fs::write(&path, text).map_err(|e| cannot(&e))?;
-        let launch = Launch {
-            program: self.plan.exe.clone().into(),
-            arguments: vec!["role".into(), kind.name().into(), path.clone().into()],
-            environment: Default::default(),
-            directory: &roles,
-            cpus: &[],
-            talks: true,
-            output: &roles.join(format!("{file}.log")),
-            group: None,
-            doors: &[],
-            namespace: None,
-            inherit: Vec::new(),
-        };
-        Role::start(kind, launch, self.said.clone())
-    }
-}
-
-/// Everything goes through the door, as through the one parent.
-fn circle(name: &str, door: SocketAddr) -> Circle {
-    Circle {
-        name: name.to_owned(),
-        peers: vec![Peer {
-            name: "collector".into(),
-            relation: Relation::Parent,
-            protocol: Protocol::Hash,
-            ip: door.ip().to_string(),
-            port: door.port(),
-        }],
-        never_direct: true,
-        ..Circle::default()
+        led::start_role(&self.plan.exe, self.dir.path(), kind, file, spec, self.said.clone())
     }
 }
 

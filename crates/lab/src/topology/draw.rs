@@ -50,6 +50,7 @@ fn what(cache: &Cache) -> String {
 }
 
 fn asks(topology: &Topology, cache: &Cache) -> String {
+    let caches = &topology.caches;
     let mut lines = Vec::new();
     for (relation, word, arrow) in
         [(Relation::Sibling, "sibling", "◀─▶"), (Relation::Parent, "parent", "──▶")]
@@ -69,6 +70,12 @@ fn asks(topology: &Topology, cache: &Cache) -> String {
     }
     if cache.proxy_only {
         lines.push("(keeps no copies of siblings' objects)".into());
+    }
+    for link in &topology.links {
+        let named = link.ends.map(|place| &caches[place]);
+        if named[0].name == cache.name {
+            lines.push(format!("(link to {}: {})", named[1].name, link.settings));
+        }
     }
     lines.join("  ")
 }

@@ -6,6 +6,7 @@
 //! *Does not:* start anything, or choose addresses.
 
 mod draw;
+mod links;
 mod read;
 mod resolve;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_engine::spread::Share;
+use assay_link::LinkSettings;
 
 pub use draw::draw;
 pub use read::{CACHE_FIELDS, caches, read};
@@ -118,6 +120,8 @@ pub struct CacheChoice {
     pub protocol: Protocol,
     /// How much longer every exchange with another cache takes.
     pub peer_delay: Duration,
+    /// The link between it and each cache that it asks.
+    pub peer_link: Option<LinkSettings>,
     /// What siblings give is not stored here too.
     pub proxy_only: bool,
     /// It does not ask origins itself.
@@ -137,6 +141,17 @@ pub struct Topology {
     pub mode: Mode,
     /// The caches; parents come before those that ask them.
     pub caches: Vec<Cache>,
+    /// Links between them; where there is none, they are next to each other.
+    pub links: Vec<PeerLink>,
+}
+
+/// A link between two caches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PeerLink {
+    /// Places of both among the caches, the smaller first.
+    pub ends: [usize; 2],
+    /// What it does.
+    pub settings: LinkSettings,
 }
 
 /// One cache.

@@ -8,11 +8,11 @@ use assay_settings::{Fields, Source, Value, nearest};
 
 use super::{CacheChoice, Protocol, TopologyChoice, Usual};
 use crate::experiment::ExperimentError;
-use crate::experiment::read::mode;
+use crate::experiment::read::{link, mode};
 use crate::units;
 
 /// The fields of a cache.
-pub const CACHE_FIELDS: [&str; 13] = [
+pub const CACHE_FIELDS: [&str; 14] = [
     "name",
     "count",
     "proxy",
@@ -23,6 +23,7 @@ pub const CACHE_FIELDS: [&str; 13] = [
     "parents",
     "protocol",
     "peer-delay",
+    "peer-link",
     "proxy-only",
     "never-direct",
     "robots",
@@ -102,6 +103,7 @@ fn cache(table: &Fields<'_>) -> Result<CacheChoice, ExperimentError> {
         peer_delay: table
             .get("peer-delay")
             .map_or(Ok(Duration::ZERO), |value| value.read(units::duration))?,
+        peer_link: table.get("peer-link").map(|value| value.read(link)).transpose()?,
         proxy_only: flag("proxy-only")?,
         never_direct: flag("never-direct")?,
         robots: table.get("robots").map(|value| share(&value)).transpose()?,

@@ -31,7 +31,8 @@ pub fn resolve(
             return Err(wrong(entry, "the built-in proxy has no settings"));
         }
         if description.is_some() && !entry.peer_delay.is_zero() {
-            let why = "only the built-in proxy can be made to wait longer for others (`peer-delay`)";
+            let why = "only the built-in proxy can be made to wait longer for others (`peer-delay`); a link between caches \
+                       (`peer-link`) is for all of them, and takes root";
             return Err(wrong(entry, why));
         }
         for name in members(entry) {
@@ -58,10 +59,12 @@ pub fn resolve(
     let caches = parents_first(caches)?;
     let mode = mode(choice, &caches)?;
     check(choice, &caches)?;
-    Ok(Topology { name: choice.name.clone(), mode, caches })
+    let entry_of = |cache: &Cache| choice.caches.iter().find(|entry| members(entry).contains(&cache.name));
+    let links = super::links::between(&caches, entry_of)?;
+    Ok(Topology { name: choice.name.clone(), mode, caches, links })
 }
 
-fn wrong(entry: &CacheChoice, what: &str) -> LabError {
+pub(super) fn wrong(entry: &CacheChoice, what: &str) -> LabError {
     LabError::plan(format!("cache `{}` (line {}): {what}", entry.name, entry.line))
 }
 
@@ -87,6 +90,9 @@ fn tie(choice: &TopologyChoice, caches: &mut [Cache]) -> Result<(), LabError> {
         return Err(LabError::plan(format!("there are two caches called `{}`", twice.1)));
     }
     for entry in &choice.caches {
+        if entry.count == 1 && entry.parents.contains(&entry.name) {
+            return Err(wrong(entry, "it cannot be its own parent; name another cache in `parents`"));
+        }
         for name in members(entry) {
             let own = names.iter().position(|other| *other == name).unwrap_or_default();
             for (relation, named) in
@@ -282,6 +288,12 @@ robots = 0.5
     }
 
     #[test]
+    fn nobody_is_their_own_parent() {
+        let said = topology("proxy = \"builtin\"\n[[cache]]\nname = \"y\"\nparents = [\"y\"]\n").unwrap_err();
+        assert!(said.contains("cannot be its own parent"), "{said}");
+    }
+
+    #[test]
     fn a_topology_is_drawn_from_robots_to_origins() {
         let drawn = draw(&topology(TREE).unwrap());
         assert!(drawn.contains("y1") && drawn.contains("sibling") && drawn.contains("origins"), "{drawn}");
@@ -307,6 +319,8 @@ robots = 0.5
                 "proxy = \"squid\"\npeer-delay = \"5ms\"",
                 "only the built-in proxy can be made",
             ),
+            ("robots = 0.5", "peer-link = \"delay=5ms\"", "it asks no other cache"),
+            ("robots = 0.5", "siblings = [\"y\"]\npeer-link = \"x=5ms\"", "t.toml:12: peer-link:"),
             ("robots = 0.5", "proxy = \"nginx\"", "`top` is nginx, which does not answer icp"),
             ("\"top\"\nmemory", "\"y1\"\nmemory", "no cache is called `top`"),
             ("name = \"y\"", "name = \"y y\"", "is no name"),
@@ -315,6 +329,19 @@ robots = 0.5
             let error = topology(&TREE.replacen(from, to, 1)).unwrap_err();
             assert!(error.contains(words), "{words} is not in: {error}");
         }
+    }
+
+    #[test]
+    fn a_link_is_between_two_that_ask_each_other_and_the_same_at_both_ends() {
+        let linked = TREE.replace("count = 3", "count = 3\npeer-link = \"delay=5ms\"");
+        let ends: Vec<[usize; 2]> = topology(&linked).unwrap().links.iter().map(|link| link.ends).collect();
+        assert_eq!(ends, [[1, 2], [1, 3], [0, 1], [2, 3], [0, 2], [0, 3]]);
+        assert!(topology(TREE).unwrap().links.is_empty());
+        let two = "[[cache]]\nname = \"a\"\nsiblings = [\"b\"]\npeer-link = \"delay=5ms\"\n\
+                   [[cache]]\nname = \"b\"\nsiblings = [\"a\"]\n";
+        assert_eq!(topology(two).unwrap().links.len(), 1);
+        let error = topology(&format!("{two}peer-link = \"delay=6ms\"\n")).unwrap_err();
+        assert!(error.contains("the same at both ends"), "{error}");
     }
 
     proptest::proptest! {

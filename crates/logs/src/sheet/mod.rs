@@ -5,7 +5,7 @@ mod plots;
 use assay_record::sheet::{Row, Section, Sheet, Table, Tile};
 
 use crate::document::{Document, Figures, Grouping, TopUrl};
-use crate::terminal::{count, date, duration, estimate, ms, percent, size};
+use crate::terminal::{count, date, duration, estimate, ms, percent, several, size};
 
 /// What the page of an analysis says.
 pub fn sheet(document: &Document) -> Sheet {
@@ -131,7 +131,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
     tiles.push(Tile {
         title: "Different URLs".into(),
         value: estimate(&distinct.urls),
-        detail: format!("{} hosts, {} clients", estimate(&distinct.hosts), estimate(&distinct.clients)),
+        detail: format!("{}, {}", several(&distinct.hosts, "host"), several(&distinct.clients, "client")),
     });
     tiles
 }

@@ -10,8 +10,11 @@ pub mod spin;
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
+use rustix::thread::set_current_timer_slack;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
@@ -22,6 +25,25 @@ pub use self::deadlines::{Deadlines, Ticket};
 use self::lag::Account;
 use self::spin::{Spin, Wait};
 use crate::clock::{SECOND_NS, monotonic_ns};
+use crate::gather::{Gather, Quick};
+use crate::sockets::{Events, Readiness, Sockets};
+
+/// The timer's own key among sockets.
+const TIMER_KEY: u64 = u64::MAX;
+
+/// What a thread does that lives off a timer and sockets.
+pub trait Duty<T> {
+    /// Does what was due at `at_ns`.
+    fn ring(&mut self, at_ns: u64, token: T);
+    /// Does what there is to do with the socket of this key, which is less than [`u64::MAX`].
+    fn ready(&mut self, key: u64, readiness: Readiness);
+    /// Answers that are expected.
+    fn under_way(&self) -> u64;
+    /// Within what time the quickest of them come.
+    fn quick(&self) -> Quick;
+    /// There is nothing more to do.
+    fn is_over(&self) -> bool;
+}
 
 /// Deadlines on `CLOCK_MONOTONIC`, kept by one `timerfd`. Lives in one thread; share it with `Rc`.
 #[derive(Debug)]
@@ -111,9 +133,58 @@ impl<T> Timer<T> {
         }
     }
 
-    /// Hands out all that is due at `now_ns`. What comes due meanwhile waits for the next round, so that a flood of
-    /// deadlines does not keep the worker from its sockets.
-    fn hand_out(&self, now_ns: u64, due: &mut impl FnMut(u64, T)) {
+    /// The same without a runtime, for a thread that has nothing else to do: hands what is due and sockets that are ready to
+    /// `duty`, until that is over. What is due goes before what has arrived; with many answers under way, some are let come
+    /// together ([`Gather`]).
+    pub fn drive(&self, sockets: &Sockets, duty: &mut impl Duty<T>) -> io::Result<()> {
+        sockets.add(self.descriptor.get_ref(), TIMER_KEY)?;
+        self.account().open(monotonic_ns());
+        // Short sleeps would otherwise last 50 µs longer. A system that does not allow it sleeps longer.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        let (mut events, mut set_to_ns) = (Events::new(), 0);
+        let (mut gather, mut arrived) = (Gather::default(), 0);
+        loop {
+            let looked_ns = monotonic_ns();
+            if self.hand_out(looked_ns, &mut |at_ns, token| duty.ring(at_ns, token)) {
+                self.account().done(looked_ns, monotonic_ns());
+            }
+            if duty.is_over() {
+                return Ok(());
+            }
+            // Whatever is scheduled meanwhile is looked at before anybody sleeps.
+            self.dispatching.set(true);
+            for (key, readiness) in events.each().filter(|(key, _)| *key != TIMER_KEY) {
+                arrived += 1;
+                duty.ready(key, readiness);
+            }
+            self.dispatching.set(false);
+            let next_ns = self.deadlines.borrow_mut().next_ns();
+            let now_ns = monotonic_ns();
+            let mut spin = self.spin.get();
+            let wait = next_ns.map(|at_ns| spin.wait(at_ns, now_ns));
+            self.spin.set(spin);
+            if let Some(Wait::Sleep(until_ns)) = wait
+                && until_ns != set_to_ns
+            {
+                self.arm(until_ns);
+                set_to_ns = until_ns;
+            }
+            let sleeps = !matches!(wait, Some(Wait::Over | Wait::Poll));
+            // After as many events as are told at once, there are likely to be more.
+            if sleeps && !events.is_full() {
+                let expected = (duty.under_way(), duty.quick());
+                let rest_ns = gather.rest_ns(now_ns, std::mem::take(&mut arrived), expected, next_ns);
+                if rest_ns > 0 {
+                    std::thread::sleep(Duration::from_nanos(rest_ns));
+                }
+            }
+            sockets.wait(&mut events, sleeps)?;
+        }
+    }
+
+    /// Hands out all that is due at `now_ns`, and tells whether there was anything. What comes due meanwhile waits for the
+    /// next round, so that a flood of deadlines does not keep the worker from its sockets.
+    fn hand_out(&self, now_ns: u64, due: &mut impl FnMut(u64, T)) -> bool {
         self.dispatching.set(true);
         let mut is_first = true;
         loop {
@@ -127,6 +198,7 @@ impl<T> Timer<T> {
         }
         self.dispatching.set(false);
         self.armed_ns.set(None);
+        !is_first
     }
 
     /// Nothing is read from the descriptor: each expiry is an event of its own, and setting it anew forgets earlier ones.

@@ -25,7 +25,10 @@ mod recorder;
 #[path = "../../../http/tests/corpus/replies.rs"]
 mod replies;
 mod role;
+#[path = "../../../http/tests/corpus/seen.rs"]
+mod seen;
 mod storm;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
+mod through;
 mod validation;

@@ -105,12 +105,17 @@ pub struct Totals {
     pub client_gone: u64,
     /// Requests that a target was never asked, because too much was waiting for it; one number per target.
     pub dropped: Vec<u64>,
+    /// Requests that a target had not answered when the evaluation ended; one number per target.
+    pub waiting: Vec<u64>,
     /// Answers that are missing from answers.parquet, because the disk was too slow.
     pub answers_lost: u64,
     /// Requests that the Collector sent to origins.
     pub origin_requests: u64,
     /// Fetches that failed.
     pub origin_errors: u64,
+    /// Answers that the Collector broke off, because the answer of a client would have had to wait for them; whoever asked
+    /// is not to blame for what it then lacks.
+    pub given_up: u64,
     /// Recordings that were thrown away to make room.
     pub evictions: u64,
     /// Recordings held at the end.
@@ -143,6 +148,8 @@ pub struct CollectorCounters {
     pub origin_requests: u64,
     /// Fetches that failed.
     pub origin_errors: u64,
+    /// Answers that it broke off, because the answer of a client would have had to wait for them.
+    pub given_up: u64,
     /// Recordings thrown away to make room.
     pub evictions: u64,
     /// Recordings held now.

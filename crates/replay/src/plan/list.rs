@@ -3,7 +3,7 @@
 //! Connections arrive at random (a Poisson process from a seed), whatever became of those before; each asks for the next
 //! few URLs of the list, one after the other. The list begins anew when it is used up.
 
-use super::Planned;
+use super::{Planned, Told};
 use crate::request::Call;
 
 /// How a list is asked for.
@@ -56,6 +56,7 @@ impl Iterator for ListPlan {
             client: format!("connection {number}").into_boxed_str(),
             calls: (0..each).map(|call| self.calls[place(call)].clone()).collect(),
             keep: false,
+            told: Told::default(),
         })
     }
 }

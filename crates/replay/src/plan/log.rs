@@ -63,6 +63,7 @@ impl LogPlan {
             client: entry.client,
             calls: vec![entry.call],
             keep: true,
+            told: entry.told,
         })
     }
 
@@ -85,6 +86,7 @@ mod tests {
             at_us,
             client: format!("c{}", number % 3).into_boxed_str(),
             call: Call { head_only: false, authority: "a".into(), path },
+            told: Default::default(),
         }
     }
 

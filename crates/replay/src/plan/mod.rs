@@ -7,6 +7,15 @@ mod spread;
 
 use crate::request::Call;
 
+/// What a log says became of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// It was answered from a cache; none: the log does not say.
+    pub hit: Option<bool>,
+    /// Bytes of the answer, as the log counts them.
+    pub bytes: u64,
+}
+
 /// Something to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
@@ -18,4 +27,6 @@ pub struct Planned {
     pub calls: Vec<Call>,
     /// The connection may be used for more afterwards.
     pub keep: bool,
+    /// What became of it then.
+    pub told: Told,
 }

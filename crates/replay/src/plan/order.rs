@@ -15,6 +15,8 @@ pub struct Entry {
     pub client: Box<str>,
     /// What was asked for.
     pub call: crate::request::Call,
+    /// What became of it.
+    pub told: super::Told,
 }
 
 struct Held {

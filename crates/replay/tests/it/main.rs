@@ -3,10 +3,11 @@
 mod server;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_replay::plan::list::Arrivals;
-use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
+use assay_replay::{Door, List, Log, Options, Origins, ReplayError, Results, Simulated, Source, drive};
 use server::{Asked, Server};
 
 /// So fast that nobody waits.
@@ -21,6 +22,7 @@ fn options(server: &Server) -> Options {
         keep_idle: Duration::from_secs(30),
         most_open: 1000,
         xacts: None,
+        simulated: None,
     }
 }
 
@@ -227,4 +229,50 @@ fn results_are_true_to_their_published_schema() {
     let value: serde_json::Value = serde_json::from_str(&results.to_json().unwrap()).unwrap();
     assert!(validator.is_valid(&value));
     assert!(results.to_terminal().contains("requests"));
+}
+
+#[test]
+fn simulated_origins_answer_every_url_as_the_log_has_it() {
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("access.log");
+    let text = combined(1, 1, "GET /a HTTP/1.1")
+        + &combined(2, 2, "GET /b?x=1 HTTP/1.1").replace("200 5", "404 70000")
+        + &combined(1, 3, "HEAD /a HTTP/1.1")
+        + &combined(1, 4, "GET /gone HTTP/1.1").replace("200 5", "503 12")
+        + &combined(1, 5, "GET /a HTTP/1.1").replace("200 5", "304 0");
+    std::fs::write(&file, text).unwrap();
+    let source = Source::Log(log(vec![file]));
+    let catalogue = source.survey().unwrap();
+    assert_eq!((catalogue.urls(), catalogue.hosts().unwrap()), (3, vec!["www.example.org".to_owned()]));
+    let simulated = Arc::new(Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO));
+    let door = Door { listen: "127.0.0.1:0".parse().unwrap(), host: None };
+    let origins = Origins::start(vec![door], Arc::clone(&simulated)).unwrap();
+    let server = Server::start();
+    let options =
+        Options { to: origins.addresses()[0], simulated: Some(Arc::clone(&simulated)), ..options(&server) };
+    let results = replay(options, source).unwrap();
+    assert_eq!(
+        results.statuses.iter().map(|(status, n)| (status.as_str(), *n)).collect::<Vec<_>>(),
+        [("200", 3), ("404", 1), ("503", 1)]
+    );
+    assert_eq!(results.body_bytes, 2 * 5 + 70_000 + 12);
+    let cache = results.cache.unwrap();
+    assert_eq!((cache.misses, cache.hits, cache.joined, cache.own, cache.wrong), (5, 0, 0, 0, 0));
+    assert_eq!((cache.dhr, cache.ideal_dhr), (Some(0.0), Some(0.4)));
+    let counts = simulated.counts();
+    assert_eq!((counts.requests, counts.unknown, counts.confirmed, counts.body_bytes), (5, 0, 0, 70_022));
+    assert_eq!(results.read.logged.known, 0, "a log of a server tells no hits");
+}
+
+#[test]
+fn an_answer_that_no_simulated_origin_made_is_the_proxys_own() {
+    let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
+    let file = tmp.path().join("access.log");
+    std::fs::write(&file, combined(1, 1, "GET /fine HTTP/1.1")).unwrap();
+    let source = Source::Log(log(vec![file]));
+    let simulated =
+        Arc::new(Simulated::new(source.survey().unwrap(), Duration::from_secs(60), Duration::ZERO));
+    let results = replay(Options { simulated: Some(simulated), ..options(&server) }, source).unwrap();
+    let cache = results.cache.unwrap();
+    assert_eq!((cache.own, cache.misses, cache.wrong), (1, 0, 0));
 }

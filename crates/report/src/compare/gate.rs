@@ -63,6 +63,9 @@ pub enum ToleranceError {
     /// The metric explains others and has no good direction.
     #[error("`{0}` explains other metrics: more of it is neither better nor worse")]
     Direction(String),
+    /// The amount has no unit.
+    #[error("an amount of `{0}` needs its unit; give a share of the baseline (`5%`), or {1}")]
+    NoUnit(String, String),
     /// The amount's unit is not that of the metric.
     #[error("`{0}` is not measured in `{1}`; give a share of the baseline (`5%`), or {2}")]
     Unit(String, String, String),
@@ -124,7 +127,10 @@ fn absolute(metric: &Metric, number: f64, unit: &str) -> Result<Amount, Toleranc
         None => {
             let known: Vec<&str> = units.iter().map(|known| known.0).collect();
             let known = if known.is_empty() { "nothing else".to_owned() } else { known.join(", ") };
-            Err(ToleranceError::Unit(metric.key.to_owned(), unit.to_owned(), known))
+            Err(match unit {
+                "" => ToleranceError::NoUnit(metric.key.to_owned(), known),
+                unit => ToleranceError::Unit(metric.key.to_owned(), unit.to_owned(), known),
+            })
         }
     }
 }

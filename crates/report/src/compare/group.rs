@@ -183,11 +183,16 @@ fn subjects(given: &[Given], labels: &[String]) -> Vec<SubjectInfo> {
     subjects
 }
 
-/// What a run met, by name: links, and what its proxy was held to.
+/// What a run met, by name: links to and from the target, and what its proxy was held to.
 fn met(head: &RunInfo) -> BTreeMap<String, String> {
     let mut met = BTreeMap::new();
     if let Some(bed) = &head.bed {
-        for link in &bed.links {
+        // A link between two of its caches is the subject's own.
+        let is_cache = |name: &str| head.target.caches.iter().any(|cache| cache.name == name);
+        let within = |name: &str| {
+            name.match_indices('-').any(|(at, _)| is_cache(&name[..at]) && is_cache(&name[at + 1..]))
+        };
+        for link in bed.links.iter().filter(|link| !within(&link.name)) {
             met.insert(format!("link {}", link.name), link.settings.clone());
         }
         met.insert("congestion control".to_owned(), bed.congestion_control.clone());

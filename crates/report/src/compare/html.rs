@@ -1,5 +1,7 @@
 //! The comparison as one HTML page that needs no network.
 
+use std::collections::BTreeMap;
+
 use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
@@ -454,6 +456,8 @@ fn table<'a>(
             .flat_map(|row| rows(comparison, row, scale))
             .collect(),
     });
+    let mut groups: Vec<GroupView<'_>> = groups.into_iter().filter(|group| !group.rows.is_empty()).collect();
+    let most_say = said_once(&mut groups);
     let covers = match table.phases.len() {
         0 | 1 => String::new(),
         _ => format!("Phases {}. ", table.phases.join(", ")),
@@ -470,16 +474,49 @@ fn table<'a>(
     TableView {
         id: format!("metrics-{number}"),
         name: views::table_name(comparison, table),
-        about: format!(
-            "{covers}{} {} of this table hold together{}.",
-            table.tests,
-            if table.tests == 1 { "verdict" } else { "verdicts" },
-            if table.judged { "; those marked ◆ hold with the scenarios above" } else { "" }
-        ),
+        about: [covers, together(table), most_say].concat().trim_end().to_owned(),
         columns,
-        groups: groups.into_iter().filter(|group| !group.rows.is_empty()).collect(),
+        groups,
         errors: errors.collect(),
     }
+}
+
+/// Which verdicts of a table hold together.
+fn together(table: &MetricTable) -> String {
+    let verdicts = if table.tests == 1 { "verdict" } else { "verdicts" };
+    match (table.tests, table.judged) {
+        (0, false) => String::new(),
+        (0, true) => "Those marked ◆ hold with the scenarios above. ".into(),
+        (tests, false) => format!("{tests} {verdicts} of this table hold together. "),
+        (tests, true) => {
+            format!(
+                "{tests} {verdicts} of this table hold together; those marked ◆ hold with the scenarios above. "
+            )
+        }
+    }
+}
+
+/// Rows with the same reason from which on it is said above the table, and no longer in them.
+const MANY_SAY: usize = 4;
+
+/// The reason that most rows have, taken out of them.
+fn said_once(groups: &mut [GroupView<'_>]) -> String {
+    let mut said: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for contrast in groups.iter().flat_map(|group| &group.rows).filter_map(|row| row.contrast.as_ref()) {
+        if let Some(why) = contrast.why {
+            *said.entry((contrast.verdict.clone(), why.to_owned())).or_default() += 1;
+        }
+    }
+    let most = said.into_iter().max_by_key(|(_, rows)| *rows).filter(|(_, rows)| *rows >= MANY_SAY);
+    let Some(((verdict, why), _)) = most else { return String::new() };
+    for contrast in
+        groups.iter_mut().flat_map(|group| &mut group.rows).filter_map(|row| row.contrast.as_mut())
+    {
+        if contrast.verdict == verdict && contrast.why == Some(why.as_str()) {
+            contrast.why = None;
+        }
+    }
+    format!("Where nothing else is said, “{verdict}” means: {why}.")
 }
 
 /// A row for two subjects; for more of them, a row each.

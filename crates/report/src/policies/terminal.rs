@@ -5,7 +5,7 @@ use std::fmt::Write;
 use assay_record::cluster::{ClusterPoint, ClusterResult, Origin};
 
 use super::{Against, Estimate, gain, megabits_per_s, scenes, within};
-use crate::format::NOTHING;
+use crate::format::{NOTHING, duration_s};
 
 /// All tables.
 pub fn words(result: &ClusterResult) -> String {
@@ -14,14 +14,14 @@ pub fn words(result: &ClusterResult) -> String {
         line(&mut text, &result.title);
     }
     let how = match result.origin {
-        Origin::Simulated => "simulated minutes",
-        Origin::Measured => "minutes",
+        Origin::Simulated => "simulated",
+        Origin::Measured => "measured",
     };
-    let minutes = result.measure_s / 60.0;
+    let length = duration_s(result.measure_s);
     line(
         &mut text,
         &format!(
-            "{} × {minutes:.1} {how} each, seed {}; ± is the 95 % interval between repetitions",
+            "{} × {length} {how}, seed {}; ± is the 95 % interval between repetitions",
             result.repetitions, result.seed
         ),
     );

@@ -173,6 +173,9 @@ impl<'a> Parser<'a> {
             let help = "one requirement at a time; give --require again for another".to_owned();
             return self.fail((self.at, self.text.len()), "this is too much", Some(help));
         }
+        // Places are in the text that is kept.
+        let before = self.text.len() - self.text.trim_start().len();
+        let phase = phase.map(|(name, (start, end))| (name, (start - before, end - before)));
         Ok(Requirement { text: self.text.trim().to_owned(), phase, metric, op, limit, percent })
     }
 

@@ -132,6 +132,12 @@ fn a_phase_must_be_in_the_schedule_and_run_is_all_of_it() {
     assert!(read("run.dhr > 1").check_phase(names()).is_ok());
     let error = read("topl.dhr > 1").check_phase(names()).unwrap_err();
     assert_eq!((error.span, error.help.as_deref()), ((0, 4), Some("did you mean `top1`?")));
+    let error = read("  topl.dhr > 1").check_phase(names()).unwrap_err();
+    assert_eq!(
+        (error.span, &*error.text),
+        ((0, 4), "topl.dhr > 1"),
+        "spaces before it do not shift the place"
+    );
     let phases = |text: &str| read(text).phases(&schedule());
     assert_eq!(phases("dhr > 1"), [1, 2], "those that belong into the statistics");
     assert_eq!(phases("run.dhr > 1"), [0, 1, 2, 3]);

@@ -180,8 +180,9 @@ pub struct Place {
     pub count: u64,
     /// Mean response time, in milliseconds.
     pub mean_ms: f64,
-    /// Mean of what each answer took more than its own proxy's mean, in milliseconds: what the place alone does. Null
-    /// where the order is fixed, because it cannot be told from the proxies then.
+    /// Mean of what each answer took more than its own proxy's mean, and more than the other answers to the same request,
+    /// in milliseconds: what the place alone does. The intervals of all places hold together with 95 %. Null where the order
+    /// is fixed, because it cannot be told from the proxies then.
     pub effect_ms: Option<Estimate>,
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use assay_record::spe::{How, SpeDir, SpeInfo};
 
-use super::document::{Difference, EVALUATION_SCHEMA, Estimate, Evaluation, Place, TargetFigures, Times};
+use super::document::{Difference, EVALUATION_SCHEMA, Estimate, Evaluation, TargetFigures, Times};
 use super::gather::{Gathered, Sample};
-use super::sections;
+use super::{places, sections};
 use crate::chart::Charts;
 use crate::figures::{percentiles, ratio, round};
 
@@ -40,7 +40,7 @@ pub(super) fn evaluation(dir: &SpeDir, info: &SpeInfo, gathered: &Gathered) -> E
         tunnels: gathered.tunnels.max(info.totals.connects),
         targets: (0..labels.len()).map(|index| target(info, gathered, index)).collect(),
         differences: differences(&labels, gathered),
-        places: places(info, gathered),
+        places: places::places(info, gathered),
         differing: Vec::new(),
         totals: info.totals.clone(),
         charts: Charts { phases: Vec::new(), step_s: 1.0, time: Vec::new(), charts: Vec::new() },
@@ -58,6 +58,12 @@ pub(super) fn label(info: &SpeInfo, index: usize) -> String {
 
 fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
     let mut warnings = gathered.missing.clone();
+    if info.schema > assay_record::spe::SCHEMA {
+        warnings.push(format!(
+            "It was written by a newer version of Assay ({}): what is new there is not shown.",
+            info.version
+        ));
+    }
     match info.ended.as_ref().map(|ended| &ended.how) {
         Some(How::Finished) => {}
         Some(How::Interrupted) => {
@@ -70,6 +76,21 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
         warnings.push(format!(
             "{} answers could not be written down in time and are missing from every figure.",
             info.totals.answers_lost
+        ));
+    }
+    if info.totals.origin_errors > 0 {
+        warnings.push(format!(
+            "{} fetches from origins failed: clients got an error of the Collector's then (`502`, `504`, or an answer that \
+             broke off), and proxies were held against that.",
+            info.totals.origin_errors
+        ));
+    }
+    if info.totals.given_up > 0 {
+        warnings.push(format!(
+            "The Collector itself broke off {} answers, which were too large to keep and read too slowly: a client's own \
+             answer would have had to wait for them. What proxies lack of these (`truncated`) is not their fault; more \
+             --collector-memory or --collector-disk keeps such answers.",
+            info.totals.given_up
         ));
     }
     if info.turns == "fixed" {
@@ -193,30 +214,4 @@ fn difference(labels: &[String], gathered: &Gathered, base: usize, target: usize
         mean_absolute_ms: ms(sections::mean(&values)),
         faster: sections::share(faster, pairs).map(|estimate| sections::scaled(estimate, 1.0, 6)),
     }
-}
-
-/// What the place in the order of asking does.
-fn places(info: &SpeInfo, gathered: &Gathered) -> Vec<Place> {
-    let means: Vec<Option<f64>> = gathered.sums.iter().map(|sums| sums.response.mean_us()).collect();
-    let mut by_place: BTreeMap<u8, (f64, Vec<f64>)> = BTreeMap::new();
-    for sample in gathered.samples.iter().filter(|sample| sample.target > 0) {
-        let mean = means.get(usize::from(sample.target)).copied().flatten();
-        if let (Some(us), Some(mean)) = (sample.response_us(), mean) {
-            let (sum, effects) = by_place.entry(sample.place).or_default();
-            *sum += us;
-            effects.push(us - mean);
-        }
-    }
-    by_place
-        .into_iter()
-        .map(|(place, (sum, effects))| Place {
-            place,
-            count: effects.len() as u64,
-            mean_ms: round(sum / effects.len() as f64 * MS, 4),
-            effect_ms: (info.turns != "fixed")
-                .then(|| sections::mean(&effects))
-                .flatten()
-                .map(|estimate| sections::scaled(estimate, MS, 4)),
-        })
-        .collect()
 }

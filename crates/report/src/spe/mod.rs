@@ -16,6 +16,7 @@ mod figures;
 mod gather;
 mod html;
 mod mismatches;
+mod places;
 mod sections;
 mod terminal;
 mod verdict;

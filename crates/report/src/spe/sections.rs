@@ -19,22 +19,34 @@ const NORMAL: f64 = 1.959_964;
 
 /// The mean, in the unit of the values.
 pub(super) fn mean(values: &[f64]) -> Option<Estimate> {
-    sectioned(values, 20, |stretch| stretch.iter().sum::<f64>() / stretch.len() as f64)
+    sectioned(values, 20, TAIL, average)
+}
+
+/// Means whose intervals hold *all together* with 95 %: who looks for one among several that is not 0 would find it by chance
+/// more often than that, the more often the more there are. What the intervals leave out is shared out among them
+/// (Bonferroni), so this holds however the groups depend on each other.
+pub(super) fn means_together(groups: &[&[f64]]) -> Vec<Option<Estimate>> {
+    let tail = TAIL / groups.len().max(1) as f64;
+    groups.iter().map(|values| sectioned(values, 20, tail, average)).collect()
+}
+
+fn average(stretch: &mut [f64]) -> f64 {
+    stretch.iter().sum::<f64>() / stretch.len() as f64
 }
 
 /// A percentile: the smallest value that at least this share does not exceed.
 pub(super) fn quantile(values: &[f64], share: f64) -> Option<Estimate> {
     // A stretch must hold some values beyond the percentile.
     let least = (10.0 / (1.0 - share)).ceil() as usize;
-    sectioned(values, least, |stretch| {
+    sectioned(values, least, TAIL, |stretch| {
         let place = (stretch.len() as f64 * share).ceil() as usize;
         let place = place.clamp(1, stretch.len()) - 1;
         *stretch.select_nth_unstable_by(place, f64::total_cmp).1
     })
 }
 
-/// `of` the whole, with the interval that its stretches give; each of them has at least `least` values.
-fn sectioned(values: &[f64], least: usize, of: impl Fn(&mut [f64]) -> f64) -> Option<Estimate> {
+/// `of` the whole, with the interval that its stretches give, which leaves out `tail`; each of them has at least `least` values.
+fn sectioned(values: &[f64], least: usize, tail: f64, of: impl Fn(&mut [f64]) -> f64) -> Option<Estimate> {
     if values.is_empty() {
         return None;
     }
@@ -54,7 +66,7 @@ fn sectioned(values: &[f64], least: usize, of: impl Fn(&mut [f64]) -> f64) -> Op
         squares += distance * distance;
     }
     let error = libm::sqrt(squares / (count - 1) as f64 / count as f64);
-    let width = student::quantile(TAIL, (count - 1) as f64) * error;
+    let width = student::quantile(tail, (count - 1) as f64) * error;
     Some(Estimate { value, low: Some(value - width), high: Some(value + width) })
 }
 
@@ -81,11 +93,11 @@ pub(super) fn scaled(estimate: Estimate, factor: f64, digits: i32) -> Estimate {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     /// Numbers between 0 and 1 that look random.
-    fn uniform(seed: u64) -> impl Iterator<Item = f64> {
+    pub fn uniform(seed: u64) -> impl Iterator<Item = f64> {
         (1u64..).map(move |n| {
             let mut x =
                 seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(n.wrapping_mul(0xbf58_476d_1ce4_e5b9));
@@ -109,6 +121,22 @@ mod tests {
         }
         assert!((368..=396).contains(&means), "{means} of 400");
         assert!((368..=396).contains(&medians), "{medians} of 400");
+    }
+
+    #[test]
+    fn one_of_three_means_is_not_0_by_chance_as_seldom_as_one_alone() {
+        let (mut together, mut each) = (0, 0);
+        for seed in 0..400 {
+            let mut random = uniform(seed);
+            let groups: Vec<Vec<f64>> =
+                (0..3).map(|_| random.by_ref().take(300).map(|u| -libm::log1p(-u) - 1.0).collect()).collect();
+            let slices: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
+            together +=
+                u32::from(means_together(&slices).into_iter().flatten().any(|mean| !holds(mean, 0.0)));
+            each += u32::from(groups.iter().any(|group| !holds(mean(group).unwrap(), 0.0)));
+        }
+        assert!(together <= 33, "{together} of 400");
+        assert!(each > 2 * together, "one by one, it is {each} of 400");
     }
 
     #[test]

@@ -7,6 +7,10 @@ use crate::format::{self, count, time_ms};
 
 /// Replays later than this are worth a look, in microseconds: the pace of an answer is told to within a millisecond.
 const LATE_US: u64 = 1_000;
+/// A proxy that delivers a smaller share of the answers has not done the work that it could save bytes by.
+const LEAST_DELIVERED: f64 = 0.95;
+/// So many requests may go with one failed fetch before the failures are worth a look.
+const MOST_FAILED_PARTS: u64 = 100;
 
 /// Questions and answers.
 pub(super) fn answers(evaluation: &Evaluation) -> Vec<Answer> {
@@ -72,12 +76,20 @@ fn speed(evaluation: &Evaluation) -> Option<String> {
                 format::number(lead.abs()),
                 interval(&super::document::Estimate {
                     value: lead,
-                    low: estimate.low.zip(estimate.high).map(|(low, high)| if sign > 0.0 { low } else { -high }),
-                    high: estimate.low.zip(estimate.high).map(|(low, high)| if sign > 0.0 { high } else { -low }),
+                    low: estimate.low.zip(estimate.high).map(|(low, high)| if sign > 0.0 {
+                        low
+                    } else {
+                        -high
+                    }),
+                    high: estimate.low.zip(estimate.high).map(|(low, high)| if sign > 0.0 {
+                        high
+                    } else {
+                        -low
+                    }),
                 })
             ),
             (true, false) => format!(
-                " From {} it cannot be told: the difference by request is {}, and its interval holds nothing.",
+                " From {} it cannot be told: the difference by request is {}, and its interval holds 0.",
                 next.label,
                 signed_ms(Some(&estimate))
             ),
@@ -101,8 +113,10 @@ fn between<'a>(evaluation: &'a Evaluation, one: &str, other: &str) -> Option<(&'
 }
 
 fn savings(evaluation: &Evaluation) -> Option<String> {
-    let saved =
-        proxies(evaluation).filter_map(|target| Some((target.label.as_str(), target.bandwidth_saved?)));
+    let (whole, scant): (Vec<_>, Vec<_>) = proxies(evaluation)
+        .filter(|target| target.bandwidth_saved.is_some())
+        .partition(|target| !is_scant(target));
+    let saved = whole.iter().filter_map(|target| Some((target.label.as_str(), target.bandwidth_saved?)));
     let mut saved: Vec<(&str, f64)> = saved.collect();
     saved.sort_by(|one, other| other.1.total_cmp(&one.1));
     let named = saved.iter().map(|(label, share)| match *share < 0.0 {
@@ -110,14 +124,33 @@ fn savings(evaluation: &Evaluation) -> Option<String> {
         false => format!("{label} {} %", format::percent(Some(*share))),
     });
     let named: Vec<String> = named.collect();
-    (!named.is_empty())
-        .then(|| format!("Of the bytes that the way without a proxy takes: {}.", named.join(", ")))
+    let mut text = Vec::new();
+    if !named.is_empty() {
+        text.push(format!("Of the bytes that the way without a proxy takes: {}.", named.join(", ")));
+    }
+    if !scant.is_empty() {
+        let delivered = |target: &&TargetFigures| target.delivered_ratio.map(|share| share.value);
+        let named = scant.iter().map(|target| {
+            format!("{} ({} % of the answers)", target.label, format::percent(delivered(target)))
+        });
+        let named: Vec<String> = named.collect();
+        text.push(format!(
+            "Answers that do not come save nothing: {} delivered too few to tell.",
+            named.join(", ")
+        ));
+    }
+    (!text.is_empty()).then(|| text.join(" "))
+}
+
+/// So few of its answers came that its bytes say nothing of its cache.
+fn is_scant(target: &TargetFigures) -> bool {
+    target.delivered_ratio.is_some_and(|share| share.value < LEAST_DELIVERED)
 }
 
 fn wrong(evaluation: &Evaluation) -> (Mood, String) {
     let mut parts = Vec::new();
     let mut mood = Mood::Good;
-    for target in proxies(evaluation) {
+    for (index, target) in evaluation.targets.iter().enumerate().skip(1) {
         let mismatches = target.compared
             - (target.matching.map_or(0.0, |share| share.value) * target.compared as f64).round() as u64;
         let unanswered = target.verdicts.get("NO_ANSWER").copied().unwrap_or(0);
@@ -140,6 +173,15 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
                 mood = Mood::Doubtful;
             }
         }
+        let waiting = evaluation.totals.waiting.get(index).copied().unwrap_or(0);
+        if waiting > 0 {
+            said.push(format!("{} had not been answered when it ended", count(waiting)));
+            mood = match (is_scant(target), mood) {
+                (true, _) => Mood::Bad,
+                (false, Mood::Good) => Mood::Doubtful,
+                (false, mood) => mood,
+            };
+        }
         if !said.is_empty() {
             parts.push(format!("{}: {}", target.label, said.join(", ")));
         }
@@ -154,6 +196,14 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
     let mut doubts = Vec::new();
     if evaluation.partial {
         doubts.push("something is missing, see the warnings".to_owned());
+    }
+    let failed = evaluation.totals.origin_errors;
+    if failed.saturating_mul(MOST_FAILED_PARTS) > evaluation.requests {
+        doubts.push(format!("{} fetches from origins failed, see the warnings", count(failed)));
+    }
+    if evaluation.totals.given_up > 0 {
+        let broken = count(evaluation.totals.given_up);
+        doubts.push(format!("the Collector itself broke off {broken} answers, see the warnings"));
     }
     let late = evaluation.targets.iter().filter_map(|target| target.replay_late_max_us).max().unwrap_or(0);
     if evaluation.collector.replay && late > LATE_US {

@@ -187,7 +187,7 @@ fn places(evaluation: &Evaluation) -> Table {
         id: "places-table",
         title: "Does the order of asking matter?",
         about: "By place in the order in which proxies were asked. The effect is what answers took more than their own \
-                proxy's mean: an interval that does not hold 0 says that the place alone made it.",
+                proxy's mean and than the other answers to the same request: an interval that does not hold 0 says that the place alone made it.",
         first: "place",
         heads: vec!["answers", "mean, ms", "effect"],
         rows: rows.collect(),

@@ -111,6 +111,8 @@ fn cells_that_do_not_count_are_left_out_with_their_reason() {
     assert_eq!(found.left_out.len(), 6);
     assert_eq!(words(&found, "image", "dhr"), "not enough runs", "two repetitions have both");
     assert!(found.to_terminal(None, &Style { colour: false, width: 100 }).contains("Child died"));
+    let page = found.to_html().unwrap();
+    assert!(page.contains("Where nothing else is said, “not enough runs” means:"), "said in every row");
 }
 
 #[test]

@@ -212,6 +212,57 @@ fn the_place_in_the_order_of_asking_is_looked_at_only_where_it_can_be_told() {
 }
 
 #[test]
+fn a_proxy_that_does_not_answer_neither_saves_anything_nor_was_all_well_with_it() {
+    let found = evaluated();
+    let answer =
+        |question: &str| found.verdict.iter().find(|answer| answer.question.contains(question)).unwrap();
+    assert!(answer("save").text.contains("(80.0 % of the answers) delivered too few"), "{:?}", found.verdict);
+    let tmp = tempfile::tempdir().unwrap();
+    let waiting = SpeInfo { totals: Totals { waiting: vec![0, 0, 5, 0], ..info().totals }, ..info() };
+    let found = spe::evaluate(&write(&tmp.path().join("e"), &waiting, 50)).unwrap();
+    let wrong = found.verdict.iter().find(|answer| answer.question.contains("wrong")).unwrap();
+    assert!(wrong.text.contains("plain: 5 had not been answered when it ended"), "{wrong:?}");
+}
+
+#[test]
+fn an_evaluation_of_a_newer_version_says_so() {
+    let tmp = tempfile::tempdir().unwrap();
+    let newer = SpeInfo { schema: info().schema + 1, version: "9.9".into(), ..info() };
+    let found = spe::evaluate(&write(&tmp.path().join("e"), &newer, 20)).unwrap();
+    assert!(found.warnings.iter().any(|warning| warning.contains("newer version of Assay (9.9)")));
+}
+
+#[test]
+fn origins_that_were_not_there_are_a_reason_for_care_once_they_matter() {
+    let tmp = tempfile::tempdir().unwrap();
+    let trust = |origin_errors, requests| {
+        let failed = SpeInfo { totals: Totals { origin_errors, ..info().totals }, ..info() };
+        let dir = tmp.path().join(format!("{origin_errors}-{requests}"));
+        let found = spe::evaluate(&write(&dir, &failed, requests)).unwrap();
+        assert!(found.warnings.iter().any(|warning| warning.contains("fetches from origins failed")));
+        found.verdict.last().unwrap().text.clone()
+    };
+    assert!(trust(50, 50).contains("50 fetches from origins failed"));
+    assert!(!trust(1, 200).contains("fetches from origins failed"));
+}
+
+#[test]
+fn what_the_collector_broke_off_itself_is_a_reason_for_care_and_not_left_to_look_like_a_proxys_fault() {
+    let tmp = tempfile::tempdir().unwrap();
+    let broken = SpeInfo { totals: Totals { given_up: 7, ..info().totals }, ..info() };
+    let found = spe::evaluate(&write(&tmp.path().join("e"), &broken, 50)).unwrap();
+    assert!(
+        found.warnings.iter().any(|warning| warning.contains("broke off 7 answers")),
+        "{:?}",
+        found.warnings
+    );
+    let trust = found.verdict.last().unwrap();
+    assert!(trust.text.contains("itself broke off 7 answers"), "{trust:?}");
+    assert!(found.to_html().unwrap().contains("Answers that the Collector broke off"));
+    assert!(!evaluated().warnings.iter().any(|warning| warning.contains("broke off")));
+}
+
+#[test]
 fn an_evaluation_that_was_cut_off_is_reported_as_far_as_it_goes() {
     let tmp = tempfile::tempdir().unwrap();
     let dir = SpeDir::create(tmp.path()).unwrap();

@@ -1,20 +1,20 @@
 //! What did the origin answer: the part that is kept beside the body?
 
 use assay_cache::conditional::{Conditions, Validators, is_updated};
-use assay_cache::freshness::{Expires, Freshness, ReplyControl, ReplyFacts, RequestControl, Reuse};
+use assay_cache::freshness::{Freshness, ReplyFacts, RequestControl, Reuse};
 use assay_cache::storage::{MethodClass, may_store};
 use assay_cache::vary::Vary;
-use assay_http::cache_control::CacheControl;
-use assay_http::date::{DATE_BYTES, parse_date, write_date};
-use assay_http::field::{Fields, decimal, write_decimal};
+use assay_http::date::{DATE_BYTES, write_date};
+use assay_http::field::{Fields, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
-use assay_plane::fields;
+use assay_plane::{caching, fields};
 
 use crate::collector::ask::NAME;
 
-/// What describes a body, and has no place in a 304.
-const OF_THE_BODY: [&str; 4] = ["content-type", "content-encoding", "content-range", "content-language"];
+/// What describes a body or how it can be had, and has no place in a 304.
+const OF_THE_BODY: [&str; 5] =
+    ["content-type", "content-encoding", "content-range", "content-language", "accept-ranges"];
 
 /// When an answer was asked for and when its head came, in Unix milliseconds.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ impl Answer {
         };
         let conditions = Conditions {
             if_none_match: question.head.header("if-none-match"),
-            if_modified_since_s: question.head.header("if-modified-since").and_then(date_s),
+            if_modified_since_s: question.head.header("if-modified-since").and_then(caching::date_s),
         };
         let asked = if head.status == 304 { conditions } else { Conditions::default() };
         Self {
@@ -99,13 +99,16 @@ impl Answer {
             vary,
             freshness: Freshness::new(&facts, times.asked_ms, times.received_ms),
             has_validator: facts.has_validator,
-            age_s: head.header("age").map(|age| decimal(age).unwrap_or(0)),
+            age_s: caching::age_s(head),
             received_ms: times.received_ms,
             head: text.into_boxed_slice(),
             fields_at,
             // A confirmation that names no version confirms the one that was asked about.
             etag: head.header("etag").or(asked.if_none_match.filter(|tags| is_one_tag(tags))).map(Box::from),
-            last_modified_s: head.header("last-modified").and_then(date_s).or(asked.if_modified_since_s),
+            last_modified_s: head
+                .header("last-modified")
+                .and_then(caching::date_s)
+                .or(asked.if_modified_since_s),
         }
     }
 
@@ -280,38 +283,11 @@ fn lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     })
 }
 
+/// What the storing rules ask about.
 fn facts_of(head: &ResponseHead<'_>) -> ReplyFacts {
-    let control = CacheControl::parse(
-        head.headers().filter(|field| field.is("cache-control")).map(|field| field.value),
-    );
-    let expires = match head.header("expires") {
-        None => Expires::Absent,
-        Some(text) => date_s(text).map_or(Expires::Invalid, Expires::At),
-    };
-    let has_last_modified = head.header("last-modified").and_then(date_s).is_some();
-    ReplyFacts {
-        // Parts and confirmations are kept under names of their own here, so they last as long as the whole does.
-        status: if matches!(head.status, 206 | 304) { 200 } else { head.status },
-        date_s: head.header("date").and_then(date_s),
-        age_s: head.header("age").map_or(0, |age| decimal(age).unwrap_or(0)),
-        expires,
-        has_validator: has_last_modified || head.header("etag").is_some(),
-        control: ReplyControl {
-            max_age_s: control.max_age_s,
-            s_maxage_s: control.s_maxage_s,
-            no_store: control.no_store,
-            no_cache: control.no_cache,
-            private: control.private,
-            public: control.public,
-            must_revalidate: control.must_revalidate,
-            proxy_revalidate: control.proxy_revalidate,
-            stale_if_error_s: control.stale_if_error_s,
-        },
-    }
-}
-
-fn date_s(text: &[u8]) -> Option<i64> {
-    parse_date(text).and_then(|seconds| i64::try_from(seconds).ok())
+    // Parts and confirmations are kept under names of their own here, so they last as long as the whole does.
+    let status = if matches!(head.status, 206 | 304) { 200 } else { head.status };
+    ReplyFacts { status, ..caching::reply_facts(head, caching::age_s(head).unwrap_or(0)) }
 }
 
 #[cfg(test)]
@@ -407,7 +383,7 @@ pub mod tests {
     fn a_confirmation_renews_fields_and_age_and_keeps_what_describes_the_body() {
         let stored = answer(
             "HTTP/1.1 200 Fine\r\nDate: Mon, 12 Jan 1970 13:46:00 GMT\r\nContent-Type: a/b\r\n\
-             Content-Length: 7\r\nCache-Control: max-age=1\r\n\r\n",
+             Accept-Ranges: bytes\r\nContent-Length: 7\r\nCache-Control: max-age=1\r\n\r\n",
         );
         let confirmation =
             answer("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=9\r\nContent-Type: x/y\r\n\r\n");
@@ -418,12 +394,12 @@ pub mod tests {
         assert!(renewed.is_fresh(&RequestControl::default(), NOW.received_ms + 8_000));
         assert_eq!(
             text(renewed.head()),
-            "HTTP/1.1 200 Fine\r\nContent-Type: a/b\r\nDate: Mon, 12 Jan 1970 13:46:40 GMT\r\n\
-             Cache-Control: max-age=9\r\nVia: 1.1 assay-collector\r\n"
+            "HTTP/1.1 200 Fine\r\nContent-Type: a/b\r\nAccept-Ranges: bytes\r\n\
+             Date: Mon, 12 Jan 1970 13:46:40 GMT\r\nCache-Control: max-age=9\r\nVia: 1.1 assay-collector\r\n"
         );
         let mut not_modified = Vec::new();
         renewed.write_not_modified(&mut not_modified);
         assert!(text(&not_modified).starts_with("HTTP/1.1 304 Not Modified\r\nDate"));
-        assert!(!text(&not_modified).contains("a/b"));
+        assert!(!text(&not_modified).contains("a/b") && !text(&not_modified).contains("bytes"));
     }
 }

@@ -5,15 +5,14 @@
 //! compared there.
 
 use assay_cache::conditional::Conditions;
-use assay_cache::freshness::{MaxStale, RequestControl};
+use assay_cache::freshness::RequestControl;
 use assay_cache::storage::MethodClass;
-use assay_http::cache_control::{self, CacheControl};
-use assay_http::date::parse_date;
+use assay_http::cache_control::CacheControl;
 use assay_http::digest::ContentMd5;
 use assay_http::field::{Field, list_has};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
-use assay_plane::fields;
+use assay_plane::{caching, fields};
 
 use crate::collector::url::Target;
 
@@ -73,8 +72,7 @@ impl<'b> Ask<'b> {
                     ask.is_for_origin |= ask.conditions.if_none_match.replace(field.value).is_some();
                 }
                 17 if field.is("if-modified-since") => {
-                    ask.conditions.if_modified_since_s =
-                        parse_date(field.value).and_then(|s| i64::try_from(s).ok());
+                    ask.conditions.if_modified_since_s = caching::date_s(field.value);
                 }
                 _ => {}
             }
@@ -82,8 +80,7 @@ impl<'b> Ask<'b> {
         if ask.is_for_origin {
             ask.conditions = Conditions::default();
         }
-        ask.control = directives.map(control).unwrap_or_default();
-        ask.control.no_cache |= pragma_no_cache && directives.is_none();
+        ask.control = caching::request_control(directives, pragma_no_cache);
         ask
     }
 
@@ -160,21 +157,6 @@ impl<'b> Ask<'b> {
             fields::append(&mut conditions, field.name, field.value);
         }
         (request, conditions)
-    }
-}
-
-fn control(directives: CacheControl) -> RequestControl {
-    RequestControl {
-        no_cache: directives.no_cache,
-        no_store: directives.no_store,
-        only_if_cached: directives.only_if_cached,
-        max_age_s: directives.max_age_s,
-        min_fresh_s: directives.min_fresh_s,
-        stale_if_error_s: directives.stale_if_error_s,
-        max_stale: directives.max_stale.map(|accepted| match accepted {
-            cache_control::MaxStale::Any => MaxStale::Any,
-            cache_control::MaxStale::Seconds(seconds) => MaxStale::Seconds(seconds),
-        }),
     }
 }
 

@@ -203,7 +203,7 @@ async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> i
         let found = shared.shelf.borrow_mut().find(key, &asker);
         match found {
             Found::Replay(recording) => {
-                let Some(reader) = Reader::new(&recording) else { break };
+                let Some(reader) = Reader::new(&recording, shared.is_direct(client.door)) else { break };
                 let is_complete = recording.end().is_some();
                 shared.count_door(client.door, |c| match is_complete {
                     true => c.replays += 1,
@@ -266,7 +266,7 @@ async fn lead(
         is_unsafe: ask.class == MethodClass::Unsafe,
     };
     // Before the fetch can find that nobody wants it.
-    let reader = Reader::new(&recording);
+    let reader = Reader::new(&recording, shared.is_direct(client.door));
     let (room, fetching) = (body.room, fetch::run(Rc::clone(&shared), Rc::clone(&recording), order));
     spawn_local(async move {
         fetching.await;
@@ -274,10 +274,12 @@ async fn lead(
     });
     match (recording.settled().await, reader) {
         (Outcome::Answer(_), Some(reader)) => client.play(ask, &recording, reader, began_ns).await,
-        (Outcome::Confirmed { recording: renewed, ahead_ns }, _) => match Reader::new(&renewed) {
-            Some(reader) => client.play(ask, &renewed, reader, earlier(began_ns, ahead_ns)).await,
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        },
+        (Outcome::Confirmed { recording: renewed, ahead_ns }, _) => {
+            match Reader::new(&renewed, shared.is_direct(client.door)) {
+                Some(reader) => client.play(ask, &renewed, reader, earlier(began_ns, ahead_ns)).await,
+                None => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
         (Outcome::Answer(_), None) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -8,7 +8,7 @@ use assay_plane::stdio::StdioError;
 use assay_plane::worker::WorkerError;
 use thiserror::Error;
 
-/// What ends the Collector.
+/// What ends the Collector. Causes are part of the message, and so no `source`.
 #[derive(Debug, Error)]
 pub enum CollectorError {
     /// None, or too many.
@@ -20,20 +20,20 @@ pub enum CollectorError {
         given: usize,
     },
     /// An address is taken, or not ours.
-    #[error("cannot listen on {address}: {source}; name another address, or stop what listens there")]
+    #[error("cannot listen on {address}: {cause}; name another address, or stop what listens there")]
     Listen {
         /// The address.
         address: SocketAddr,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The directory for recordings cannot be made.
-    #[error("cannot make the directory {} for recordings: {source}; name another one", directory.display())]
+    #[error("cannot make the directory {} for recordings: {cause}; name another one", directory.display())]
     Disk {
         /// The directory.
         directory: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The thread could not be tied to its processor.
     #[error(transparent)]

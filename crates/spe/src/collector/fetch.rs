@@ -6,20 +6,26 @@
 
 use std::io::IoSlice;
 use std::rc::Rc;
+use std::time::Duration;
 
 use assay_cache::conditional::confirms;
 use assay_cache::freshness::RequestControl;
+use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_plane::body::BodyReader;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::upstream::{Upstream, UpstreamError};
 use assay_plane::wire::Chunk;
+use tokio::time::sleep;
 
 use crate::collector::answer::{Answer, Question, Times};
 use crate::collector::recording::{Outcome, Recording, Steps};
 use crate::collector::shared::{FetchError, Place, Shared};
 use crate::collector::shelf::{Key, url_of};
 use crate::collector::timeline::End;
+
+/// How long the connection of a fetch that is complete is kept.
+const LINGER: Duration = Duration::from_millis(1);
 
 /// What to fetch, and what for.
 pub struct Order {
@@ -171,10 +177,17 @@ async fn receive(
         shared.shelf.borrow_mut().change(url_of(&order.key), monotonic_ns());
     }
     let mut body = BodyReader::new(answer.framing);
+    let length = if let BodyFraming::Length(bytes) = answer.framing { bytes } else { 0 };
+    let mut is_kept = !shared.shelf.borrow().is_too_large(length);
+    if !is_kept {
+        // Before anybody can join it: what cannot be kept makes those who share it wait for each other.
+        shared.shelf.borrow_mut().drop_recording(&order.key, recording);
+        recording.let_go();
+    }
     recording.settle(steps, Outcome::Answer(Rc::new(answer)));
-    let (mut reserved, mut is_kept) = (0, true);
+    let mut reserved = 0;
     let end = loop {
-        if !recording.is_wanted().await {
+        if !recording.is_wanted(|readers| shared.count(|c| c.given_up += readers)).await {
             break End::Broken;
         }
         let limit = shared.patience().reply;
@@ -205,4 +218,7 @@ async fn receive(
     if is_kept {
         shared.shelf.borrow_mut().complete(&order.key, recording, reserved);
     }
+    // Those who wait for the end of the answer go first: to close a connection takes time, and wakes whoever is behind it.
+    sleep(LINGER).await;
+    drop(origin);
 }

@@ -187,17 +187,24 @@ impl Recording {
         (size_of::<Self>() + size_of::<Body>() + head) as u64 + body
     }
 
-    /// Waits until readers are near enough for more. False: nobody wants any.
-    pub async fn is_wanted(&self) -> bool {
+    /// Waits until readers are near enough for more; those that a client's own answer would wait for are given up, and
+    /// `shed` is told how many. False: nobody wants any.
+    pub async fn is_wanted(&self, shed: impl Fn(u64)) -> bool {
         loop {
             let drained = self.body.drained.notified();
             {
-                let timeline = self.body.timeline.borrow();
+                let mut timeline = self.body.timeline.borrow_mut();
                 if !timeline.is_wanted() {
                     return false;
                 }
                 if timeline.is_kept() || timeline.held_bytes() < WINDOW_BYTES {
                     return true;
+                }
+                let given_up = timeline.shed();
+                if given_up > 0 {
+                    shed(given_up as u64);
+                    self.body.grown.notify_waiters();
+                    continue;
                 }
             }
             drained.await;
@@ -240,9 +247,9 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// From the beginning of the body; none: that is gone already.
-    pub fn new(recording: &Recording) -> Option<Self> {
-        let place = recording.body.timeline.borrow_mut().join()?;
+    /// From the beginning of the body; none: that is gone already. One that `goes_first` waits for no other that does not.
+    pub fn new(recording: &Recording, goes_first: bool) -> Option<Self> {
+        let place = recording.body.timeline.borrow_mut().join(goes_first)?;
         Some(Self { body: Rc::clone(&recording.body), place })
     }
 

@@ -102,6 +102,7 @@ impl Reporter {
             requests,
             origin_requests: totals.origin_requests,
             origin_errors: totals.origin_errors,
+            given_up: totals.given_up,
             evictions: totals.evictions,
             recordings: totals.recordings,
             origin_bytes: totals.origin_bytes,

@@ -37,14 +37,14 @@ impl Collector {
         }
         let (mut doors, mut addresses) = (Vec::new(), Vec::new());
         for door in &spec.doors {
-            let refused = |source| CollectorError::Listen { address: door.listen, source };
+            let refused = |cause| CollectorError::Listen { address: door.listen, cause };
             let listener = listen(door.listen).map_err(refused)?;
             addresses.push(listener.local_addr().map_err(refused)?);
             doors.push(listener);
         }
         let disk = spec.disk.as_ref().map(|disk| {
             Disk::open(disk, spec.memory_bytes / INDEX_SHARE)
-                .map_err(|source| CollectorError::Disk { directory: disk.directory.clone(), source })
+                .map_err(|cause| CollectorError::Disk { directory: disk.directory.clone(), cause })
         });
         let shared = Shared::new(spec, &addresses, disk.transpose()?).map_err(CollectorError::Runtime)?;
         Ok(Self { doors, addresses, shared: Rc::new(shared) })

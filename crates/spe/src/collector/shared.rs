@@ -65,6 +65,8 @@ pub struct Totals {
     pub confirmations: u64,
     /// Those that failed, or whose answer broke off.
     pub origin_errors: u64,
+    /// Answers that were broken off because a client's own answer would have had to wait for them.
+    pub given_up: u64,
     /// Bytes of bodies that came from origins.
     pub origin_bytes: u64,
     /// Keys that had to go for want of room.

@@ -180,13 +180,18 @@ impl Shelf {
 
     /// Takes room for bytes that arrive. False: there is none, even if all others go, or it would take too much of it.
     pub fn reserve(&mut self, reserved: u64, more: u64) -> bool {
-        let is_small = reserved + more <= self.lru.bound_bytes() / LARGEST_SHARE;
+        let is_small = !self.is_too_large(reserved + more);
         if is_small {
             self.make_room(more);
         }
         let fits = is_small && self.lru.reserve(more).is_ok();
         self.note_peak();
         fits
+    }
+
+    /// True for a body that would take too much of the room.
+    pub fn is_too_large(&self, bytes: u64) -> bool {
+        bytes > self.lru.bound_bytes() / LARGEST_SHARE
     }
 
     /// Gives room back.

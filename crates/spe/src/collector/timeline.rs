@@ -45,8 +45,16 @@ pub struct Timeline {
     /// The bytes are here, and not on disk.
     is_loaded: bool,
     end: Option<(u64, End)>,
-    /// Number of the next part of each reader.
-    readers: Slab<u64>,
+    readers: Slab<Place>,
+}
+
+/// Where a reader is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Number of its next part.
+    next: u64,
+    /// It never waits for others that do not.
+    goes_first: bool,
 }
 
 /// What a reader gets.
@@ -162,7 +170,8 @@ impl Timeline {
 
     /// What comes next for a reader is known, due or not.
     pub fn is_known_to(&self, reader: usize) -> bool {
-        let has_more = self.readers[reader] < self.dropped + self.parts.len() as u64;
+        let Some(place) = self.readers.get(reader) else { return true };
+        let has_more = place.next < self.dropped + self.parts.len() as u64;
         self.is_loaded && (self.end.is_some() || has_more)
     }
 
@@ -172,8 +181,19 @@ impl Timeline {
     }
 
     /// A new reader; none: it is too late for one.
-    pub fn join(&mut self) -> Option<usize> {
-        (self.dropped == 0 && (self.is_kept || self.end.is_none())).then(|| self.readers.insert(0))
+    pub fn join(&mut self, goes_first: bool) -> Option<usize> {
+        let may_join = self.dropped == 0 && (self.is_kept || self.end.is_none());
+        may_join.then(|| self.readers.insert(Place { next: 0, goes_first }))
+    }
+
+    /// Gives up the readers that hold up one that goes first: how many. The rest is broken off for them.
+    pub fn shed(&mut self) -> usize {
+        let going_first = self.readers.iter().filter(|(_, place)| place.goes_first);
+        let Some(first) = going_first.map(|(_, place)| place.next).min() else { return 0 };
+        let before = self.readers.len();
+        self.readers.retain(|_, place| place.goes_first || place.next >= first);
+        self.drop_taken();
+        before - self.readers.len()
     }
 
     /// A reader has gone.
@@ -187,7 +207,10 @@ impl Timeline {
         if !self.is_loaded {
             return Due::Unknown;
         }
-        let next = self.readers[reader];
+        // One that was given up.
+        let Some(&Place { next, .. }) = self.readers.get(reader) else {
+            return Due::End { at_ns: now_ns, end: End::Broken };
+        };
         let from = usize::try_from(next - self.dropped).unwrap_or(usize::MAX);
         let (mut count, mut bytes, mut first_ns) = (0, 0, 0);
         for part in self.parts.iter().skip(from).take(BATCH_PARTS) {
@@ -210,7 +233,7 @@ impl Timeline {
             };
         }
         let end = self.end.filter(|(at_ns, _)| is_last && *at_ns <= now_ns).map(|(_, end)| end);
-        self.readers[reader] = next + count as u64;
+        self.readers[reader].next = next + count as u64;
         self.drop_taken();
         Due::Parts { first_ns, end }
     }
@@ -220,7 +243,7 @@ impl Timeline {
         if self.is_kept {
             return;
         }
-        let Some(slowest) = self.readers.iter().map(|(_, next)| *next).min() else { return };
+        let Some(slowest) = self.readers.iter().map(|(_, place)| place.next).min() else { return };
         while self.dropped < slowest {
             let Some(part) = self.parts.pop_front() else { return };
             self.held_bytes -= part.bytes.len() as u64;
@@ -248,7 +271,7 @@ mod tests {
     #[test]
     fn parts_are_due_at_their_own_offset_and_never_before() {
         let mut timeline = timeline(&[(10, "a"), (20, "b"), (20, "c")]);
-        let (reader, mut batch) = (timeline.join().unwrap(), Vec::new());
+        let (reader, mut batch) = (timeline.join(false).unwrap(), Vec::new());
         assert_eq!(timeline.take(reader, 9, &mut batch), Due::At(10));
         assert_eq!(timeline.take(reader, 10, &mut batch), Due::Parts { first_ns: 10, end: None });
         assert_eq!(timeline.take(reader, 19, &mut batch), Due::At(20));
@@ -265,7 +288,7 @@ mod tests {
     fn an_end_that_is_due_comes_with_the_last_parts() {
         let mut timeline = timeline(&[(10, "a"), (20, "b")]);
         timeline.finish(20, End::Complete);
-        let (reader, mut batch) = (timeline.join().unwrap(), Vec::new());
+        let (reader, mut batch) = (timeline.join(false).unwrap(), Vec::new());
         assert_eq!(
             timeline.take(reader, 20, &mut batch),
             Due::Parts { first_ns: 10, end: Some(End::Complete) }
@@ -275,17 +298,37 @@ mod tests {
     #[test]
     fn what_is_let_go_is_held_for_the_slowest_reader_alone() {
         let mut timeline = timeline(&[(10, "a"), (20, "b")]);
-        let (fast, slow, mut batch) = (timeline.join().unwrap(), timeline.join().unwrap(), Vec::new());
+        let (fast, slow, mut batch) =
+            (timeline.join(false).unwrap(), timeline.join(false).unwrap(), Vec::new());
         timeline.take(fast, 20, &mut batch);
         timeline.let_go();
         assert_eq!(timeline.held_bytes(), 2);
         timeline.take(slow, 10, &mut batch);
         assert_eq!(timeline.held_bytes(), 1);
-        assert_eq!(timeline.join(), None);
+        assert_eq!(timeline.join(false), None);
         timeline.leave(slow);
         assert_eq!(timeline.held_bytes(), 0);
         timeline.leave(fast);
         assert!(!timeline.is_wanted());
+    }
+
+    #[test]
+    fn a_reader_that_holds_up_one_that_goes_first_is_given_up_and_no_other() {
+        let mut timeline = timeline(&[(10, "a"), (20, "b"), (30, "c")]);
+        let (first, slow, fast) = (timeline.join(true), timeline.join(false), timeline.join(false));
+        let [first, slow, fast] = [first, slow, fast].map(Option::unwrap);
+        let mut batch = Vec::new();
+        timeline.let_go();
+        timeline.take(first, 20, &mut batch);
+        timeline.take(fast, 30, &mut batch);
+        assert_eq!((timeline.held_bytes(), timeline.shed()), (3, 1));
+        assert_eq!((timeline.held_bytes(), timeline.shed()), (1, 0));
+        assert!(timeline.is_known_to(slow));
+        assert_eq!(timeline.take(slow, 40, &mut batch), Due::End { at_ns: 40, end: End::Broken });
+        assert!(matches!(timeline.take(first, 40, &mut batch), Due::Parts { first_ns: 30, end: None }));
+        timeline.leave(slow);
+        timeline.leave(first);
+        assert_eq!(timeline.shed(), 0, "nobody goes first");
     }
 
     #[test]
@@ -295,7 +338,7 @@ mod tests {
         timeline.finish(20, End::Complete);
         let (weight, bytes) = (timeline.weight_bytes(), timeline.unload().unwrap());
         assert_eq!((timeline.unload(), &bytes[..]), (None, &b"abc"[..]));
-        let (reader, mut batch) = (timeline.join().unwrap(), Vec::new());
+        let (reader, mut batch) = (timeline.join(false).unwrap(), Vec::new());
         assert_eq!(timeline.take(reader, 50, &mut batch), Due::Unknown);
         assert!(!timeline.is_known_to(reader));
         timeline.load(Some(&bytes));
@@ -305,7 +348,7 @@ mod tests {
         timeline.leave(reader);
         timeline.unload().unwrap();
         timeline.load(None);
-        let reader = timeline.join().unwrap();
+        let reader = timeline.join(false).unwrap();
         assert_eq!(timeline.take(reader, 50, &mut batch), Due::End { at_ns: 10, end: End::Broken });
     }
 
@@ -317,7 +360,7 @@ mod tests {
             lets_go in any::<bool>(),
         ) {
             let mut timeline = Timeline::default();
-            let readers: Vec<(usize, u64)> = starts.iter().map(|late| (timeline.join().unwrap(), *late)).collect();
+            let readers: Vec<(usize, u64)> = starts.iter().map(|late| (timeline.join(false).unwrap(), *late)).collect();
             let mut got = vec![(Vec::<u8>::new(), None); readers.len()];
             if lets_go {
                 timeline.let_go();

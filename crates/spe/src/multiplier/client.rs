@@ -21,6 +21,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::board::{Board, count};
 use super::exchange::Exchange;
 use super::lanes::ToProxies;
+use super::later::Later;
 use super::message::Order;
 use super::tunnel;
 use crate::spec::{Turns, When};
@@ -75,6 +76,8 @@ pub struct Shared {
     pub proxies: u8,
     /// Where questions to proxies go.
     pub to_proxies: UnboundedSender<ToProxies>,
+    /// What is done when clients are not waiting.
+    pub later: Later,
     /// What we are called in `Via`: another name in each process, since one may stand behind another.
     pub name: String,
     /// Patience.
@@ -121,10 +124,11 @@ pub async fn serve(stream: TcpStream, (id, ip): (u64, IpAddr), shared: Rc<Shared
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let shared = &self.shared;
+        let shared = Rc::clone(&self.shared);
         shared.board.open_clients.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-        // Nobody is left to be told at the very end.
-        let _ = shared.to_proxies.send(ToProxies::Left(self.id));
+        let (id, telling) = (self.id, Rc::clone(&self.shared));
+        // After its last question, which may still be put off. Nobody is left to be told at the very end.
+        shared.later.put_off(move || drop(telling.to_proxies.send(ToProxies::Left(id))));
         shared.left.notify_waiters();
     }
 }

@@ -4,7 +4,6 @@
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::field::Field;
@@ -15,33 +14,19 @@ use assay_plane::clock::monotonic_ns;
 use assay_plane::fields;
 use assay_plane::upstream::Upstream;
 use assay_plane::wire;
-use assay_record::spe::{AnswerError, Verdict};
-use tokio::sync::watch;
+use assay_record::spe::AnswerError;
 
 use super::answer;
-use super::board::{Entry, Held, Measured, count};
+use super::board::count;
 use super::client::{Client, Shared};
-use super::lanes::{Awaited, Direct, Question, ToProxies};
-use super::message::{Message, Order};
-use super::order::permuted;
+use super::message::Order;
+use super::rest::{Kept, Rest, Taken};
 use crate::collector;
-use crate::spec::{Turns, When};
+use crate::spec::When;
 use crate::validate::{Digester, Sample};
 
-/// Larger bodies of requests are not kept for the proxies, which then are not asked.
-const MOST_BODY: usize = 1 << 20;
 /// So much of an answer is still read when its client has left, so that the proxies can be held against it.
 const MOST_DRAINED: u64 = 256 << 20;
-
-/// The body of a request, as it is kept for the proxies.
-enum Kept {
-    /// All of it, and the room that it takes up.
-    Bytes(Vec<u8>, Option<Held>),
-    /// It is too large, or too much is held already.
-    TooMuch,
-    /// Not all of it came.
-    Partial,
-}
 
 /// Why there is no answer from the Collector.
 enum Trouble {
@@ -57,23 +42,16 @@ enum Trouble {
 pub struct Exchange<'c> {
     client: &'c mut Client,
     shared: Rc<Shared>,
-    order: Order,
-    measured: Measured,
     first_ns: Option<u64>,
-    kept: Kept,
-    tell: watch::Sender<Option<Arc<Direct>>>,
-    direct: Awaited,
-    /// The proxies were asked, or it was decided that they are not to be.
-    is_asked: bool,
+    rest: Rest,
 }
 
 impl<'c> Exchange<'c> {
     /// Of a client's request, whose body, if any, is still to come.
     pub fn new(client: &'c mut Client, order: Order) -> Self {
-        let (tell, direct) = watch::channel(None);
         let shared = Rc::clone(&client.shared);
-        let (measured, kept) = (Measured::default(), Kept::Bytes(Vec::new(), None));
-        Self { client, shared, order, measured, first_ns: None, kept, tell, direct, is_asked: false }
+        let rest = Rest::new(client.id, order, Rc::clone(&shared));
+        Self { client, shared, first_ns: None, rest }
     }
 
     /// Answers it; whether another request may follow on this connection.
@@ -82,8 +60,8 @@ impl<'c> Exchange<'c> {
             Ok(found) => found,
             Err(Trouble::Client(error)) => {
                 count(&self.shared.board.client_gone);
-                self.measured.error = Some(AnswerError::ClientGone);
-                self.end(None);
+                self.rest.measured.error = Some(AnswerError::ClientGone);
+                self.rest.end(None);
                 return Err(error);
             }
             Err(Trouble::BadBody(error)) => {
@@ -92,8 +70,8 @@ impl<'c> Exchange<'c> {
                 return Ok(false);
             }
             Err(Trouble::Collector(error)) => {
-                self.measured.error = Some(error);
-                self.end(None);
+                self.rest.measured.error = Some(error);
+                self.rest.end(None);
                 let status = if error == AnswerError::TimedOut { 504 } else { 502 };
                 let words = format!("the Collector gave no usable answer ({})", error.name());
                 self.client.refuse(status, &words).await?;
@@ -106,10 +84,10 @@ impl<'c> Exchange<'c> {
     /// Sends the request to the Collector and waits for the head of its answer: its length in the connection's input.
     async fn ask(&mut self) -> Result<(Upstream, usize), Trouble> {
         let shared = Rc::clone(&self.shared);
-        let head = self.order.for_collector();
-        let may_repeat = !self.order.has_body()
+        let head = self.rest.order.for_collector();
+        let may_repeat = !self.rest.order.has_body()
             && matches!(
-                self.order.about.method.as_str(),
+                self.rest.order.about.method.as_str(),
                 "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
             );
         if may_repeat && let Some(upstream) = shared.pool.take(shared.collector) {
@@ -119,7 +97,7 @@ impl<'c> Exchange<'c> {
                 found => return found,
             }
         }
-        let connected = answer::connect(shared.collector, shared.limits.collector, &mut self.measured);
+        let connected = answer::connect(shared.collector, shared.limits.collector, &mut self.rest.measured);
         let upstream = connected.await.map_err(Trouble::Collector)?;
         self.converse(upstream, &head).await
     }
@@ -127,16 +105,16 @@ impl<'c> Exchange<'c> {
     async fn converse(&mut self, mut upstream: Upstream, head: &[u8]) -> Result<(Upstream, usize), Trouble> {
         let shared = Rc::clone(&self.shared);
         let limit = shared.limits.collector.reply;
-        self.measured.sent_ns = monotonic_ns();
+        self.rest.measured.sent_ns = monotonic_ns();
         let sent = wire::write_all(&mut upstream.stream, &mut [IoSlice::new(head)], limit).await;
         sent.map_err(|error| Trouble::Collector(answer::of_io(&error)))?;
-        if self.order.has_body()
+        if self.rest.order.has_body()
             && let Some(length) = self.upload(&mut upstream).await?
         {
             return Ok((upstream, length));
         }
         if shared.when == When::AtOnce {
-            self.ask_proxies();
+            self.rest.ask_proxies();
         }
         loop {
             let found = answer::any_head(&mut upstream, &shared.scratch, limit, &mut self.first_ns).await;
@@ -152,7 +130,7 @@ impl<'c> Exchange<'c> {
     async fn upload(&mut self, upstream: &mut Upstream) -> Result<Option<usize>, Trouble> {
         let shared = Rc::clone(&self.shared);
         let (limit, scratch) = (shared.limits.collector.reply, &shared.scratch);
-        let mut body = BodyReader::new(self.order.body);
+        let mut body = BodyReader::new(self.rest.order.body);
         while !body.is_done() {
             tokio::select! {
                 biased;
@@ -161,7 +139,7 @@ impl<'c> Exchange<'c> {
                         (length, 100 | 102..=199) => self.pass_interim(upstream, length).await?,
                         (length, _) => {
                             // Decided without the body; the proxies are not asked half a question.
-                            self.kept = Kept::Partial;
+                            self.rest.kept = Kept::Partial;
                             self.client.leaves_unread = true;
                             return Ok(Some(length));
                         }
@@ -169,35 +147,21 @@ impl<'c> Exchange<'c> {
                 }
                 part = body.next(&mut self.client.stream, &mut self.client.input, scratch, shared.limits.client_read) => {
                     let Some(chunk) = part.map_err(of_client)? else { break };
-                    send_part(upstream, &chunk, self.order.body, &shared).await.map_err(Trouble::Collector)?;
-                    self.keep(&chunk);
+                    send_part(upstream, &chunk, self.rest.order.body, &shared).await.map_err(Trouble::Collector)?;
+                    self.rest.keep(&chunk);
                 }
             }
         }
-        if self.order.body == BodyFraming::Chunked {
+        if self.rest.order.body == BodyFraming::Chunked {
             let sent = wire::write_all(&mut upstream.stream, &mut [IoSlice::new(LAST_CHUNK)], limit).await;
             sent.map_err(|error| Trouble::Collector(answer::of_io(&error)))?;
         }
         Ok(None)
     }
 
-    /// Keeps a part of the body for the proxies, while there is room.
-    fn keep(&mut self, chunk: &[u8]) {
-        let Kept::Bytes(bytes, room) = &mut self.kept else { return };
-        if room.is_none() {
-            // All that this body may become: what is taken is given back with it.
-            *room = self.shared.board.hold(MOST_BODY as u64);
-        }
-        if room.is_none() || bytes.len() + chunk.len() > MOST_BODY {
-            self.kept = Kept::TooMuch;
-        } else {
-            bytes.extend_from_slice(chunk);
-        }
-    }
-
     /// Words on the way go to those who know them.
     async fn pass_interim(&mut self, upstream: &mut Upstream, length: usize) -> Result<(), Trouble> {
-        if self.order.about.version == Version::Http11 {
+        if self.rest.order.about.version == Version::Http11 {
             let bytes = &upstream.input.unread()[..length];
             self.client.write(&mut [IoSlice::new(bytes)]).await.map_err(Trouble::Client)?;
         }
@@ -215,21 +179,21 @@ impl<'c> Exchange<'c> {
             // It has been parsed before.
             return Err(io::ErrorKind::InvalidData.into());
         };
-        let (method, status) = (self.order.about.method.clone(), head.status);
+        let (method, status) = (self.rest.order.about.method.clone(), head.status);
         let (framing, upstream_persists) = (head.body(&method), head.persists(&method));
         upstream.input.consume(length);
-        self.measured.status = Some(status);
-        self.measured.first_byte_ns = Some(first_ns.saturating_sub(self.measured.sent_ns));
-        self.measured.head_bytes = length as u64;
-        let out = Outgoing::new(&self.order, framing);
+        self.rest.measured.status = Some(status);
+        self.rest.measured.first_byte_ns = Some(first_ns.saturating_sub(self.rest.measured.sent_ns));
+        self.rest.measured.head_bytes = length as u64;
+        let out = Outgoing::new(&self.rest.order, framing);
         let persists = out.persists && !self.client.leaves_unread && !shared.is_stopping.get();
-        let mut pending = out.head(&head, &head_bytes, persists, &self.order);
+        let mut pending = out.head(&head, &head_bytes, persists, &self.rest.order);
         let mut body = BodyReader::new(framing);
         if body.is_done() || upstream.input.unread().is_empty() {
             self.write(&[&pending]).await;
             pending.clear();
         }
-        let mut digester = Digester::new(&head, &shared.rules);
+        let mut taken = Taken::new(Digester::new(&head, &shared.rules));
         let mut last_ns = first_ns;
         let limit = shared.limits.collector.reply;
         while !body.is_done() {
@@ -238,40 +202,44 @@ impl<'c> Exchange<'c> {
                 Ok(Some(chunk)) => {
                     last_ns = monotonic_ns();
                     self.write_chunk(&mut pending, &chunk, out.is_chunked, body.is_done()).await;
-                    digester.push(&chunk);
-                    self.measured.body_bytes += chunk.len() as u64;
+                    self.rest.measured.body_bytes += chunk.len() as u64;
+                    taken.push(chunk);
                 }
                 Ok(None) => self.write_end(&mut pending, out.is_chunked).await,
-                Err(error) => self.measured.error = Some(answer::of_body(&error)),
+                Err(error) => self.rest.measured.error = Some(answer::of_body(&error)),
             }
-            let left = self.is_gone() && self.measured.body_bytes > MOST_DRAINED;
-            if self.measured.error.is_some_and(|error| error != AnswerError::ClientGone) || left {
+            let left = self.is_gone() && self.rest.measured.body_bytes > MOST_DRAINED;
+            if self.rest.measured.error.is_some_and(|error| error != AnswerError::ClientGone) || left {
                 break;
             }
         }
-        self.measured.transfer_ns = Some(last_ns.saturating_sub(first_ns));
+        self.rest.measured.transfer_ns = Some(last_ns.saturating_sub(first_ns));
         let is_whole = body.is_done();
         let is_bodiless = method == "HEAD" || status == 304;
-        let sample = is_whole.then(|| Sample {
-            status,
-            is_bodiless,
-            body: digester.finish(),
-            head: head_bytes.clone(),
-        });
         if is_whole && upstream_persists && !self.client.leaves_unread {
             shared.pool.put_back(upstream);
         }
-        let (is_gone, is_whole) = (self.is_gone(), sample.is_some());
-        self.end(sample);
+        let is_gone = self.is_gone();
         if is_gone {
             count(&shared.board.client_gone);
         }
+        let rest = self.rest;
+        // The client goes first: it may be waiting for this processor.
+        shared.later.put_off(move || {
+            let whole = is_whole.then_some(taken);
+            rest.end(whole.map(|taken| Sample {
+                status,
+                is_bodiless,
+                body: taken.finish(),
+                head: head_bytes,
+            }));
+        });
         // A body that broke off must not look as if it were whole.
         Ok(persists && is_whole && !is_gone)
     }
 
     fn is_gone(&self) -> bool {
-        self.measured.error == Some(AnswerError::ClientGone)
+        self.rest.measured.error == Some(AnswerError::ClientGone)
     }
 
     /// Sends to the client, unless it has left; one that cannot be written to has.
@@ -284,7 +252,7 @@ impl<'c> Exchange<'c> {
             *slice = IoSlice::new(piece);
         }
         if self.client.write(&mut slices).await.is_err() {
-            self.measured.error = Some(AnswerError::ClientGone);
+            self.rest.measured.error = Some(AnswerError::ClientGone);
         }
     }
 
@@ -307,81 +275,6 @@ impl<'c> Exchange<'c> {
             self.write(&[pending.as_slice(), last]).await;
         }
         pending.clear();
-    }
-
-    /// The answer is over: tells of it, and lets the proxies be held against it.
-    fn end(&mut self, sample: Option<Sample>) {
-        let measured = self.measured;
-        let checksum = sample.as_ref().map(|sample| sample.body.checksum());
-        let is_whole = sample.is_some();
-        let took_ns = measured.response_ns();
-        let direct = Direct { status: measured.status, sample, took_ns };
-        // Nobody may be waiting for it.
-        let _ = self.tell.send(Some(Arc::new(direct)));
-        if is_whole {
-            self.ask_proxies();
-        }
-        self.shared.board.asked(0);
-        let verdict = if is_whole { Verdict::NotCompared } else { Verdict::NoAnswer };
-        self.shared.board.tell(Entry {
-            about: Arc::clone(&self.order.about),
-            target: 0,
-            place: 0,
-            measured,
-            checksum,
-            verdict,
-            header: None,
-            direct_status: measured.status,
-        });
-    }
-
-    /// Asks all proxies that may be asked, in this request's order; once.
-    fn ask_proxies(&mut self) {
-        if std::mem::replace(&mut self.is_asked, true) {
-            return;
-        }
-        let shared = Rc::clone(&self.shared);
-        let about = &self.order.about;
-        let order = match shared.turns {
-            Turns::Permuted => permuted(shared.seed, about.number, shared.proxies),
-            Turns::Fixed => (0..shared.proxies).collect(),
-        };
-        let kept = std::mem::replace(&mut self.kept, Kept::Partial);
-        let is_all_there = matches!(kept, Kept::Bytes(..));
-        let mut asked = Vec::with_capacity(order.len());
-        for (place, index) in (0..).zip(order) {
-            let target = u16::from(index) + 1;
-            if is_all_there && shared.board.admit(target) {
-                asked.push((place, index));
-                continue;
-            }
-            let verdict = if is_all_there { Verdict::Dropped } else { Verdict::NotCompared };
-            shared.board.tell(Entry {
-                about: Arc::clone(about),
-                target,
-                place,
-                measured: Measured { sent_ns: monotonic_ns(), ..Measured::default() },
-                checksum: None,
-                verdict,
-                header: None,
-                direct_status: self.measured.status,
-            });
-        }
-        let Kept::Bytes(body, room) = kept else { return };
-        if asked.is_empty() {
-            return;
-        }
-        let message = Message {
-            about: Arc::clone(about),
-            head: self.order.for_proxies(),
-            body: delimited(body, self.order.body),
-            persists: self.order.persists,
-            _room: room,
-        };
-        let (client, direct) = (self.client.id, self.direct.clone());
-        let question = Question { client, message: Arc::new(message), order: asked, direct };
-        // That thread ends after all clients.
-        let _ = shared.to_proxies.send(ToProxies::Ask(question));
     }
 }
 
@@ -426,21 +319,6 @@ fn is_the_collectors(field: &Field<'_>) -> bool {
     field.is("via")
         && field.value.rsplit(|byte| *byte == b' ').next() == Some(collector::NAME.as_bytes())
         && !field.value.contains(&b',')
-}
-
-/// A body as it is written: in one chunk, where it came in chunks.
-fn delimited(body: Vec<u8>, framing: BodyFraming) -> Vec<u8> {
-    if framing != BodyFraming::Chunked {
-        return body;
-    }
-    let mut out = Vec::with_capacity(body.len() + CHUNK_HEAD_BYTES + LAST_CHUNK.len() + CHUNK_END.len());
-    if !body.is_empty() {
-        out.extend_from_slice(chunk_head(body.len() as u64, &mut [0; CHUNK_HEAD_BYTES]));
-        out.extend_from_slice(&body);
-        out.extend_from_slice(CHUNK_END);
-    }
-    out.extend_from_slice(LAST_CHUNK);
-    out
 }
 
 fn of_client(error: BodyError) -> Trouble {

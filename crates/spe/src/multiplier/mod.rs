@@ -13,9 +13,11 @@ mod client;
 mod error;
 mod exchange;
 mod lanes;
+mod later;
 mod log;
 mod message;
 mod order;
+mod rest;
 mod role;
 mod tunnel;
 
@@ -41,6 +43,7 @@ pub use self::client::Limits;
 use self::client::Shared;
 pub use self::error::MultiplierError;
 use self::lanes::{Proxies, ToProxies};
+use self::later::Later;
 use self::log::Writer;
 pub use self::order::permuted;
 pub use self::role::run;
@@ -96,6 +99,7 @@ impl Multiplier {
             seed: spec.seed,
             proxies,
             to_proxies,
+            later: Later::default(),
             name: format!("assay-{}-{}", std::process::id(), address.port()),
             limits,
             is_stopping: Cell::new(false),
@@ -123,6 +127,8 @@ impl Multiplier {
 
     /// Accepts and serves clients, for ever.
     pub async fn serve(&self) {
+        let later = self.shared.later.work();
+        tokio::pin!(later);
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -139,6 +145,7 @@ impl Multiplier {
                     // The connection is gone, or no descriptor is left: others end, and then there are some again.
                     Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
                 },
+                () = &mut later => {}
                 _ = sweep.tick() => self.shared.pool.close_older_than(IDLE),
             }
         }
@@ -161,7 +168,11 @@ impl Multiplier {
             }
         };
         // Who takes longer is cut off when the process ends.
-        let _ = timeout(LAST_PATIENCE, all_left).await;
+        tokio::select! {
+            _ = timeout(LAST_PATIENCE, all_left) => {}
+            () = shared.later.work() => {}
+        }
+        shared.later.end();
         // An error means that it has ended already.
         let _ = shared.to_proxies.send(ToProxies::End);
         let _ = proxies_done.await;
@@ -172,6 +183,7 @@ impl Multiplier {
 
     /// Writes down what is there, and nothing more.
     pub fn abandon(self) -> Result<(), MultiplierError> {
+        self.shared.later.end();
         self.shared.board.close();
         self.writer.finish()
     }

@@ -16,8 +16,7 @@ pub mod rules;
 use assay_http::head::ResponseHead;
 use assay_record::spe::Verdict;
 
-use self::body::Digested;
-pub use self::body::Digester;
+pub use self::body::{Digested, Digester};
 pub use self::read::read;
 pub use self::rules::Rules;
 

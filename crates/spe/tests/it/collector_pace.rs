@@ -217,8 +217,34 @@ fn what_is_larger_than_its_share_of_memory_goes_through_to_those_who_wait() {
         for one in all {
             assert_eq!(one.await.unwrap(), 3_000_000);
         }
+        assert_eq!(origin.count(), 2, "nobody waits for anybody");
         let totals = bed.collector.totals();
         assert!(totals.peak_memory_bytes <= 1_000_000, "{totals:?}");
+    });
+}
+
+#[test]
+fn a_client_never_waits_for_a_proxy_that_does_not_read_what_is_too_large_to_keep() {
+    run(async {
+        const BYTES: usize = 40_000_000;
+        let gate = Rc::new(Semaphore::new(0));
+        let held = Rc::clone(&gate);
+        let origin = Origin::start(move |_, _| {
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{CACHEABLE}\r\nx");
+            vec![send(head), Part::Wait(Rc::clone(&held)), send("x".repeat(BYTES))]
+        })
+        .await;
+        let bed = Rc::new(Bed::of(&CollectorSpec { memory_bytes: 1_000_000, ..spec(origin.address, 1) }));
+        let client = Rc::clone(&bed);
+        let client = spawn_local(async move { client.get(0, "/x", "").await.body().len() });
+        until(|| bed.doors()[0].fetches == 1).await;
+        let mut proxy = bed.client(1).await;
+        proxy.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        until(|| bed.doors()[1].joined == 1).await;
+        gate.add_permits(1);
+        assert_eq!(client.await.unwrap(), BYTES + 1);
+        assert_eq!((origin.count(), bed.collector.totals().given_up), (1, 1));
+        assert_eq!(proxy.reply("GET").await.body, None, "it was broken off");
     });
 }
 

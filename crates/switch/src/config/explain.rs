@@ -1,6 +1,7 @@
 //! What will a switch do? Its settings in words, and what is odd about them.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use assay_dispatch::Choice;
 
@@ -23,6 +24,13 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
     let threads =
         if config.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", config.workers) };
     writeln!(out, "listens on {} with {threads}", listen.join(" and "))?;
+    match config.longest_rest {
+        Duration::ZERO => writeln!(out, "never rests (rest-us)")?,
+        rest => writeln!(
+            out,
+            "rests {rest:?} before it looks for messages, while connections come less than that apart (rest-us)"
+        )?,
+    }
     for (number, class) in config.classes.iter().enumerate() {
         let group = &config.groups[class.group];
         let what = if class.conditions.is_empty() {
@@ -63,6 +71,7 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
             rules.failures, rules.within, rules.out
         )?;
     }
+    bounds(out, config)?;
     writeln!(
         out,
         "a request that is lost and safe to repeat goes to up to {} other servers",
@@ -75,6 +84,42 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
         writeln!(out, "shows its counters at http://{metrics}/metrics")?;
     }
     Ok(())
+}
+
+/// How much there may be, and for how long.
+fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
+    let (limits, times) = (&config.limits, &config.timeouts);
+    writeln!(
+        out,
+        "up to {} connections of clients; up to {} requests wait for a server, {:?} at most",
+        limits.connections, limits.queue, times.queue
+    )?;
+    let body =
+        limits.body_bytes.map_or("any body".to_owned(), |bytes| format!("bodies of up to {bytes} bytes"));
+    writeln!(
+        out,
+        "heads of up to {} bytes and {} fields, targets of up to {} bytes, {body}",
+        limits.head_bytes, limits.head_fields, limits.target_bytes
+    )?;
+    writeln!(
+        out,
+        "a server has {:?} to accept a connection and {:?} to answer; a client has {:?} for each step of a request",
+        times.connect, times.response, times.client_request
+    )?;
+    writeln!(
+        out,
+        "idle connections are closed after {:?} (clients) and {:?} (servers), those of another protocol after {:?}",
+        times.client_idle, times.server_idle, times.tunnel
+    )?;
+    match config.upgrades.is_empty() {
+        true => writeln!(out, "no connection goes over to another protocol")?,
+        false => writeln!(out, "connections may go over to {}", config.upgrades.join(" or "))?,
+    }
+    if !config.trusted.is_empty() {
+        let all = config.trusted.iter().map(|network| format!("{}/{}", network.address, network.bits));
+        writeln!(out, "believes {} on who the client is", all.collect::<Vec<_>>().join(", "))?;
+    }
+    writeln!(out, "told to stop, it leaves running requests {:?}", times.stop)
 }
 
 fn servers_of(config: &Config, group: &GroupSpec, class: usize) -> String {
@@ -182,6 +227,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rests_are_told_as_they_are_in_force() {
+        let said = |rest: &str| {
+            let server = "[[server]]\naddress = \"127.0.0.1:9001\"\n";
+            explain(&read("s.toml", &format!("listen = \"127.0.0.1:0\"\n{rest}{server}")).expect("is right"))
+        };
+        assert!(said("").contains("rests 50µs before"));
+        assert!(said("rest-us = 200\n").contains("rests 200µs before"));
+        assert!(said("rest-us = 0\n").contains("never rests"));
+    }
+
+    #[test]
     fn classes_servers_and_what_is_odd_are_told() {
         let text = "listen = \"127.0.0.1:8080\"\nworkers = 2\npolicy = \"rr\"\n[[server]]\nname = \"a\"\n\
                     address = \"127.0.0.1:9001\"\nweight = 3\ndrain = true\n[[class]]\nname = \"cgi\"\n\
@@ -197,6 +253,11 @@ mod tests {
             "rr pays no heed to weights",
             "get 503",
             "no server is watched",
+            "rests 50µs before",
+            "1000 requests wait for a server, 5s at most",
+            "heads of up to 32768 bytes and 100 fields",
+            "may go over to websocket",
+            "leaves running requests 30s",
         ] {
             assert!(said.contains(part), "{part} is not in:\n{said}");
         }

@@ -24,6 +24,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Threads; each has policies of its own and an even part of every limit.
     pub workers: usize,
+    /// How long a busy worker may rest before it looks for messages, so that several come together; none: 0.
+    pub longest_rest: Duration,
     /// How it calls itself in `Via`, and in `Forwarded` as `by`.
     pub name: String,
     /// Where it shows its counters to Prometheus.
@@ -36,6 +38,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// How much there may be.
     pub limits: Limits,
+    /// Protocols that a client's connection may be upgraded to, in lower case.
+    pub upgrades: Vec<String>,
     /// How often a request that is lost may be sent to another server.
     pub retries: u32,
     /// Failures that take a server out without being asked.
@@ -183,6 +187,8 @@ pub struct Timeouts {
     pub queue: Duration,
     /// A connection to a server that is not used.
     pub server_idle: Duration,
+    /// A connection that was upgraded, while nothing comes from either side.
+    pub tunnel: Duration,
     /// Running requests, once the switch is to end.
     pub stop: Duration,
 }
@@ -197,6 +203,7 @@ impl Default for Timeouts {
             response: seconds(60),
             queue: seconds(5),
             server_idle: seconds(15),
+            tunnel: seconds(600),
             stop: seconds(30),
         }
     }

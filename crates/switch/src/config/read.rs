@@ -1,5 +1,6 @@
 //! From the text of a switch file to a [`Config`]: what its fields mean.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,15 +16,17 @@ use super::{
 use crate::classes::{Condition, HeaderIs, QueryIs};
 use crate::health::{ActiveRules, PassiveRules};
 
-const TOP: [&str; 18] = [
+const TOP: [&str; 20] = [
     "listen",
     "workers",
+    "rest-us",
     "name",
     "policy",
     "seed",
     "metrics",
     "access-log",
     "trusted-proxies",
+    "upgrades",
     "retries",
     "state-path",
     "state-interval",
@@ -35,8 +38,8 @@ const TOP: [&str; 18] = [
     "class",
     "title",
 ];
-const TIMEOUTS: [&str; 7] =
-    ["client-idle", "client-request", "connect", "response", "queue", "server-idle", "stop"];
+const TIMEOUTS: [&str; 8] =
+    ["client-idle", "client-request", "connect", "response", "queue", "server-idle", "tunnel", "stop"];
 const LIMITS: [&str; 7] =
     ["connections", "server-connections", "queue", "head-size", "head-fields", "target-size", "body-size"];
 const CHECK: [&str; 7] = ["path", "host", "interval", "timeout", "rise", "fall", "status"];
@@ -52,6 +55,9 @@ const MOST_SERVERS: usize = 10_000;
 const MOST_CLASSES: usize = 1_000;
 /// Threads; more than any machine has processors.
 const MOST_WORKERS: u64 = 256;
+/// The usual rest of a busy worker and the longest, in microseconds.
+const USUAL_REST_US: u64 = 50;
+const LONGEST_REST_US: u64 = 1000;
 /// What the class is called that takes what no other does.
 const REST: &str = "other";
 
@@ -68,6 +74,7 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
         .map(address)
         .collect();
     let listen = listen?;
+    let metrics = top.get("metrics").map(|value| beside(&value, &listen)).transpose()?;
     let workers = whole_or(&top, "workers", 1, (1, MOST_WORKERS))? as usize;
     let section = |key: &'static str, what: &'static str, known: &[&str]| {
         top.get(key)
@@ -90,12 +97,14 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
     Ok(Config {
         listen,
         workers,
+        longest_rest: Duration::from_micros(whole_or(&top, "rest-us", USUAL_REST_US, (0, LONGEST_REST_US))?),
         name: top.get("name").map_or(Ok("assay"), |value| name(&value))?.to_owned(),
-        metrics: top.get("metrics").map(|value| address(&value)).transpose()?,
+        metrics,
         access_log: top.get("access-log").map(|value| access_log(&value)).transpose()?,
         trusted: texts(&top, "trusted-proxies")?.iter().map(network).collect::<Result<_, _>>()?,
         timeouts,
         limits,
+        upgrades: upgrades(&top)?,
         retries: whole_or(&top, "retries", 2, (0, 100))? as u32,
         passive,
         state: StateQuery {
@@ -107,6 +116,34 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
         classes,
         groups,
     })
+}
+
+/// Where counters are shown: not where clients connect.
+fn beside(value: &Value<'_>, listen: &[SocketAddr]) -> Result<SocketAddr, Mistake> {
+    let metrics = address(value)?;
+    match metrics.port() > 0 && listen.contains(&metrics) {
+        true => Err(value.wrong("clients connect there (`listen`); counters need an address of their own")),
+        false => Ok(metrics),
+    }
+}
+
+/// Protocols that may be upgraded to; only WebSocket if nothing is said.
+fn upgrades(top: &Fields<'_>) -> Result<Vec<String>, Mistake> {
+    let Some(value) = top.get("upgrades") else { return Ok(vec!["websocket".to_owned()]) };
+    if value.text().is_ok_and(|text| text == "none") {
+        return Ok(Vec::new());
+    }
+    let all = value.list()?;
+    all.iter()
+        .map(|value| {
+            let text = value.text()?;
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte);
+            if text.is_empty() || !text.bytes().all(is_token) {
+                return Err(value.wrong("a protocol is a word like \"websocket\", without spaces or commas"));
+            }
+            Ok(text.to_ascii_lowercase())
+        })
+        .collect()
 }
 
 fn limits(fields: Option<&Fields<'_>>, workers: usize) -> Result<(Limits, u32), Mistake> {
@@ -135,6 +172,7 @@ fn timeouts(fields: &Fields<'_>) -> Result<Timeouts, Mistake> {
         response: time_or(fields, "response", usual.response)?,
         queue: time_or(fields, "queue", usual.queue)?,
         server_idle: time_or(fields, "server-idle", usual.server_idle)?,
+        tunnel: time_or(fields, "tunnel", usual.tunnel)?,
         stop: time_or(fields, "stop", usual.stop)?,
     })
 }
@@ -424,6 +462,7 @@ mod tests {
     fn what_is_left_out_is_filled_in() {
         let config = read("s.toml", SMALL).expect("is right");
         assert_eq!((config.workers, config.retries, config.name.as_str()), (1, 2, "assay"));
+        assert_eq!(config.longest_rest, Duration::from_micros(USUAL_REST_US));
         assert_eq!((config.timeouts, config.limits), (Timeouts::default(), Limits::default()));
         assert_eq!(config.servers[0].name, "127.0.0.1:9001");
         assert_eq!(config.classes.len(), 1);
@@ -432,10 +471,19 @@ mod tests {
     }
 
     #[test]
+    fn a_time_without_a_unit_and_counters_in_the_way_of_clients_are_told() {
+        let said = message(&format!("{SMALL}[timeouts]\nconnect = 5\n"));
+        assert!(said.contains("connect: `5` has no unit; write 5s for seconds"), "{said}");
+        let there = SMALL.replace(":0\"", ":8080\"\nmetrics = \"127.0.0.1:8080\"");
+        assert!(message(&there).contains("s.toml:2: metrics: clients connect there"));
+    }
+
+    #[test]
     fn everything_that_can_be_said_is_taken() {
         let text = r#"
 listen = ["127.0.0.1:0", "[::1]:0"]
 workers = 2
+rest-us = 0
 name = "front"
 policy = "cap"
 metrics = "127.0.0.1:0"
@@ -481,7 +529,7 @@ policy = { name = "bounded-hash", bound = 1.5 }
 name = "rest"
 "#;
         let config = read("s.toml", text).expect("is right");
-        assert_eq!(config.listen.len(), 2);
+        assert_eq!((config.listen.len(), config.longest_rest), (2, Duration::ZERO));
         assert_eq!(config.trusted[0].bits, 8);
         assert_eq!(config.limits.body_bytes, Some(1 << 20));
         let [a, b] = &config.servers[..] else { panic!("two servers") };

@@ -9,15 +9,12 @@ use std::time::Duration;
 use assay_dispatch::{Request, ServerId};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
-use assay_plane::clock::monotonic_ns;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::task::spawn_local;
 
+use super::runtime::{now_ns, spawn};
 use super::setup::Setup;
-use super::slot::Standing;
-use super::socket::{Input, write_all};
-use super::watch::Deadline;
+use super::slot::{Standing, Waiting};
+use super::stream::Stream;
 use super::{Shared, unix_s};
 use crate::access_log::Line;
 use crate::document::document;
@@ -25,6 +22,9 @@ use crate::forwarded::Peer;
 use crate::reply::{self, For};
 use crate::request::{self, Facts, Refusal};
 use crate::tally::add;
+use crate::upgrade;
+use assay_plane::socket::{Input, write_all};
+use assay_plane::watch::Deadline;
 
 /// How long, and how much, is read from a client that was refused, so that it gets to read why.
 const LINGER: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const METHOD_BYTES: u64 = 64;
 
 /// A client's connection.
 pub struct Client {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Stream,
     pub(super) input: Input,
     /// What goes to the client next.
     pub(super) out: Vec<u8>,
@@ -67,6 +67,8 @@ pub struct Order {
     pub facts: Facts,
     /// What it goes by.
     pub standing: Standing,
+    /// The protocol that the client wants to go over to, if it may.
+    pub upgrade: Option<String>,
     /// When its head was here, in nanoseconds.
     pub at_ns: u64,
 }
@@ -85,7 +87,7 @@ pub struct Done {
 }
 
 /// Serves a connection in the background.
-pub fn start(stream: TcpStream, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
+pub fn start(stream: Stream, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
     shared.counts.clients.set(shared.counts.clients.get() + 1);
     let setup = shared.setup();
     let client = Client {
@@ -101,7 +103,7 @@ pub fn start(stream: TcpStream, peer: SocketAddr, own: SocketAddr, shared: &Rc<S
         own,
         said: Said::default(),
     };
-    spawn_local(client.serve());
+    spawn(client.serve());
 }
 
 impl Drop for Client {
@@ -121,7 +123,7 @@ impl Client {
             }
         }
         if self.leaves_unread || !self.input.unread().is_empty() {
-            self.linger().await;
+            Box::pin(self.linger()).await;
         }
     }
 
@@ -148,24 +150,21 @@ impl Client {
         self.out = shared.memory.take();
         let ended = match read {
             Ok(mut order) => {
-                let done = self.answer(&mut order).await;
+                let done = if order.facts.is_for_switch {
+                    Box::pin(self.send_own(&order, 200, "")).await
+                } else {
+                    self.exchange(&mut order).await
+                };
                 if let Ok(done) = &done {
                     self.count(&order, done);
                 }
                 done.map(drop)
             }
-            Err(refusal) => self.refuse(refusal).await,
+            Err(refusal) => Box::pin(self.refuse(refusal)).await,
         };
         shared.memory.give(std::mem::take(&mut self.out));
         shared.memory.give(std::mem::take(&mut self.request));
         ended
-    }
-
-    async fn answer(&mut self, order: &mut Order) -> io::Result<Done> {
-        if order.facts.is_for_switch {
-            return self.send_own(order, 200, "").await;
-        }
-        self.exchange(order).await
     }
 
     /// Waits for the head of a request; none when the client has no more.
@@ -217,7 +216,12 @@ impl Client {
         let asked = Request { class, document: document(target.path.as_bytes()) };
         self.request = self.shared.memory.take();
         let name = &setup.config.name;
-        request::append(&mut self.request, &head, target, facts, &self.peer, name, self.own);
+        let with_raw = (&head, &unread[..length]);
+        request::append(&mut self.request, with_raw, target, facts, &self.peer, name, self.own);
+        let upgrade = upgrade::asked(&head, facts.body, &setup.config.upgrades).map(str::to_owned);
+        if let Some(protocol) = &upgrade {
+            upgrade::append(&mut self.request, protocol);
+        }
         if setup.logs {
             self.said.take(&head, &self.peer, &setup);
         }
@@ -226,7 +230,8 @@ impl Client {
         self.leaves_unread = !matches!(facts.body, BodyFraming::None | BodyFraming::Length(0));
         self.take_small_body(&facts);
         self.input.rest(&self.shared.memory);
-        Ok(Some(Order { facts, standing: Standing { setup, request: asked }, at_ns: monotonic_ns() }))
+        let standing = Standing { setup, request: asked };
+        Ok(Some(Order { facts, standing, upgrade, at_ns: now_ns() }))
     }
 
     /// A small body that is here already goes out with the head.
@@ -238,6 +243,11 @@ impl Client {
             self.input.consume(bytes as usize);
             self.leaves_unread = false;
         }
+    }
+
+    /// What is needed while its request waits for a server.
+    pub(super) fn waiting(&mut self) -> Waiting<'_> {
+        Waiting { stream: &mut self.stream, input: &mut self.input, deadline: &self.deadline }
     }
 
     /// Whom an answer is for.
@@ -260,8 +270,8 @@ impl Client {
             self.persists = false;
         }
         self.write_own(status, why, self.asked(&order.facts)).await?;
-        let now_ns = monotonic_ns();
-        Ok(Done { status, bytes: why.len() as u64 + 1, server: None, reached_ns: [now_ns; 2] })
+        let ended_ns = now_ns();
+        Ok(Done { status, bytes: why.len() as u64 + 1, server: None, reached_ns: [ended_ns; 2] })
     }
 
     async fn write_own(&mut self, status: u16, why: &str, asked: For) -> io::Result<()> {
@@ -275,9 +285,9 @@ impl Client {
     fn count(&mut self, order: &Order, done: &Done) {
         let setup = &order.standing.setup;
         let class = order.standing.class();
-        let now_ns = monotonic_ns();
+        let ended_ns = now_ns();
         let since_us = |at_ns: u64| at_ns.saturating_sub(order.at_ns) / 1000;
-        let times_us = [since_us(done.reached_ns[0]), since_us(done.reached_ns[1]), since_us(now_ns)];
+        let times_us = [since_us(done.reached_ns[0]), since_us(done.reached_ns[1]), since_us(ended_ns)];
         setup.tally(class, done.server).with(|tally| {
             let first_digit = usize::from(done.status / 100).clamp(1, 5);
             tally.answers[first_digit - 1] += 1;

@@ -3,6 +3,8 @@
 //! Safe is: nothing of the request was sent (no connection came about), or it is idempotent and has no body, and no byte of
 //! an answer was there. What cannot be repeated gets a connection of its own, so that it does not meet one that the server is
 //! just closing.
+//!
+//! What happens seldom is boxed: a future is as large as the largest that it may wait for, and is moved whenever it begins.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -11,19 +13,20 @@ use std::task::Poll;
 
 use assay_dispatch::ServerId;
 use assay_http::head::{HeadError, ResponseHead};
-use assay_plane::clock::monotonic_ns;
 use thiserror::Error;
-use tokio::net::TcpStream;
 
-use super::carrier::Carrier;
 use super::client::{Client, Done, Order};
+use super::runtime::now_ns;
 use super::server::{Server, Upstream};
 use super::slot::{Slot, Unserved, acquire};
-use super::socket::{Input, wait, write_all};
+use super::stream::Stream;
 use crate::plan::News;
 use crate::reply::{self, Framing};
 use crate::request::Refusal;
 use crate::tally::add;
+use crate::upgrade;
+use assay_plane::carrier::Carrier;
+use assay_plane::socket::{Input, wait, write_all};
 
 /// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
 const COPIED_BYTES: usize = 4096;
@@ -83,7 +86,7 @@ enum Part {
 
 /// An answer whose head was read and written anew.
 pub struct Reply {
-    upstream: Upstream,
+    pub(super) upstream: Upstream,
     facts: reply::Facts,
     /// The server has all of the request.
     is_sent: bool,
@@ -96,18 +99,22 @@ impl Client {
         let mut tried: Vec<ServerId> = Vec::new();
         let mut last: Option<Loss> = None;
         loop {
-            let mut slot = match acquire(&shared, &mut order.standing, &tried, &self.deadline).await {
+            let mut slot = match acquire(&shared, &mut order.standing, &tried, self.waiting()).await {
                 Ok(slot) => slot,
+                Err(Unserved::Left) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(unserved) => {
                     return match last {
                         Some(loss) if unserved == Unserved::Nobody => {
-                            self.send_own(order, loss.status(), &loss.to_string()).await
+                            Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await
                         }
-                        _ => self.send_own(order, 503, unserved.text()).await,
+                        _ => Box::pin(self.send_own(order, 503, unserved.text())).await,
                     };
                 }
             };
             let fault = match self.attempt(&slot, order).await {
+                Ok(reply) if reply.facts.status == 101 => {
+                    return Box::pin(self.tunnel(slot, order, reply)).await;
+                }
                 Ok(reply) => return self.relay(slot, order, reply).await,
                 Err(fault) => fault,
             };
@@ -123,7 +130,7 @@ impl Client {
                 Fault::Refused(refusal) => {
                     let status = refusal.status();
                     (self.persists, self.leaves_unread) = (false, true);
-                    return self.send_own(order, status, &refusal.to_string()).await;
+                    return Box::pin(self.send_own(order, status, &refusal.to_string())).await;
                 }
                 Fault::Server(loss, can_repeat) => (loss, can_repeat),
             };
@@ -134,7 +141,7 @@ impl Client {
                 tally.retried += u64::from(may_repeat);
             });
             if !may_repeat {
-                return self.send_own(order, loss.status(), &loss.to_string()).await;
+                return Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await;
             }
             tried.push(id);
             last = Some(loss);
@@ -151,20 +158,20 @@ impl Client {
                 other => return other,
             }
         }
-        let upstream = self.connect(&slot.server, order).await.map_err(|loss| Fault::Server(loss, true))?;
+        let upstream =
+            Box::pin(self.connect(&slot.server, order)).await.map_err(|loss| Fault::Server(loss, true))?;
         self.ask(upstream, slot, order).await
     }
 
     async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Loss> {
         self.deadline.set(order.standing.setup.config.timeouts.connect);
         add(&self.shared.counts.connects);
-        let mut connecting = std::pin::pin!(TcpStream::connect(server.address));
+        let mut connecting = std::pin::pin!(Stream::connect(server.address));
         let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
             Poll::Pending => wait(&self.deadline, cx),
         });
-        // Without it, the end of a request could wait for the acknowledgement of its beginning.
-        match connected.await.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+        match connected.await {
             Ok(stream) => Ok(Upstream { stream, input: Input::default() }),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Err(Loss::NoConnection(server.name.clone()))
@@ -182,7 +189,8 @@ impl Client {
             return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
         }
         // A body that went with the head is read already.
-        let is_sent = if self.leaves_unread { self.upload(&mut upstream, slot, order).await? } else { true };
+        let is_sent =
+            if self.leaves_unread { Box::pin(self.upload(&mut upstream, slot, order)).await? } else { true };
         self.deadline.set(order.standing.setup.config.timeouts.response);
         let facts = self.reply_head(&mut upstream, slot, order).await?;
         Ok(Reply { upstream, facts, is_sent })
@@ -216,19 +224,32 @@ impl Client {
                     upstream.input.consume(length);
                     if is_for_client {
                         let mut slices = [IoSlice::new(&self.out)];
-                        let written = write_all(&mut self.stream, &self.deadline, &mut slices).await;
+                        let written =
+                            Box::pin(write_all(&mut self.stream, &self.deadline, &mut slices)).await;
                         written.map_err(Fault::Client)?;
                     }
                     continue;
                 }
-                Some((head, _)) if head.status == 101 => {
+                Some((head, length)) if head.status == 101 => {
+                    if let Some(protocol) = order.upgrade.as_deref().filter(|it| upgrade::agrees(&head, it)) {
+                        slot.begun(&head);
+                        self.out.clear();
+                        // What the connection will be is for the other protocol to say.
+                        let asked = reply::For { persists: true, ..self.asked(&order.facts) };
+                        let raw = &upstream.input.unread()[..length];
+                        let facts = reply::append(&mut self.out, &head, raw, asked, name);
+                        upgrade::append(&mut self.out, protocol);
+                        upstream.input.consume(length);
+                        return Ok(facts);
+                    }
                     return Err(bad(HeadError::Syntax("it switches to a protocol that nobody asked for")));
                 }
                 Some((head, length)) => {
                     slot.begun(&head);
                     self.out.clear();
                     let asked = self.asked(&order.facts);
-                    let facts = reply::append(&mut self.out, &head, asked, name);
+                    let raw = &upstream.input.unread()[..length];
+                    let facts = reply::append(&mut self.out, &head, raw, asked, name);
                     upstream.input.consume(length);
                     return Ok(facts);
                 }
@@ -260,7 +281,7 @@ impl Client {
             status: facts.status,
             bytes: 0,
             server: Some(slot.server.id),
-            reached_ns: [slot.started_ns, monotonic_ns()],
+            reached_ns: [slot.started_ns, now_ns()],
         };
         self.persists = facts.client_persists && is_sent;
         if !is_sent && facts.client_persists {
@@ -274,7 +295,7 @@ impl Client {
             let loss = Loss::BadReply(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
             self.tell_failure(&slot);
             drop(slot);
-            return self.send_own(order, loss.status(), &loss.to_string()).await;
+            return Box::pin(self.send_own(order, loss.status(), &loss.to_string())).await;
         };
         if carrier.is_done() && plain == 0 {
             // All is here: the server is free before the client has it.
@@ -283,7 +304,11 @@ impl Client {
             self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
             drop(slot);
             self.deadline.set(timeouts.client_request);
-            write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out)]).await?;
+            // Who has said that it sends nothing more gets the answer and the end in one packet; but some send a line end
+            // after a body.
+            let is_last = !order.facts.persists && order.facts.can_repeat && self.input.unread().is_empty();
+            let written = if is_last { self.stream.write_last(&self.out)? } else { 0 };
+            write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out[written..])]).await?;
             done.bytes = carrier.payload;
             return Ok(done);
         }
@@ -293,7 +318,7 @@ impl Client {
         write_all(&mut self.stream, &self.deadline, &mut slices).await?;
         upstream.input.consume(taken);
         upstream.input.rest(&shared.memory);
-        let is_whole = self.carry(&mut upstream, &mut carrier, &slot, order).await;
+        let is_whole = Box::pin(self.carry(&mut upstream, &mut carrier, &slot, order)).await;
         done.bytes = carrier.payload;
         // A client that goes away is not the server's failure.
         slot.is_answered = !matches!(is_whole, Ok(false));
@@ -349,8 +374,7 @@ impl Client {
 
     /// The end of the connection is the end of the body for this client: it must not look like one.
     fn reset(&mut self) {
-        // Nothing more can be done if that fails.
-        let _ = self.stream.set_zero_linger();
+        self.stream.break_off();
         self.leaves_unread = false;
         self.input = Input::default();
     }
@@ -400,7 +424,7 @@ impl Client {
         let is_clean = upstream.input.unread().is_empty();
         upstream.input.rest(&self.shared.memory);
         if persists && is_clean && server.standing.get().is_some() {
-            server.put_back(upstream.stream, monotonic_ns());
+            server.put_back(upstream.stream, now_ns());
         }
     }
 

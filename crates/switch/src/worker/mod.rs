@@ -1,41 +1,40 @@
 //! What does one thread of the switch do? It accepts connections, serves them, and obeys words from the thread that steers.
 
-mod carrier;
 mod client;
 mod exchange;
 mod group;
 mod probe;
 mod queue;
+mod runtime;
 mod server;
 mod setup;
 mod slot;
-mod socket;
+mod stream;
+mod tunnel;
 mod upload;
-mod watch;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_dispatch::{Moment, ServerId};
 use assay_http::date::{DATE_BYTES, DateCache};
 use assay_plane::clock::monotonic_ns;
-use assay_plane::timer::Timer;
-use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::{AbortHandle, spawn_local};
 
 use crate::access_log::LogWriter;
 use crate::plan::{NewsSender, Plan, Word};
 use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
+use assay_plane::socket::Memory;
+use assay_plane::watch::Watch;
 use queue::Queue;
+use runtime::{Started, spawn};
 use server::Server;
 use setup::{Registry, Setup};
-use socket::Memory;
-use watch::{TICK_NS, Watch};
+use stream::Listener;
 
 /// Idle connections to servers are looked through, and the log is written, every so many ticks.
 const TICKS_PER_SWEEP: u64 = 20;
@@ -72,7 +71,7 @@ impl Shared {
 
 /// Now, as policies count it.
 fn moment() -> Moment {
-    Moment::from_nanos(monotonic_ns())
+    Moment::from_nanos(runtime::now_ns())
 }
 
 fn unix_s() -> u64 {
@@ -94,9 +93,14 @@ pub struct Start {
 }
 
 /// Works until it is told to stop and the last request is answered. An error: it could not even begin.
-pub async fn work(start: Start) -> std::io::Result<()> {
+pub fn work(start: Start) -> std::io::Result<()> {
+    runtime::run(serve(start))?
+}
+
+async fn serve(start: Start) -> std::io::Result<()> {
     let Start { worker, plan, listeners, mut words, news } = start;
     let registry = Registry::default();
+    runtime::may_rest(plan.config.longest_rest);
     let setup = Rc::new(Setup::new(&plan, None, &registry, worker, moment()));
     let shared = Rc::new(Shared {
         memory: Memory::new(),
@@ -112,8 +116,7 @@ pub async fn work(start: Start) -> std::io::Result<()> {
         changed: Notify::new(),
         worker,
     });
-    let timer: Rc<Timer<u64>> = Rc::new(Timer::new(0)?);
-    spawn_local(tick(Rc::clone(&shared), timer));
+    spawn(tick(Rc::clone(&shared)));
     let mut accepting = Accepting::default();
     accepting.add(listeners, &shared)?;
     while let Some(word) = words.recv().await {
@@ -156,40 +159,37 @@ pub async fn work(start: Start) -> std::io::Result<()> {
 }
 
 /// Looks after deadlines, idle connections and the log.
-async fn tick(shared: Rc<Shared>, timer: Rc<Timer<u64>>) {
-    timer.schedule(monotonic_ns() + TICK_NS, 0);
-    let again = Rc::clone(&timer);
+async fn tick(shared: Rc<Shared>) {
     let mut asked_ns = 0;
-    let _ = timer
-        .dispatch(|_, number| {
-            let now_ns = monotonic_ns();
-            shared.watch.tick(now_ns);
-            shared.changed.notify_waiters();
-            if shared.is_stopping.get() {
-                shared.watch.dismiss_idle();
+    for number in 0u64.. {
+        runtime::tick().await;
+        let now_ns = monotonic_ns();
+        shared.watch.tick(now_ns);
+        shared.changed.notify_waiters();
+        if shared.is_stopping.get() {
+            shared.watch.dismiss_idle();
+        }
+        let setup = shared.setup();
+        if let Some(every) = setup.config.state.interval
+            && now_ns.saturating_sub(asked_ns) >= every.as_nanos() as u64
+        {
+            asked_ns = now_ns;
+            probe::ask_all(&shared);
+        }
+        if number % TICKS_PER_SWEEP == 0 {
+            let longest_ns = setup.config.timeouts.server_idle.as_nanos() as u64;
+            setup.servers.values().for_each(|server| server.sweep(now_ns, longest_ns));
+            if let Some(log) = &mut *shared.log.borrow_mut() {
+                log.flush();
             }
-            let setup = shared.setup();
-            if let Some(every) = setup.config.state.interval
-                && now_ns.saturating_sub(asked_ns) >= every.as_nanos() as u64
-            {
-                asked_ns = now_ns;
-                probe::ask_all(&shared);
-            }
-            if number % TICKS_PER_SWEEP == 0 {
-                let longest_ns = setup.config.timeouts.server_idle.as_nanos() as u64;
-                setup.servers.values().for_each(|server| server.sweep(now_ns, longest_ns));
-                if let Some(log) = &mut *shared.log.borrow_mut() {
-                    log.flush();
-                }
-            }
-            again.schedule(now_ns + TICK_NS, number + 1);
-        })
-        .await;
+        }
+    }
 }
 
 /// Takes on another configuration. Requests that are under way go on with the one that they began with.
 fn adopt(shared: &Rc<Shared>, plan: &Plan) {
     let former = shared.setup();
+    runtime::may_rest(plan.config.longest_rest);
     let setup = Rc::new(Setup::new(plan, Some(&former), &shared.registry, shared.worker, moment()));
     for (id, server) in &former.servers {
         if !setup.servers.contains_key(id) {
@@ -233,6 +233,7 @@ fn snapshot(shared: &Shared) -> Snapshot {
         waiting: shared.queue.len() as u64,
         accepted: counts.accepted.get(),
         refused: counts.refused.get(),
+        left: counts.left.get(),
         connects: counts.connects.get(),
         ..Snapshot::default()
     };
@@ -261,16 +262,16 @@ fn snapshot(shared: &Shared) -> Snapshot {
 /// The listening sockets of a worker, and who accepts on them.
 #[derive(Default)]
 struct Accepting {
-    all: HashMap<SocketAddr, (Rc<TcpListener>, AbortHandle)>,
+    all: HashMap<SocketAddr, (Rc<RefCell<Listener>>, Started)>,
 }
 
 impl Accepting {
     fn add(&mut self, listeners: Vec<StdListener>, shared: &Rc<Shared>) -> std::io::Result<()> {
         for listener in listeners {
             let address = listener.local_addr()?;
-            let listener = Rc::new(TcpListener::from_std(listener)?);
-            let task = spawn_local(accept(Rc::clone(&listener), address, Rc::clone(shared)));
-            self.all.insert(address, (listener, task.abort_handle()));
+            let listener = Rc::new(RefCell::new(Listener::new(listener)));
+            let task = spawn(accept(Rc::clone(&listener), address, Rc::clone(shared)));
+            self.all.insert(address, (listener, task));
         }
         Ok(())
     }
@@ -281,10 +282,8 @@ impl Accepting {
             self.all.keys().filter(|address| !addresses.contains(address)).copied().collect();
         for address in closing {
             if let Some((listener, task)) = self.all.remove(&address) {
-                task.abort();
-                // Only what is ready: nobody waits here.
-                let mut cx = Context::from_waker(Waker::noop());
-                while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx) {
+                task.end();
+                while let Ok((stream, peer)) = listener.borrow().try_accept() {
                     add(&shared.counts.accepted);
                     client::start(stream, peer, address, shared);
                 }
@@ -294,15 +293,16 @@ impl Accepting {
 }
 
 /// Accepts connections as long as there may be more, for ever.
-async fn accept(listener: Rc<TcpListener>, address: SocketAddr, shared: Rc<Shared>) {
+async fn accept(listener: Rc<RefCell<Listener>>, address: SocketAddr, shared: Rc<Shared>) {
     let mut pause_ticks = 0;
     loop {
         if pause_ticks > 0 || shared.counts.clients.get() >= shared.setup.borrow().most_clients {
+            listener.borrow_mut().rest();
             shared.changed.notified().await;
             pause_ticks = u32::saturating_sub(pause_ticks, 1);
             continue;
         }
-        match listener.accept().await {
+        match poll_fn(|cx| listener.borrow_mut().poll_accept(cx)).await {
             Ok((stream, peer)) => {
                 add(&shared.counts.accepted);
                 client::start(stream, peer, address, &shared);

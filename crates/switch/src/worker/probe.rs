@@ -7,15 +7,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http::head::ResponseHead;
-use tokio::net::TcpStream;
-use tokio::task::spawn_local;
 
 use super::Shared;
 use super::group::Group;
 use super::moment;
+use super::runtime::spawn;
 use super::server::{Server, Upstream};
-use super::socket::{Input, write_all};
+use super::stream::Stream;
 use crate::load;
+use assay_plane::socket::{Input, write_all};
 
 /// An answer that takes longer is worth nothing to anybody.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub fn ask_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
     group.policy().probes(moment(), &mut wanted);
     for server in wanted {
         if let Some(server) = group.server(server) {
-            spawn_local(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
+            spawn(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
         }
     }
 }
@@ -38,7 +38,7 @@ pub fn ask_who_is_wanted(shared: &Rc<Shared>, group: &Rc<Group>) {
 pub fn ask_all(shared: &Rc<Shared>) {
     for group in shared.setup().groups.iter().filter(|group| group.listens) {
         for server in group.servers().filter(|server| server.standing.get().is_some()) {
-            spawn_local(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
+            spawn(ask(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
         }
     }
 }
@@ -49,7 +49,7 @@ async fn ask(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
     deadline.set(PATIENCE);
     let mut upstream = match server.take_idle() {
         Some(upstream) => upstream,
-        None => match TcpStream::connect(server.address).await {
+        None => match Stream::connect(server.address).await {
             Ok(stream) => Upstream { stream, input: Input::default() },
             Err(_) => return,
         },

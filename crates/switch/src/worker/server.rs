@@ -1,13 +1,12 @@
 //! What does a worker know of a server, and which connections to it are idle?
 
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::net::SocketAddr;
 
 use assay_dispatch::ServerId;
-use tokio::net::TcpStream;
 
-use super::socket::Input;
+use super::stream::Stream;
+use assay_plane::socket::Input;
 
 /// Most idle connections that are kept to one server.
 const MOST_IDLE: usize = 4096;
@@ -32,14 +31,14 @@ pub struct Server {
 }
 
 struct Idle {
-    stream: TcpStream,
+    stream: Stream,
     since_ns: u64,
 }
 
 /// A connection to a server, and what came and was not used.
 pub struct Upstream {
     /// The connection.
-    pub stream: TcpStream,
+    pub stream: Stream,
     /// What came and was not used.
     pub input: Input,
 }
@@ -64,11 +63,11 @@ impl Server {
         self.in_flight.get() < self.most.get()
     }
 
-    /// The idle connection that was used last and is not known to be closed.
+    /// The idle connection that was used last and is not known to be closed: bytes or an end make it useless.
     pub fn take_idle(&self) -> Option<Upstream> {
         let mut idle = self.idle.borrow_mut();
         while let Some(Idle { stream, .. }) = idle.pop() {
-            if is_quiet(&stream) {
+            if stream.is_quiet() {
                 return Some(Upstream { stream, input: Input::default() });
             }
         }
@@ -76,7 +75,7 @@ impl Server {
     }
 
     /// Keeps a connection whose exchange is complete.
-    pub fn put_back(&self, stream: TcpStream, now_ns: u64) {
+    pub fn put_back(&self, stream: Stream, now_ns: u64) {
         let mut idle = self.idle.borrow_mut();
         // Those in use and those at rest together are never more than the server is to have.
         let room = self.most.get().saturating_sub(self.in_flight.get()) as usize;
@@ -93,16 +92,11 @@ impl Server {
     /// Closes what has been idle for longer than this, or was closed by the server.
     pub fn sweep(&self, now_ns: u64, longest_ns: u64) {
         let is_young = |idle: &Idle| now_ns.saturating_sub(idle.since_ns) < longest_ns;
-        self.idle.borrow_mut().retain(|idle| is_young(idle) && is_quiet(&idle.stream));
+        self.idle.borrow_mut().retain(|idle| is_young(idle) && idle.stream.is_quiet());
     }
 
     /// Closes all that are idle.
     pub fn close_idle(&self) {
         self.idle.borrow_mut().clear();
     }
-}
-
-/// Nothing may come on an idle connection: bytes or an end make it useless. Costs no system call unless something came.
-fn is_quiet(stream: &TcpStream) -> bool {
-    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }

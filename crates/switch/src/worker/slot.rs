@@ -1,9 +1,8 @@
 //! What does it mean that a request has a server? The policy knows it, the server has one more, until it ends in any way.
 
 use std::future::poll_fn;
-use std::io;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use assay_dispatch::{ClassId, Finish, Request, ServerId};
 use assay_http::head::ResponseHead;
@@ -13,8 +12,14 @@ use super::group::{Chosen, Group};
 use super::moment;
 use super::server::Server;
 use super::setup::Setup;
-use super::watch::Deadline;
+use super::stream::Stream;
 use crate::load;
+use crate::tally::add;
+use assay_plane::socket::{Input, Memory};
+use assay_plane::watch::Deadline;
+
+/// So much is read from a client whose request waits for a server; one that has sent more is not watched.
+const MOST_AHEAD_BYTES: usize = 64 * 1024;
 
 /// What a request goes by: the configuration that it began with, or a later one if it had to look again.
 pub struct Standing {
@@ -33,6 +38,8 @@ pub enum Unserved {
     QueueFull,
     /// None had room in time.
     TooLong,
+    /// The client has gone away.
+    Left,
 }
 
 impl Unserved {
@@ -46,6 +53,7 @@ impl Unserved {
             Unserved::TooLong => {
                 "all servers have as many requests as they may have, and none had room in time"
             }
+            Unserved::Left => "the client has gone away",
         }
     }
 }
@@ -74,6 +82,8 @@ pub struct Slot {
     pub started_ns: u64,
     /// Whether the server did its part.
     pub is_answered: bool,
+    /// When the answer was complete for the policy, where that is before the end.
+    pub answered_ns: Option<u64>,
     group: Rc<Group>,
     request: Request,
     shared: Rc<Shared>,
@@ -85,7 +95,15 @@ impl Slot {
         server.in_flight.set(server.in_flight.get() + 1);
         shared.counts.in_flight.set(shared.counts.in_flight.get() + 1);
         group.policy().started(server.id, &request, now);
-        Self { server, started_ns: now.nanos(), is_answered: false, group, request, shared }
+        Self {
+            server,
+            started_ns: now.nanos(),
+            is_answered: false,
+            answered_ns: None,
+            group,
+            request,
+            shared,
+        }
     }
 
     /// The answer has begun; the server may have said in it how it is.
@@ -104,7 +122,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let now = moment();
-        let took_nanos = now.nanos().saturating_sub(self.started_ns);
+        let took_nanos = self.answered_ns.unwrap_or(now.nanos()).saturating_sub(self.started_ns);
         self.server.in_flight.set(self.server.in_flight.get() - 1);
         self.shared.counts.in_flight.set(self.shared.counts.in_flight.get() - 1);
         let how = Finish { took_nanos, answered: self.is_answered };
@@ -115,12 +133,42 @@ impl Drop for Slot {
     }
 }
 
+/// Who waits, and how long it may. Nobody answers a client that has closed its connection: its request leaves the queue.
+pub struct Waiting<'c> {
+    /// The client's connection.
+    pub stream: &'c mut Stream,
+    /// What came from it and was not used.
+    pub input: &'c mut Input,
+    /// How long.
+    pub deadline: &'c Deadline,
+}
+
+impl Waiting<'_> {
+    /// Whether the client has closed its connection; if not, whoever waits is woken when it does. To find out, what it sends
+    /// meanwhile is read, up to a limit.
+    fn has_left(&mut self, memory: &Memory, cx: &mut Context<'_>) -> bool {
+        while self.input.unread().len() < MOST_AHEAD_BYTES {
+            let input = &mut *self.input;
+            let read = memory.poll_read(self.stream, cx, |bytes| {
+                input.append(bytes, memory);
+                bytes.len()
+            });
+            match read {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return true,
+                Poll::Pending => return false,
+            }
+        }
+        false
+    }
+}
+
 /// Gets a server for a request that those of `tried` have failed, and waits for one with room if need be.
 pub async fn acquire(
     shared: &Rc<Shared>,
     standing: &mut Standing,
     tried: &[ServerId],
-    deadline: &Deadline,
+    waiting: Waiting<'_>,
 ) -> Result<Slot, Unserved> {
     standing.renew(shared);
     let group = Rc::clone(standing.setup.group(standing.class()));
@@ -135,32 +183,37 @@ pub async fn acquire(
             Chosen::Full => {}
         }
     }
-    wait(shared, standing, tried, deadline, &group).await
+    Box::pin(wait(shared, standing, tried, waiting, &group)).await
 }
 
 async fn wait(
     shared: &Rc<Shared>,
     standing: &mut Standing,
     tried: &[ServerId],
-    deadline: &Deadline,
+    mut waiting: Waiting<'_>,
     group: &Rc<Group>,
 ) -> Result<Slot, Unserved> {
     if shared.queue.len() as u64 >= u64::from(standing.setup.most_waiting) {
         return Err(Unserved::QueueFull);
     }
-    deadline.set(standing.setup.config.timeouts.queue);
+    waiting.deadline.set(standing.setup.config.timeouts.queue);
     let mut place = shared.queue.join(group);
     let mut group = Rc::clone(group);
     loop {
         let called = poll_fn(|cx| {
+            if waiting.has_left(&shared.memory, cx) {
+                return Poll::Ready(Err(Unserved::Left));
+            }
             if place.is_called(cx.waker()) {
                 return Poll::Ready(Ok(()));
             }
-            super::socket::wait::<()>(deadline, cx)
+            assay_plane::socket::wait::<()>(waiting.deadline, cx).map_err(|_| Unserved::TooLong)
         });
-        let called: io::Result<()> = called.await;
-        if called.is_err() {
-            return Err(Unserved::TooLong);
+        if let Err(unserved) = called.await {
+            if unserved == Unserved::Left {
+                add(&shared.counts.left);
+            }
+            return Err(unserved);
         }
         standing.renew(shared);
         let current = standing.setup.group(standing.class());

@@ -14,14 +14,14 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
 use tokio::io::AsyncWrite;
 
-use super::carrier::Carrier;
 use super::client::{Client, Order};
 use super::exchange::{Fault, loss};
 use super::server::Upstream;
 use super::slot::Slot;
-use super::socket::wait;
 use crate::reply;
 use crate::request::Refusal;
+use assay_plane::carrier::Carrier;
+use assay_plane::socket::wait;
 
 /// An upload under way.
 struct Upload<'u> {

@@ -131,6 +131,38 @@ fn a_request_waits_no_longer_than_it_may() {
 }
 
 #[test]
+fn a_client_that_leaves_while_its_request_waits_gives_up_its_place() {
+    let (server, go) = on_command("s");
+    let switch = switch(&file("", &[&server], "[limits]\nserver-connections = 1\nqueue = 1\n"));
+    let now = || switch.snapshot().expect("runs");
+    let mut first = Client::new(&switch);
+    first.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is there", || server.count() == 1);
+    // One without more, one that has sent another request behind it, one in the middle of a body.
+    let behind = "GET /gone HTTP/1.1\r\nHost: a\r\n\r\n";
+    for text in [behind, &behind.repeat(2), "POST /gone HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"]
+    {
+        let before = now().left;
+        let mut leaving = Client::new(&switch);
+        leaving.send(text);
+        eventually("it waits", || now().waiting == 1);
+        drop(leaving);
+        eventually("its place is free", || now().waiting == 0 && now().left == before + 1);
+    }
+    // One that stays may say more meanwhile, and loses nothing of it.
+    let mut staying = Client::new(&switch);
+    staying.send("POST /stays HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
+    eventually("it waits", || now().waiting == 1);
+    staying.send("defghi");
+    for client in [&mut first, &mut staying] {
+        go.send(()).expect("it waits");
+        assert_eq!(client.answer().0, 200);
+    }
+    assert_eq!(server.last().body, b"abcdefghi");
+    assert_eq!((server.count(), now().left, now().total().answers[1]), (2, 3, 2), "nobody else got there");
+}
+
+#[test]
 fn connections_above_the_limit_wait_to_be_accepted() {
     let server = Server::named("s");
     let switch = switch(&file("", &[&server], "[limits]\nconnections = 2\n"));

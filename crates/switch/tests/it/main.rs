@@ -18,7 +18,10 @@ mod recorder;
 mod reloading;
 #[path = "../../../http/tests/corpus/replies.rs"]
 mod replies;
+#[path = "../../../http/tests/corpus/seen.rs"]
+mod seen;
 mod serving;
 #[path = "../../../http/tests/corpus/strict.rs"]
 mod strict;
+mod upgrading;
 mod watching;

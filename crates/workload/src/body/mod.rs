@@ -47,7 +47,9 @@ impl Body {
         stamp[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
         if circle != DATA {
             // Capital letters and some signs, none of which markup is made of.
-            stamp = stamp.map(|byte| b'@' + (byte & 31));
+            for byte in &mut stamp {
+                *byte = b'@' + (*byte & 31);
+            }
         }
         let offset = hash(Purpose::BodyOffset, &[key, version]) % POOL_BYTES as u64;
         Self { stamp, stamp_bytes: STAMP_BYTES as u32, circle, offset, size, overlay: None }

@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
+use anyhow::Context;
 use assay_node::calibrate::{CalibrationSpec, Needs, Step, calibrate as needs_of, step};
 use assay_simulate::Experiment;
 use serde::Serialize;
 
 use super::{ClusterArgs, start};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{interrupt, output};
 
 /// Version of the document.
 const SCHEMA: &str = "assay-calibration/1";
@@ -56,6 +57,9 @@ struct StepDocument {
 
 /// Calibrates all nodes, one after the other.
 pub fn calibrate(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Failure> {
+    interrupt::ends_with("interrupted; nothing is kept of the calibration\n")
+        .context("cannot watch for Ctrl-C")
+        .map_err(Failure::failed)?;
     let own = if args.nodes.is_empty() { Some(start(args, experiment)?) } else { None };
     let addresses = own.as_ref().map_or(args.nodes.clone(), |nodes| nodes.addresses().to_vec());
     let mix = &experiment.mixes[0];

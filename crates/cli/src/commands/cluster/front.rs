@@ -36,7 +36,7 @@ pub fn start(
         other => other,
     };
     for group in &mut config.groups {
-        group.choice = chosen.clone();
+        group.choice = chosen.slower(args.slower);
     }
     let switch = Switch::start(config).map_err(Failure::failed)?;
     let address = switch.addresses().first().copied();

@@ -21,6 +21,7 @@ use super::policies::Results;
 use crate::clusters::{self, CLUSTERS};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
+use crate::target::reachable;
 use crate::{output, units};
 
 const WHAT: &str = "What";
@@ -28,11 +29,14 @@ const NODES: &str = "Nodes";
 const RUN: &str = "With --run or --calibrate";
 const EXAMPLES: &str = "\
 Examples:
-  assay cluster figure-5                          its four nodes, until Ctrl-C; says where they are
-  assay cluster figure-5 --switch --policy cap    with the switch in front
-  assay cluster figure-5 --run --policy rand,cap --clients '2..20 by 2' --json -o live.json
-                                                  the live twin of `assay simulate figure-5`
-  assay cluster figure-5 --calibrate              what does a node need for each service?";
+  assay cluster figure-5   its four nodes, until Ctrl-C; says where they are
+  assay cluster figure-5 --switch --policy cap
+      with the switch in front
+  assay cluster figure-5 --run --policy rand,cap --clients '2..20 by 2' \\
+    --json -o live.json
+      the live twin of `assay simulate figure-5`
+  assay cluster figure-5 --calibrate
+      what does a node need for each service?";
 
 /// Flags of `assay cluster`.
 #[derive(Debug, Args)]
@@ -59,13 +63,13 @@ pub struct ClusterArgs {
     #[arg(long, conflicts_with_all = ["run", "switch"], help_heading = WHAT)]
     pub calibrate: bool,
     /// Where the first node listens, the others on the ports after that; port 0: any that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", help_heading = NODES)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address, help_heading = NODES)]
     pub listen: SocketAddr,
     /// Real nodes: they burn processor time and write to disk, each in a directory of its own in DIR
     #[arg(long, value_name = "DIR", help_heading = NODES)]
     pub real: Option<PathBuf>,
     /// Servers that run already, in the order of the file's nodes: none are started
-    #[arg(long, value_name = "ADDRESS,…", value_delimiter = ',', conflicts_with = "real", help_heading = NODES)]
+    #[arg(long, value_name = "ADDRESS,…", value_delimiter = ',', value_parser = address, conflicts_with = "real", help_heading = NODES)]
     pub nodes: Vec<SocketAddr>,
     /// You may load nodes with public addresses: they are yours
     #[arg(long, help_heading = NODES)]
@@ -99,6 +103,10 @@ pub struct ClusterArgs {
     pub keep_alive: bool,
     #[command(flatten)]
     pub results: Results,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is no address with a port; write it like 127.0.0.1:9000"))
 }
 
 fn slower(text: &str) -> Result<f64, String> {
@@ -180,7 +188,8 @@ fn check_nodes(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failur
         let failure = anyhow!("{given} servers are named, and {} has {nodes} nodes", cluster.label);
         return Err(Failure::usage(failure).hint("name as many, and choose a cluster with --label"));
     }
-    Ok(())
+    let measured = args.nodes.iter().filter(|_| args.run || args.calibrate);
+    measured.copied().try_for_each(reachable)
 }
 
 /// How nodes work.
@@ -193,7 +202,7 @@ fn start(args: &ClusterArgs, experiment: &Experiment) -> Result<Nodes, Failure> 
     let (cluster, mix) = (&experiment.clusters[0], &experiment.mixes[0]);
     let pace = Pace::now_at(args.slower);
     let spec = NodesSpec::of(experiment, cluster, mix, (args.listen, kind(args), pace));
-    Nodes::start(spec).map_err(Failure::failed)
+    Nodes::start(spec).map_err(Failure::usage)
 }
 
 /// Where everything is.

@@ -3,18 +3,20 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use anyhow::Context;
 use assay_dispatch::Moment;
 use assay_node::Pace;
-use assay_node::clients::{ClientsSpec, Target, run as ask};
+use assay_node::clients::{ClientsSpec, Target, run_unless as ask};
 use assay_node::nodes::{Nodes, NodesSpec};
 use assay_record::cluster::{Origin, Tally};
 use assay_record::histogram::Histogram;
 use assay_simulate::{Cell, Experiment, PolicyChoice, cells, choice};
+use tokio::sync::watch;
 
 use super::{ClusterArgs, front, kind};
 use crate::commands::simulate::collect;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{interrupt, output};
 
 /// Nodes that answer later than this on average, in the model's time, shape what is measured: clients and the switch wake as
 /// late, so a request loses some five times as much.
@@ -25,6 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Measures every combination.
 pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Exit, Failure> {
     let all = cells(experiment);
+    let stop = interrupt::noticed().context("cannot watch for Ctrl-C").map_err(Failure::failed)?;
     let (mut taken, mut latest_ms) = (Vec::new(), 0.0_f64);
     for (number, cell) in all.iter().enumerate() {
         let labels = collect::labels(experiment, cell);
@@ -32,7 +35,7 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
             (Some(clients), _) => format!("{clients} clients"),
             (None, rate) => format!("{}/s", rate.unwrap_or(0.0)),
         };
-        let (tally, late_us) = measure(args, experiment, cell)?;
+        let Some((tally, late_us)) = measure(args, experiment, cell, stop.clone())? else { break };
         let late_ms = late_us.mean_us().map(|us| us / 1e3);
         latest_ms = late_ms.unwrap_or(0.0).max(latest_ms);
         output::eprint(&format!(
@@ -54,11 +57,26 @@ pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Ex
             (latest_ms / LATE_MS).ceil()
         ));
     }
-    args.results.show(&collect::result(name, experiment, Origin::Measured, &taken))
+    let complete = taken.len() == all.len();
+    if !complete && taken.is_empty() {
+        output::eprint("interrupted before the first run was complete; nothing was measured\n");
+        return Ok(Exit::Interrupted);
+    }
+    let shown = args.results.show(&collect::result(name, experiment, Origin::Measured, &taken))?;
+    if !complete {
+        output::eprint("interrupted; runs that were complete are told\n");
+        return Ok(Exit::Interrupted);
+    }
+    Ok(shown)
 }
 
-/// Fresh nodes, a fresh switch, and clients, for one repetition.
-fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<(Tally, Histogram), Failure> {
+/// Fresh nodes, a fresh switch, and clients, for one repetition; none: somebody wants an end.
+fn measure(
+    args: &ClusterArgs,
+    experiment: &Experiment,
+    cell: &Cell,
+    mut stop: watch::Receiver<bool>,
+) -> Result<Option<(Tally, Histogram)>, Failure> {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
     let pace = Pace::now_at(args.slower);
@@ -86,7 +104,7 @@ fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<(
         let front = front::start(args, experiment, cell, &addresses)?;
         Target::One(switch.insert(front).address)
     };
-    let outcome = ask(ClientsSpec {
+    let spec = ClientsSpec {
         services: experiment.services.clone(),
         weights: mix.weights.clone(),
         seed,
@@ -100,9 +118,10 @@ fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<(
         check_sizes: true,
         patience: PATIENCE,
         pace,
-    })
-    .map_err(Failure::failed)?;
+    };
+    let outcome = ask(spec, interrupt::asked(&mut stop)).map_err(Failure::failed)?;
     drop(switch);
+    let Some(outcome) = outcome else { return Ok(None) };
     for (kind, count) in &outcome.failures {
         output::eprint(&format!("  {count} × {kind}\n"));
     }
@@ -115,5 +134,5 @@ fn measure(args: &ClusterArgs, experiment: &Experiment, cell: &Cell) -> Result<(
         tally.sampled(look.nodes);
         late_us.merge(&look.late_us);
     }
-    Ok((tally, late_us))
+    Ok(Some((tally, late_us)))
 }

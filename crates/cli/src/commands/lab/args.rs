@@ -16,10 +16,11 @@ const RECORD: &str = "Results";
 
 const EXAMPLES: &str = "\
 Examples:
-  assay lab show compare.toml                    what would it do, and for how long?
-  assay lab compare.toml                         run all of it, then compare
-  assay lab compare.toml --rehearse 30s          the same, every schedule squeezed into half a minute
-  assay lab compare.toml --resume                go on with the last one that was interrupted
+  assay lab show compare.toml       what would it do, and for how long?
+  assay lab compare.toml            run all of it, then compare
+  assay lab compare.toml --rehearse 30s
+      the same, every schedule squeezed into half a minute
+  assay lab compare.toml --resume   go on with the last one that was interrupted
 
 The first Ctrl-C ends the cell that runs, which will be run again by --resume; the second quits at once.";
 

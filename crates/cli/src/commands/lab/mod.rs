@@ -12,6 +12,7 @@ use assay_lab::LabError;
 use assay_lab::experiment::{Course, Ending, Experiment, ExperimentDir, differences, drive, resume};
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
+use assay_report::compare::is_experiment;
 use assay_report::summary::Summary;
 use tokio::sync::{mpsc, watch};
 
@@ -125,6 +126,11 @@ fn is_open(state: CellState) -> bool {
 fn resumed(args: &LabArgs, experiment: Experiment, named: &Path) -> Result<SetUp, Failure> {
     // An experiment, or the directory in which its latest is.
     let inner = ExperimentDir::unfinished(named, &experiment.name).pop();
+    if inner.is_none() && !is_experiment(named) {
+        let (named, name) = (named.display(), &experiment.name);
+        return Err(Failure::usage(anyhow!("{named} holds no unfinished experiment called {name}"))
+            .hint("name its directory: --resume DIR; or begin it: leave --resume out"));
+    }
     let path = inner.map_or_else(|| named.to_owned(), |(path, _)| path);
     let path = path.as_path();
     let (dir, info, source) = ExperimentDir::open(path).map_err(Failure::usage)?;

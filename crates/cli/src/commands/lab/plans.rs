@@ -72,6 +72,7 @@ impl Plans {
                 private_as_public: self.experiment.private_as_public,
                 digest_requests: DIGEST_REQUESTS,
                 threads: None,
+                remarks_on_bundled: false,
             };
             // Compiled once: what the compiler has to say is said once.
             let other = self.prepared.iter().find(|((other, _), _)| other == label);

@@ -6,6 +6,7 @@ mod ward;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use assay_record::cluster::{ClusterResult, Origin, Tally};
 use assay_simulate::{Cell, Experiment, cells, simulate as run_cell};
 use clap::Args;
@@ -13,15 +14,17 @@ use clap::Args;
 use super::policies::Results;
 use crate::clusters::{self, CLUSTERS};
 use crate::exit::{Exit, Failure};
-use crate::{output, units};
+use crate::{interrupt, output, units};
 use collect::Taken;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay simulate                                 which clusters come with Assay?
-  assay simulate figure-5                        RAND, RR and CAP as Jones measured them in 2002
-  assay simulate mine.toml --json                a cluster of yours; the reference says what a file can have
-  assay simulate locality --ward-analysis        how large should WARD's core be?";
+  assay simulate            which clusters come with Assay?
+  assay simulate figure-5   RAND, RR and CAP as Jones measured them in 2002
+  assay simulate mine.toml --json
+      a cluster of yours; the reference says what a file can have
+  assay simulate locality --ward-analysis
+      how large should WARD's core be?";
 
 /// Flags of `assay simulate`.
 #[derive(Debug, Args)]
@@ -63,6 +66,9 @@ pub fn simulate(args: &SimulateArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     args.results.check()?;
+    interrupt::ends_with("interrupted; nothing is kept of the simulation\n")
+        .context("cannot watch for Ctrl-C")
+        .map_err(Failure::failed)?;
     let experiment = experiment(args, named, &name, &text)?;
     if args.ward_analysis {
         let text = match args.results.json {

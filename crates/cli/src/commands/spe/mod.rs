@@ -1,15 +1,15 @@
 //! `assay spe`: several proxies at once, on the requests of real clients.
 
+pub(crate) mod targets;
 mod words;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-use assay_lab::spe::{self, SpeEvent, SpeOutcome, SpePlan, UnderTest, Which};
+use anyhow::Context;
+use assay_lab::spe::{self, SpeEvent, SpeOutcome, SpePlan, Which};
 use assay_lab::{LabError, Mode};
-use assay_proxy::spec::Prefetch;
 use assay_record::spe::How;
 use assay_spe::spec::{Turns, When};
 use clap::{Args, Subcommand};
@@ -18,8 +18,11 @@ use tokio::sync::{mpsc, watch};
 use super::spe_report::{self, SpeReportArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
-use crate::target::{is_address, resolve};
+use crate::target::resolve;
 use crate::{output, run_name, units};
+
+/// How long whoever should be there already may take to let us in.
+const KNOCK: Duration = Duration::from_secs(1);
 
 const WHO: &str = "Who";
 const ORDER: &str = "When and in which order";
@@ -29,13 +32,18 @@ const RECORD: &str = "Results";
 const EXAMPLES: &str = "\
 Examples:
   assay spe --listen 127.0.0.1:3128 --proxy squid --proxy builtin
-                                                 clients use 127.0.0.1:3128 as their proxy
-  assay spe --listen 127.0.0.1:8080 --origin www.example:80 --proxy varnish --proxy nginx
-                                                 127.0.0.1:8080 stands for www.example
-  assay spe --listen :3128 --proxy today=10.0.0.7:3128 --proxy candidate=10.0.0.8:3128 --doors 10.0.0.5:3200
-                                                 two proxies that run already, each with its door as parent
+      clients use 127.0.0.1:3128 as their proxy
+  assay spe --listen 127.0.0.1:8080 --origin www.example:80 --proxy varnish \\
+    --proxy nginx
+      127.0.0.1:8080 stands for www.example
+  assay spe --listen :3128 --proxy today=10.0.0.7:3128 \\
+    --proxy candidate=10.0.0.8:3128 --doors 10.0.0.5:3200
+      two proxies that run already, each with its door as parent
+  assay spe --listen :3128 --proxy now=squid --proxy next=squid \\
+    --set next:replacement=heap-lfuda
+      one proxy against itself with another setting
 
-Clients are answered from the Collector, and every proxy is asked the same. Nobody else notices: origins get one request
+Clients are answered from the Collector, and every proxy is asked the same. Nobody else notices: origins get one request \
 for each need. The first Ctrl-C ends it and writes what is left; the second quits at once.";
 
 /// Flags of `assay spe`.
@@ -66,6 +74,10 @@ pub struct SpeArgs {
     /// [default: chosen; 127.0.0.1:3200 where a proxy runs already]
     #[arg(long, value_name = "ADDR:PORT", help_heading = WHO)]
     pub doors: Option<SocketAddr>,
+    /// Choose one of a proxy's own settings, as `assay run --set` does, or its `memory` or `disk`; LABEL is what the proxy is
+    /// called, and is not needed where there is only one; may be given more than once
+    #[arg(long = "set", value_name = "[LABEL:]NAME=VALUE", value_parser = targets::setting, help_heading = WHO)]
+    pub settings: Vec<targets::Setting>,
     /// Memory for the cache of each proxy that is started
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = units::size, help_heading = WHO)]
     pub memory: u64,
@@ -146,29 +158,59 @@ pub fn spe(args: &SpeArgs) -> Result<Exit, Failure> {
     if !plan.listen.ip().is_loopback() {
         output::eprint("note: everybody who can reach this machine may use it as a proxy\n");
     }
+    for note in forebodings(&plan) {
+        output::eprint(&format!("note: {note}\n"));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the evaluation")
         .map_err(Failure::failed)?;
-    let lasts = plan.duration.is_some();
     match runtime.block_on(watched(plan))? {
         Some(outcome) => {
             output::stdout(&words::summary(&outcome))?;
-            Ok(exit(&outcome, lasts))
+            Ok(exit(&outcome))
         }
         None => Ok(Exit::Interrupted),
     }
 }
 
-/// Without a time to last for, Ctrl-C is how it ends.
-fn exit(outcome: &SpeOutcome, lasts: bool) -> Exit {
+/// What can go on, and will hardly be what was meant.
+fn forebodings(plan: &SpePlan) -> Vec<String> {
+    let mut notes = Vec::new();
+    if plan.proxies.is_empty() {
+        notes.push(
+            "no proxy is named: clients get their answers, and nothing is compared with them (--proxy)"
+                .to_owned(),
+        );
+    }
+    let absent = |address: &SocketAddr| TcpStream::connect_timeout(address, KNOCK).err();
+    if let Some((name, address)) = &plan.origin
+        && let Some(error) = absent(address)
+    {
+        notes
+            .push(format!("the origin {name} does not answer now ({error}); until it does, clients get 502"));
+    }
+    for proxy in &plan.proxies {
+        if let Which::Running(address) = &proxy.which
+            && let Some(error) = absent(address)
+        {
+            let label = &proxy.label;
+            notes.push(format!(
+                "the proxy {label} does not answer at {address} now ({error}); until it does, its answers count as failed"
+            ));
+        }
+    }
+    notes
+}
+
+fn exit(outcome: &SpeOutcome) -> Exit {
     if outcome.standing.multiplier.answers_lost > 0 {
         return Exit::Invalid;
     }
     match outcome.how {
-        How::Interrupted if lasts => Exit::Interrupted,
-        How::Finished | How::Interrupted => Exit::Fine,
+        How::Interrupted => Exit::Interrupted,
+        How::Finished => Exit::Fine,
         How::Failed(_) => Exit::Failed,
     }
 }
@@ -217,7 +259,7 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let mode = if args.origin.is_some() { Mode::Reverse } else { Mode::Forward };
     let origin = args.origin.as_ref().map(|name| Ok((name.clone(), resolve(name)?))).transpose()?;
-    let proxies = under_test(args)?;
+    let proxies = targets::under_test(args)?;
     let name: Vec<&str> = proxies.iter().map(|proxy| proxy.label.as_str()).collect();
     let directory = args.dir.clone().unwrap_or_else(|| run_name::fresh_evaluation(&name.join("-")));
     let absolute = |path: &PathBuf| {
@@ -240,8 +282,6 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         replay: !args.no_replay,
         collector_memory_bytes: args.collector_memory,
         collector_disk_bytes: args.collector_disk,
-        memory_bytes: args.memory,
-        disk_bytes: args.disk,
         most_waiting: args.most_waiting,
         patience: args.patience,
         rules: args.rules.as_ref().map(absolute).transpose()?,
@@ -250,56 +290,6 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         duration: args.duration,
         own_target: args.i_own_this_target,
     })
-}
-
-/// The proxies, each with a label of its own.
-fn under_test(args: &SpeArgs) -> Result<Vec<UnderTest>, Failure> {
-    let mut all: Vec<UnderTest> = Vec::new();
-    for typed in &args.proxy {
-        let (label, name) = match typed.split_once('=') {
-            Some((label, name)) => (Some(check_label(label)?), name),
-            None => (None, typed.as_str()),
-        };
-        let which = match name {
-            "builtin" => Which::Builtin(None),
-            "builtin:embedded" | "builtin:links" => Which::Builtin(Prefetch::from_word(&name[8..]).flatten()),
-            "direct" => {
-                return Err(Failure::usage(anyhow!("--proxy direct: direct is always there, and no proxy"))
-                    .hint("leave it out"));
-            }
-            name if is_address(name) => Which::Running(resolve(name)?),
-            name => {
-                let description = assay_lab::find(name, &args.proxy_dir).map_err(Failure::usage)?;
-                Which::Described(Box::new(description))
-            }
-        };
-        let label = label.unwrap_or_else(|| fresh_label(&which, name, &all));
-        all.push(UnderTest { label, which });
-    }
-    Ok(all)
-}
-
-fn check_label(label: &str) -> Result<String, Failure> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if label.is_empty() || label.starts_with('.') || !label.chars().all(fits) {
-        return Err(Failure::usage(anyhow!(
-            "`{label}` is no label; letters, digits, `-`, `_` and `.` make one"
-        )));
-    }
-    Ok(label.to_owned())
-}
-
-/// What it is called itself, with a number if another is called so.
-fn fresh_label(which: &Which, name: &str, others: &[UnderTest]) -> String {
-    let base = match which {
-        Which::Builtin(None) => "builtin".to_owned(),
-        Which::Builtin(Some(prefetch)) => format!("builtin-{}", prefetch.word()),
-        Which::Described(description) => description.name.clone(),
-        Which::Running(_) => name.replace([':', '[', ']'], "_"),
-    };
-    let numbered = (2..).map(|number: u32| format!("{base}-{number}"));
-    let is_free = |label: &String| others.iter().all(|other| other.label != *label);
-    std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base)
 }
 
 /// Reads `ADDR:PORT` or `:PORT`.
@@ -323,25 +313,27 @@ mod tests {
         args
     }
 
-    fn labels(typed: &[&str]) -> Vec<String> {
-        under_test(&args(typed)).unwrap().into_iter().map(|proxy| proxy.label).collect()
-    }
-
-    #[test]
-    fn proxies_are_called_by_their_names_unless_somebody_says_otherwise() {
-        let typed = ["--proxy", "squid", "--proxy", "builtin", "--proxy", "squid", "--proxy", "a=squid"];
-        assert_eq!(labels(&typed), ["squid", "builtin", "squid-2", "a"]);
-        assert_eq!(labels(&["--proxy", "127.0.0.1:80"]), ["127.0.0.1_80"]);
-        assert_eq!(labels(&["--proxy", "builtin:links", "--proxy", "builtin"]), ["builtin-links", "builtin"]);
-        assert!(under_test(&args(&["--proxy", "a b=squid"])).is_err());
-        assert!(under_test(&args(&["--proxy", "direct"])).is_err());
-    }
-
     #[test]
     fn an_origin_makes_it_a_reverse_proxy() {
         assert_eq!(plan(&args(&["--forward"])).unwrap().mode, Mode::Forward);
         let reverse = plan(&args(&["--origin", "127.0.0.1:9000"])).unwrap();
         assert_eq!((reverse.mode, reverse.origin.unwrap().0.as_str()), (Mode::Reverse, "127.0.0.1:9000"));
+    }
+
+    #[test]
+    fn who_is_not_there_before_it_begins_is_told() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = taken.local_addr().unwrap().to_string();
+        let gone = "127.0.0.1:1";
+        let noted = |typed: &[&str]| forebodings(&plan(&args(typed)).unwrap()).join("\n");
+        assert!(
+            noted(&["--origin", gone, "--proxy", "builtin"])
+                .contains("the origin 127.0.0.1:1 does not answer")
+        );
+        let running = format!("now={gone}");
+        assert!(noted(&["--proxy", &running]).contains("the proxy now does not answer at 127.0.0.1:1"));
+        assert_eq!(noted(&["--origin", &there, "--proxy", "builtin"]), "");
+        assert!(noted(&["--duration", "1s"]).contains("no proxy is named"));
     }
 
     #[test]

@@ -29,7 +29,10 @@ impl View {
             SpeEvent::Starting(what) => format!("starting {what}\n"),
             SpeEvent::Listening(address) => format!("ready: clients may come to {address}; Ctrl-C ends it\n"),
             SpeEvent::Died(words) => format!("warning: {words}\n"),
-            SpeEvent::Draining => "ending: the last answers are waited for\n".into(),
+            SpeEvent::Draining => {
+                "ending: the last answers are waited for, some seconds at most; Ctrl-C again: not at all\n"
+                    .into()
+            }
             SpeEvent::Second(standing) => self.second(standing),
         }
     }
@@ -85,6 +88,24 @@ pub fn summary(outcome: &SpeOutcome) -> String {
             "{label:<width$} {answered:>9} {matching:>9} {mismatches:>9} {no_answer:>9} {dropped:>9} {mean:>12}"
         );
     }
+    for (label, target) in labels.iter().zip(&multiplier.targets).filter(|(_, target)| target.waiting > 0) {
+        let _ = writeln!(text, "{label}: {} requests had not been answered at the end", target.waiting);
+    }
+    if collector.origin_errors > 0 {
+        let _ = writeln!(
+            text,
+            "{} fetches from origins failed: clients got an error then, and proxies were held against that",
+            collector.origin_errors
+        );
+    }
+    if collector.given_up > 0 {
+        let _ = writeln!(
+            text,
+            "{} answers were broken off by the Collector itself, so that no client waits for them: they were too large to \
+             keep, and what proxies lack of them is not their fault; give it more --collector-memory or --collector-disk",
+            collector.given_up
+        );
+    }
     if multiplier.answers_lost > 0 {
         let _ = writeln!(
             text,
@@ -134,6 +155,33 @@ mod tests {
         let second = SpeEvent::Second(Box::new(standing()));
         assert_eq!(view.say(&second), "     5 s  9 requests · squid 6 ok, 2 differ, 1 dropped\n");
         assert_eq!(view.say(&second), "");
+    }
+
+    #[test]
+    fn what_a_proxy_had_not_answered_at_the_end_is_told() {
+        let mut standing = standing();
+        standing.multiplier.targets[1].waiting = 3;
+        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };
+        assert!(summary(&outcome).contains("\nsquid: 3 requests had not been answered at the end\n"));
+    }
+
+    #[test]
+    fn an_origin_that_is_not_there_is_told() {
+        let mut standing = standing();
+        standing.collector.origin_errors = 2;
+        let outcome = SpeOutcome { directory: "/d".into(), how: How::Finished, standing };
+        assert!(summary(&outcome).contains("\n2 fetches from origins failed"));
+    }
+
+    #[test]
+    fn what_the_collector_broke_off_is_not_left_to_look_like_the_fault_of_a_proxy() {
+        let summary_of = |given_up| {
+            let mut standing = standing();
+            standing.collector.given_up = given_up;
+            summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing })
+        };
+        assert!(summary_of(3).contains("\n3 answers were broken off by the Collector itself"));
+        assert!(!summary_of(0).contains("broken off"));
     }
 
     #[test]

@@ -21,9 +21,10 @@ use watch::Watched;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay switch front.toml                        run the switch that the file describes
-  assay switch check front.toml                  what would it do? explain it, run nothing
-  kill -HUP PID                                  take on the changed file, without losing a request
+  assay switch front.toml   run the switch that the file describes
+  assay switch check front.toml
+      what would it do? explain it, run nothing
+  kill -HUP PID             take on the changed file, without losing a request
 
 The file in short (the reference has all of it):
   listen = \"127.0.0.1:8080\"
@@ -104,7 +105,7 @@ async fn run(args: &SwitchArgs, file: &Path, config: Config) -> Result<Exit, Fai
     let mut interrupts = Interrupts::listen().map_err(failed)?;
     let mut reloads = signal(SignalKind::hangup()).map_err(failed)?;
     let mut watched = Watched::new(file);
-    let mut switch = Switch::start(config).map_err(Failure::failed)?;
+    let mut switch = Switch::start(config).map_err(Failure::usage)?;
     let mut show = Show::new(args.json, args.quiet);
     show.ready(&switch)?;
     let mut seconds = interval(Duration::from_secs(1));

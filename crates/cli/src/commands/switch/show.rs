@@ -118,6 +118,7 @@ fn second_as_json(now: &Snapshot, total: &Tally, before: &Tally) -> Value {
         "in_flight": now.in_flight,
         "waiting": now.waiting,
         "refused_total": now.refused,
+        "left_total": now.left,
         "servers": now.servers,
     })
 }

@@ -1,5 +1,8 @@
-//! `assay replay`: send the requests of access logs, or of a list of URLs, to any address.
+//! `assay replay`: send the requests of access logs, or of a list of URLs, to any address, or through a proxy under test.
 
+mod through;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,19 +14,27 @@ use assay_replay::{List, Log, Options, ReplayError, Results, Source, drive};
 use clap::Args;
 use tokio::runtime::{Builder, LocalOptions};
 
+use crate::commands::logs::hint;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::{output, target};
+use through::ThroughArgs;
+pub use through::typed_as_run;
 
 const EXAMPLES: &str = "\
 Examples:
-  assay replay access.log --to 127.0.0.1:8080     as its clients once asked, in the log's own time
+  assay replay access.log --proxy squid
+      through Squid, with simulated origins behind it: hits, DHR, times
+  assay replay access.log --to 127.0.0.1:8080
+      as its clients once asked, in the log's own time
   assay replay access.log.gz --to proxy:3128 --forward --speed 10
-                                                  through a forward proxy, ten times as fast
-  assay replay '/var/log/apache2/access.log*' --to 127.0.0.1:8080 --host www.example.org --for 10m
-                                                  ten minutes of a rotated set that says no host
-  assay replay --urls urls.txt --to 127.0.0.1:3128 --forward --connections 1000 --per-connection 2 --rate 1
-                                                  a list of URLs at random: 1,000 connections, one a second
+      through a forward proxy, ten times as fast
+  assay replay '/var/log/apache2/access.log*' --to 127.0.0.1:8080 \\
+    --host www.example.org --for 10m
+      ten minutes of a rotated set that says no host
+  assay replay --urls urls.txt --to 127.0.0.1:3128 --forward \\
+    --connections 1000 --per-connection 2 --rate 1
+      a list of URLs at random: 1,000 connections, one a second
 
 Exit codes:
   0 fine · 1 it failed · 2 usage error · 105 interrupted";
@@ -37,18 +48,21 @@ pub struct ReplayArgs {
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
     /// Send to this address
-    #[arg(long, value_name = "HOST:PORT", required_unless_present = "schema")]
+    #[arg(long, value_name = "HOST:PORT")]
     pub to: Option<String>,
     /// It is a forward proxy: send whole URLs
     #[arg(long)]
     pub forward: bool,
+    /// How it goes through a proxy under test.
+    #[command(flatten)]
+    pub through: ThroughArgs,
     /// How much faster than it was; 0.5 is half as fast
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,
     /// Name of the log's format, or a format string as the proxy itself takes it; without, it is recognised
     #[arg(short, long, value_name = "NAME|STRING")]
     pub format: Option<String>,
-    /// The host of paths that say none; without, the address that is sent to
+    /// The host of paths that say none; without, the address that is sent to, or `origin.example` with --proxy
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
     /// Files hold a URL per line: ask for them at random
@@ -111,9 +125,14 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         output::result(&output::json(&Results::json_schema())?, file)?;
         return Ok(Exit::Fine);
     }
+    if args.to.is_none() && args.through.proxy.is_none() {
+        return Err(Failure::usage(anyhow!("nothing says where the requests go")).hint(
+            "--to HOST:PORT sends them to an address; --proxy PROXY starts a proxy and sends them through it",
+        ));
+    }
     output::check_result(file)?;
     output::check_result(args.xacts.as_deref())?;
-    let (options, source) = (options(args)?, source(args)?);
+    let source = source(args)?;
     let start = || "cannot start the replay";
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -121,20 +140,49 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         .with_context(start)
         .map_err(Failure::failed)?;
     let results = runtime.block_on(async {
-        let mut interrupts = Interrupts::listen().with_context(start).map_err(Failure::failed)?;
-        let stop = async move { interrupts.next().await };
-        drive(options, source, |so_far| tell(args, so_far), stop).await.map_err(failure)
+        let listen = || Interrupts::listen().with_context(start).map_err(Failure::failed);
+        let (interrupts, second) = (listen()?, listen()?);
+        tokio::select! {
+            results = sent(args, source, interrupts) => results,
+            () = twice(second) => {
+                output::eprint("quit at once\n");
+                Ok(None)
+            }
+        }
     });
+    // A log may still be being read; nobody waits for that.
+    runtime.shutdown_background();
     if !args.quiet && output::is_watched() {
         output::eprint("\r\u{1b}[K");
     }
-    let results = results?;
+    let Some(results) = results? else { return Ok(Exit::Interrupted) };
     let text = if args.json { results.to_json().map_err(Failure::failed)? } else { results.to_terminal() };
     output::result(&text, file)?;
     Ok(if results.interrupted { Exit::Interrupted } else { Exit::Fine })
 }
 
-fn options(args: &ReplayArgs) -> Result<Options, Failure> {
+/// Sends all of it, or what is sent before the first Ctrl-C. None: that was nothing.
+async fn sent(
+    args: &ReplayArgs,
+    source: Source,
+    mut interrupts: Interrupts,
+) -> Result<Option<Results>, Failure> {
+    if args.through.is_wanted() {
+        return through::replay(args, source, interrupts).await;
+    }
+    let stop = async move { interrupts.next().await };
+    let options = options(args, resolved(args)?);
+    drive(options, source, |so_far| tell(args, so_far), stop).await.map(Some).map_err(failure)
+}
+
+/// Waits for the second Ctrl-C.
+async fn twice(mut interrupts: Interrupts) {
+    interrupts.next().await;
+    interrupts.next().await;
+}
+
+/// The address that was named.
+fn resolved(args: &ReplayArgs) -> Result<SocketAddr, Failure> {
     let to =
         args.to.as_deref().ok_or_else(|| Failure::usage(anyhow!("say where to send to: --to HOST:PORT")))?;
     let to = target::resolve(to)?;
@@ -142,13 +190,17 @@ fn options(args: &ReplayArgs) -> Result<Options, Failure> {
         let why = anyhow!("{to} is a public address");
         return Err(Failure::usage(why).hint("if it is yours, say so with --i-own-this-target"));
     }
+    Ok(to)
+}
+
+fn options(args: &ReplayArgs, to: SocketAddr) -> Options {
     let own_agent = args.header.iter().any(|line| line.to_ascii_lowercase().starts_with("user-agent:"));
     let mut fields = String::from("Accept: */*\r\n");
     if !own_agent {
         fields.push_str(concat!("User-Agent: assay-replay/", env!("CARGO_PKG_VERSION"), "\r\n"));
     }
     args.header.iter().for_each(|line| fields.extend([line.as_str(), "\r\n"]));
-    Ok(Options {
+    Options {
         to,
         forward: args.forward,
         fields: fields.into_bytes(),
@@ -156,12 +208,16 @@ fn options(args: &ReplayArgs) -> Result<Options, Failure> {
         keep_idle: args.keep_idle,
         most_open: args.most_open,
         xacts: args.xacts.clone(),
-    })
+        simulated: None,
+    }
 }
 
 fn source(args: &ReplayArgs) -> Result<Source, Failure> {
     // A server is asked for its own name; what a forward proxy is asked for must say its host.
-    let host = args.host.clone().or_else(|| args.to.clone().filter(|_| !args.forward));
+    let host = args.host.clone().or_else(|| match &args.to {
+        Some(to) => Some(to.clone()).filter(|_| !args.forward),
+        None => Some(through::HOST.to_owned()),
+    });
     let for_ns = args.for_.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let files = args.files.clone();
     if args.urls {
@@ -193,9 +249,11 @@ fn tell(args: &ReplayArgs, so_far: &Results) {
 
 fn failure(error: ReplayError) -> Failure {
     match error {
-        ReplayError::Logs(_) | ReplayError::List { .. } | ReplayError::Nothing { .. } => {
-            Failure::usage(error)
-        }
+        ReplayError::Logs(inner) => match hint(&inner) {
+            Some(hint) => Failure::usage(inner).hint(hint),
+            None => Failure::usage(inner),
+        },
+        ReplayError::List { .. } | ReplayError::Nothing { .. } => Failure::usage(error),
         _ => Failure::failed(error),
     }
 }

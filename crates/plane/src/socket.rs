@@ -5,11 +5,11 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
-use super::watch::Deadline;
+use crate::watch::Deadline;
 
 /// Most bytes that one read takes.
 const READ_BYTES: usize = 64 * 1024;
@@ -21,6 +21,12 @@ const LARGEST_KEPT: usize = 128 * 1024;
 pub struct Memory {
     scratch: RefCell<Box<[u8]>>,
     spare: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Memory {
@@ -46,7 +52,7 @@ impl Memory {
     /// Reads once, and hands over the bytes: none when the other side has closed.
     pub fn poll_read<T>(
         &self,
-        stream: &mut TcpStream,
+        stream: &mut (impl AsyncRead + Unpin),
         cx: &mut Context<'_>,
         take: impl FnOnce(&[u8]) -> T,
     ) -> Poll<io::Result<T>> {
@@ -59,7 +65,7 @@ impl Memory {
     /// Waits for bytes and hands them over; none when the other side has closed.
     pub async fn read<T>(
         &self,
-        stream: &mut TcpStream,
+        stream: &mut (impl AsyncRead + Unpin),
         deadline: &Deadline,
         take: impl FnOnce(&[u8]) -> T,
     ) -> io::Result<T> {
@@ -80,7 +86,7 @@ impl Memory {
     /// Waits for bytes and adds them to `input`; how many.
     pub async fn fill(
         &self,
-        stream: &mut TcpStream,
+        stream: &mut (impl AsyncRead + Unpin),
         deadline: &Deadline,
         input: &mut Input,
     ) -> io::Result<usize> {
@@ -139,15 +145,36 @@ pub fn wait<T>(deadline: &Deadline, cx: &mut Context<'_>) -> Poll<io::Result<T>>
     }
 }
 
-/// Writes everything.
+/// Writes everything, all of it under one deadline.
 pub async fn write_all(
-    stream: &mut TcpStream,
+    stream: &mut (impl AsyncWrite + Unpin),
+    deadline: &Deadline,
+    slices: &mut [IoSlice<'_>],
+) -> io::Result<()> {
+    write(stream, deadline, slices, None).await
+}
+
+/// Writes everything; each step may take so long.
+pub async fn write_in_steps(
+    stream: &mut (impl AsyncWrite + Unpin),
+    (deadline, step): (&Deadline, Duration),
+    slices: &mut [IoSlice<'_>],
+) -> io::Result<()> {
+    write(stream, deadline, slices, Some(step)).await
+}
+
+async fn write(
+    stream: &mut (impl AsyncWrite + Unpin),
     deadline: &Deadline,
     mut slices: &mut [IoSlice<'_>],
+    step: Option<Duration>,
 ) -> io::Result<()> {
     // Empty slices at the front would make "nothing written" look like a closed socket.
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
+        if let Some(step) = step {
+            deadline.set(step);
+        }
         let written = poll_fn(|cx| {
             let stream = Pin::new(&mut *stream);
             let polled = match &*slices {

@@ -22,7 +22,7 @@ pub struct Watch {
 pub struct Watched {
     due_ns: Cell<u64>,
     is_late: Cell<bool>,
-    /// Waits for a request that has not begun: may be sent away when the switch is to end.
+    /// Waits for a request that has not begun: may be sent away when all is to end.
     is_idle: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     place: Cell<usize>,
@@ -48,10 +48,13 @@ impl Watch {
         Deadline { watch: Rc::clone(self), watched }
     }
 
-    /// Looks through all deadlines; to be called every [`TICK_NS`].
+    /// Looks through all deadlines; to be called every [`TICK_NS`]. When it is called late, the thread was kept from running,
+    /// and could not have seen what came meanwhile: that time counts against nobody.
     pub fn tick(&self, now_ns: u64) {
-        self.now_ns.set(now_ns);
+        let since_ns = now_ns.saturating_sub(self.now_ns.replace(now_ns));
+        let lost_ns = since_ns.saturating_sub(2 * TICK_NS);
         for watched in self.all.borrow().iter() {
+            watched.due_ns.set(watched.due_ns.get().saturating_add(lost_ns));
             if watched.due_ns.get() <= now_ns {
                 watched.expire();
             }
@@ -140,6 +143,21 @@ mod tests {
         assert!(first.check(&mut cx).is_err() && second.check(&mut cx).is_ok());
         first.set(Duration::from_secs(1));
         assert!(first.check(&mut cx).is_ok(), "a new deadline");
+    }
+
+    #[test]
+    fn time_in_which_nobody_looked_counts_against_nobody() {
+        let watch = Rc::new(Watch::new(0));
+        let deadline = watch.enter();
+        let mut cx = Context::from_waker(Waker::noop());
+        deadline.set(Duration::from_millis(300));
+        watch.tick(10_000_000_000);
+        assert!(deadline.check(&mut cx).is_ok());
+        watch.tick(10_100_000_000);
+        watch.tick(10_200_000_000);
+        assert!(deadline.check(&mut cx).is_ok());
+        watch.tick(10_300_000_000);
+        assert!(deadline.check(&mut cx).is_err());
     }
 
     #[test]

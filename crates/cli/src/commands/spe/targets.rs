@@ -1,0 +1,217 @@
+//! Which proxies are under test, and how is each of them set?
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use assay_lab::spe::{UnderTest, Which};
+use assay_proxy::spec::Prefetch;
+
+use super::SpeArgs;
+use crate::exit::Failure;
+use crate::target::{is_address, resolve};
+use crate::units;
+
+/// A `--set`: whose, what, to what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    label: Option<String>,
+    name: String,
+    value: String,
+}
+
+/// Reads `[LABEL:]NAME=VALUE`.
+pub fn setting(text: &str) -> Result<Setting, String> {
+    let wrong = || format!("`{text}` is not [LABEL:]NAME=VALUE");
+    let (whose, value) = text.split_once('=').ok_or_else(wrong)?;
+    let (label, name) = match whose.split_once(':') {
+        Some((label, name)) => (Some(label.to_owned()), name),
+        None => (None, whose),
+    };
+    if name.is_empty() || label.as_deref() == Some("") {
+        return Err(wrong());
+    }
+    Ok(Setting { label, name: name.to_owned(), value: value.to_owned() })
+}
+
+/// The proxies, each with a label of its own and set as it is to be.
+pub fn under_test(args: &SpeArgs) -> Result<Vec<UnderTest>, Failure> {
+    let mut all: Vec<UnderTest> = Vec::new();
+    for typed in &args.proxy {
+        let (label, name) = match typed.split_once('=') {
+            Some((label, name)) => (Some(check_label(label)?), name),
+            None => (None, typed.as_str()),
+        };
+        let which = which(name, &args.proxy_dir)?;
+        let label = label.unwrap_or_else(|| fresh_label(&which, name, &all));
+        all.push(UnderTest { label, which, memory_bytes: args.memory, disk_bytes: args.disk });
+    }
+    for setting in &args.settings {
+        set(whose(setting, &mut all)?, setting)?;
+    }
+    Ok(all)
+}
+
+/// One proxy alone, set as it is to be.
+pub fn one(
+    name: &str,
+    dirs: &[PathBuf],
+    settings: &[Setting],
+    (memory_bytes, disk_bytes): (u64, u64),
+) -> Result<UnderTest, Failure> {
+    let which = which(name, dirs)?;
+    let mut proxy = UnderTest { label: fresh_label(&which, name, &[]), which, memory_bytes, disk_bytes };
+    for setting in settings {
+        set(whose(setting, std::slice::from_mut(&mut proxy))?, setting)?;
+    }
+    Ok(proxy)
+}
+
+/// What a name means.
+fn which(name: &str, dirs: &[PathBuf]) -> Result<Which, Failure> {
+    Ok(match name {
+        "builtin" => Which::Builtin(None),
+        "builtin:embedded" | "builtin:links" => Which::Builtin(Prefetch::from_word(&name[8..]).flatten()),
+        "direct" => {
+            return Err(Failure::usage(anyhow!("--proxy direct: direct is always there, and no proxy"))
+                .hint("leave it out"));
+        }
+        name if is_address(name) => Which::Running(resolve(name)?),
+        name => Which::Described(Box::new(assay_lab::find(name, dirs).map_err(Failure::usage)?)),
+    })
+}
+
+/// The proxy that a setting is for.
+fn whose<'p>(setting: &Setting, all: &'p mut [UnderTest]) -> Result<&'p mut UnderTest, Failure> {
+    let labels: Vec<String> = all.iter().map(|proxy| proxy.label.clone()).collect();
+    let name = &setting.name;
+    let found = match &setting.label {
+        None if all.len() == 1 => all.first_mut(),
+        None => {
+            return Err(Failure::usage(anyhow!(
+                "--set {name}: of which proxy? There are {}",
+                labels.join(", ")
+            ))
+            .hint(format!("say so: --set LABEL:{name}={}", setting.value)));
+        }
+        Some(label) => all.iter_mut().find(|proxy| proxy.label == *label),
+    };
+    found.ok_or_else(|| {
+        let label = setting.label.as_deref().unwrap_or_default();
+        Failure::usage(anyhow!("--set {label}:{name}: no proxy is called `{label}`"))
+            .hint(format!("there are: {}", labels.join(", ")))
+    })
+}
+
+/// Sets one thing of one proxy.
+fn set(proxy: &mut UnderTest, setting: &Setting) -> Result<(), Failure> {
+    let Setting { name, value, .. } = setting;
+    let label = &proxy.label;
+    let refused = |why: String| Failure::usage(anyhow!("--set {label}:{name}={value}: {why}"));
+    if matches!(proxy.which, Which::Running(_)) {
+        return Err(refused("it runs already, as whoever started it has set it".into()));
+    }
+    match (name.as_str(), &mut proxy.which) {
+        ("memory", _) => proxy.memory_bytes = units::size(value).map_err(refused)?,
+        ("disk", Which::Described(_)) => proxy.disk_bytes = units::size(value).map_err(refused)?,
+        (_, Which::Described(description)) => {
+            let wanted = [(name.clone(), value.clone())].into();
+            description.set(&wanted).map_err(|error| refused(error.to_string()))?;
+        }
+        ("prefetch", Which::Builtin(prefetch)) => {
+            let words = Prefetch::WORDS.join(", ");
+            *prefetch = Prefetch::from_word(value)
+                .ok_or_else(|| refused(format!("`prefetch` takes one of {words}")))?;
+        }
+        _ => return Err(refused("the built-in proxy has `memory` and `prefetch`, and nothing else".into())),
+    }
+    Ok(())
+}
+
+fn check_label(label: &str) -> Result<String, Failure> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if label.is_empty() || label.starts_with('.') || !label.chars().all(fits) {
+        return Err(Failure::usage(anyhow!(
+            "`{label}` is no label; letters, digits, `-`, `_` and `.` make one"
+        )));
+    }
+    Ok(label.to_owned())
+}
+
+/// What it is called itself, with a number if another is called so.
+fn fresh_label(which: &Which, name: &str, others: &[UnderTest]) -> String {
+    let base = match which {
+        Which::Builtin(None) => "builtin".to_owned(),
+        Which::Builtin(Some(prefetch)) => format!("builtin-{}", prefetch.word()),
+        Which::Described(description) => description.name.clone(),
+        Which::Running(_) => name.replace([':', '[', ']'], "_"),
+    };
+    let numbered = (2..).map(|number: u32| format!("{base}-{number}"));
+    let is_free = |label: &String| others.iter().all(|other| other.label != *label);
+    std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn read(typed: &[&str]) -> Result<Vec<UnderTest>, String> {
+        let all = ["assay", "spe"].iter().chain(typed);
+        let Command::Spe(args) = Cli::parse_from(all).command else { panic!("not spe") };
+        under_test(&args).map_err(|failure| failure.error.to_string())
+    }
+
+    fn labels(typed: &[&str]) -> Vec<String> {
+        read(typed).unwrap().into_iter().map(|proxy| proxy.label).collect()
+    }
+
+    #[test]
+    fn proxies_are_called_by_their_names_unless_somebody_says_otherwise() {
+        let typed = ["--proxy", "squid", "--proxy", "builtin", "--proxy", "squid", "--proxy", "a=squid"];
+        assert_eq!(labels(&typed), ["squid", "builtin", "squid-2", "a"]);
+        assert_eq!(labels(&["--proxy", "127.0.0.1:80"]), ["127.0.0.1_80"]);
+        assert_eq!(labels(&["--proxy", "builtin:links", "--proxy", "builtin"]), ["builtin-links", "builtin"]);
+        assert!(read(&["--proxy", "a b=squid"]).is_err());
+        assert!(read(&["--proxy", "direct"]).is_err());
+    }
+
+    #[test]
+    fn a_setting_is_of_the_proxy_that_it_names_and_of_no_other() {
+        let set =
+            ["--set", "b:replacement=heap-lfuda", "--set", "b:memory=64MB", "--set", "c:prefetch=links"];
+        let typed =
+            [&["--proxy", "a=squid", "--proxy", "b=squid", "--proxy", "c=builtin"][..], &set].concat();
+        let all = read(&typed).unwrap();
+        let replacement = |proxy: &UnderTest| match &proxy.which {
+            Which::Described(description) => description.settings_as_typed()["replacement"].clone(),
+            _ => panic!("it has none"),
+        };
+        assert_eq!([&all[0], &all[1]].map(replacement), ["lru", "heap-lfuda"]);
+        let memory: Vec<u64> = all.iter().map(|proxy| proxy.memory_bytes).collect();
+        assert_eq!(memory, [256 << 20, 64 << 20, 256 << 20]);
+        assert!(matches!(&all[2].which, Which::Builtin(Some(prefetch)) if prefetch.links));
+        let alone = read(&["--proxy", "squid", "--set", "disk=512MB"]).unwrap();
+        assert_eq!(alone[0].disk_bytes, 512 << 20);
+    }
+
+    #[test]
+    fn a_setting_that_nobody_has_is_refused_with_its_proxy() {
+        for (set, words) in [
+            ("ttl=1d", "of which proxy? There are a, b, c"),
+            ("x:ttl=1d", "no proxy is called `x`"),
+            ("a:tll=1d", "did you mean `ttl`?"),
+            ("a:storage=tape", "is no value for `storage`"),
+            ("a:memory=much", "--set a:memory=much"),
+            ("b:ttl=1d", "runs already"),
+            ("c:ttl=1d", "`memory` and `prefetch`"),
+            ("c:prefetch=all", "embedded"),
+        ] {
+            let proxies = ["--proxy", "a=squid", "--proxy", "b=127.0.0.1:80", "--proxy", "c=builtin"];
+            let error = read(&[&proxies[..], &["--set", set]].concat()).unwrap_err();
+            assert!(error.contains(words), "{words} is not in: {error}");
+        }
+        assert!(setting("ttl").is_err() && setting(":ttl=1").is_err() && setting("a:=1").is_err());
+    }
+}

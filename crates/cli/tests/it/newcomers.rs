@@ -1,0 +1,86 @@
+//! Does somebody who has never seen Assay get on after a wrong word, a wrong path or a wrong unit?
+
+use crate::support::Assay;
+
+#[test]
+fn a_directory_that_is_no_run_is_told_what_it_is_instead() {
+    let assay = Assay::new();
+    assay.file("notes", "");
+    std::fs::create_dir_all(assay.path("runs/first")).expect("a writable directory");
+    assay.file("runs/first/run.json", "{}");
+    assay.run(&["report", "nowhere"]).exits(2).complains("there is nothing of that name");
+    assay.run(&["report", "notes"]).exits(2).complains("it is a file");
+    assay.run(&["report", "runs"]).exits(2).complains("it holds runs, such as runs/first");
+}
+
+#[test]
+fn a_report_that_could_not_be_written_is_refused_before_the_work() {
+    let assay = Assay::new();
+    assay.file("notes", "");
+    std::fs::create_dir(assay.path("run")).expect("a writable directory");
+    assay.file("run/run.json", "{}");
+    assay.run(&["report", "run", "-o", "none/out"]).exits(2).complains("none is no directory");
+    assay.run(&["report", "run", "--hdr", "run"]).exits(2).complains("run is a directory");
+    for flag in ["--csv", "--ndjson", "--figures"] {
+        assay
+            .run(&["report", "run", flag, "notes/x"])
+            .exits(2)
+            .complains("notes is a file; name a directory");
+    }
+    assert!(!assay.path("run/report.html").exists(), "something was made");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_comes_with_a_way_on() {
+    let assay = Assay::new();
+    std::fs::create_dir(assay.path("logs")).expect("a writable directory");
+    std::fs::write(assay.path("binary"), [0xfe; 4096]).expect("a writable directory");
+    assay.run(&["logs", "nowhere.log"]).exits(2).complains("check the path");
+    assay.run(&["logs", "logs"]).exits(2).complains("name the logs in it");
+    let said = assay.run(&["logs", "binary"]).exits(2).complains("--format");
+    assert!(said.stderr.len() < 500, "{}", said.stderr);
+    let nothing = assay.command(&["logs", "-"]).stdin(std::process::Stdio::null()).output();
+    let said: crate::support::Said = nothing.expect("the binary starts").into();
+    said.exits(2).complains("standard input is empty");
+}
+
+#[test]
+fn a_replay_without_a_target_names_both_kinds() {
+    let assay = Assay::new();
+    let log = assay.file("urls", "not a URL\n");
+    assay.run(&["replay", log]).exits(2).complains("--to HOST:PORT").complains("--proxy PROXY");
+    let said = assay.run(&["replay", "--urls", log, "--to", "127.0.0.1:9"]).exits(2);
+    let said = said.complains("of 1 lines, there are 1 without a usable URL");
+    assert!(!said.stderr.contains(" 0 "), "{}", said.stderr);
+    let binary = assay.file("access.log", "nothing that is a log\n");
+    assay.run(&["replay", binary, "--to", "127.0.0.1:9"]).exits(2).complains("--format");
+}
+
+#[test]
+fn names_and_numbers_that_are_none_are_told_so() {
+    let assay = Assay::new();
+    assay.run(&["proxies", "--proxy-dir", "none"]).exits(2).complains("descriptions in none");
+    assay
+        .run(&["proxies", "show", "nginx", "--proxy-dir", "none"])
+        .exits(2)
+        .complains("descriptions in none");
+    assay.run(&["workloads", "show", "image.pg"]).exits(2).complains("it is called image here");
+    assay.run(&["run", "demo", "--seed", "abc"]).exits(2).complains("it is no whole number");
+    assay.run(&["compare", "a", "b", "--tolerance", "p99=5"]).exits(2).complains("needs its unit");
+    let search = ["run", "demo", "--find-peak", "p99 < 5ms", "--rehearse", "10s", "--run-dir", "r"];
+    assay.run(&search).exits(2).complains("a search takes at least 50s");
+    assert!(!assay.path("r").exists(), "a run directory was made for nothing");
+}
+
+#[test]
+fn going_on_with_an_experiment_that_never_began_says_how_to_begin() {
+    let assay = Assay::new();
+    let name = assay.file("x.toml", "workloads = [\"demo\"]\n[[proxy]]\nname = \"builtin\"\n");
+    for resume in [&["lab", name, "--resume"][..], &["lab", name, "--resume", "elsewhere"]] {
+        assay
+            .run(resume)
+            .exits(2)
+            .complains("holds no unfinished experiment called x")
+            .complains("leave --resume out");
+    }
+}

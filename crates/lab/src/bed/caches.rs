@@ -1,0 +1,168 @@
+//! Caches with links between them: a namespace for each, and what joins it to the others and to everybody else.
+//!
+//! The namespace in which one proxy would live becomes a crossing: each cache is joined to it by a pair of devices without any
+//! delay, and reaches robots and origins through it as before. To a cache to which it has a link it goes through that, and no
+//! other way: whatever the cache itself does, and from whatever address, cannot pass the link by.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use assay_link::interface::{self, Tun};
+use assay_link::route::{self, Network};
+use assay_link::{Namespace, NetError};
+use assay_record::run::NamespaceInfo;
+
+use super::{Bed, BedLink, Place, enter_quietly, link_seed, settings, shown};
+use crate::topology::{PeerLink, Topology};
+
+/// What the crossing has of the target's addresses: the last block, which no cache is in.
+pub(super) const HUB: Network = Network { address: Ipv4Addr::new(10, 2, 255, 0), bits: 24 };
+/// The crossing, to caches.
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 2, 255, 254);
+/// Name of a cache's device to the crossing.
+const TO_HUB: &str = "hub";
+/// Seeds below are those of links in the row.
+const FIRST_SEED: u64 = 16;
+
+/// One cache's namespace.
+#[derive(Debug)]
+pub(super) struct Cell {
+    name: String,
+    pub(super) namespace: Namespace,
+    address: Ipv4Addr,
+    settings: BTreeMap<String, String>,
+}
+
+impl Cell {
+    /// For the record.
+    pub(super) fn info(&self) -> NamespaceInfo {
+        NamespaceInfo {
+            roles: vec![format!("cache {}", self.name)],
+            networks: vec![only(self.address).to_string()],
+            settings: self.settings.clone(),
+        }
+    }
+}
+
+/// A network of one address.
+fn only(address: Ipv4Addr) -> Network {
+    Network { address, bits: 32 }
+}
+
+impl Bed {
+    /// Gives each cache a namespace, and lays the links between them.
+    pub(super) fn part(&mut self, topology: &Topology, seed: u64) -> Result<(), NetError> {
+        let settings = settings();
+        for (place, cache) in (0_u8..).zip(&topology.caches) {
+            let address = Place::Target.address(0, place.saturating_add(1));
+            let namespace = Namespace::new()?;
+            self.join(place, &namespace, address, &settings)?;
+            let settings = shown(settings.clone());
+            self.cells.push(Cell { name: cache.name.clone(), namespace, address, settings });
+        }
+        for (number, link) in (FIRST_SEED..).zip(&topology.links) {
+            let link = self.lay(link, link_seed(seed, number))?;
+            self.links.push(link);
+        }
+        Ok(())
+    }
+
+    /// Joins a cache's namespace to the crossing.
+    fn join(
+        &self,
+        place: u8,
+        cell: &Namespace,
+        address: Ipv4Addr,
+        settings: &[(String, String)],
+    ) -> Result<(), NetError> {
+        let congestion_control = &self.congestion_control;
+        cell.run(|| enter_quietly(settings))??;
+        for room in self.rooms.iter().filter(|room| room.places.contains(&Place::Target)) {
+            room.namespace.run(|| {
+                let device = format!("cache-{place}");
+                interface::join(&device, cell, TO_HUB)?;
+                // Who speaks from here without choosing an address, such as a check of health, needs one.
+                interface::address(&device, GATEWAY)?;
+                route::through(only(address), &device, congestion_control)
+            })??;
+        }
+        cell.run(|| {
+            interface::address(TO_HUB, address)?;
+            route::through(only(GATEWAY), TO_HUB, congestion_control)?;
+            let everybody = [Place::Robots, Place::Target, Place::Origins];
+            everybody
+                .into_iter()
+                .try_for_each(|place| route::via(place.network(), GATEWAY, TO_HUB, congestion_control))
+        })?
+    }
+
+    /// Lays a link between two caches; what one sends to the other goes through it.
+    fn lay(&self, link: &PeerLink, seed: u64) -> Result<BedLink, NetError> {
+        let cells = link.ends.map(|place| &self.cells[place]);
+        let device = |own: &Cell, other: &Cell, number: usize| {
+            own.namespace.run(|| {
+                let tun = Tun::create(&format!("peer-{number}"))?;
+                tun.up(own.address)?;
+                route::through(only(other.address), &tun.name, &self.congestion_control)?;
+                Ok(tun.descriptor)
+            })?
+        };
+        let [one, two] = cells;
+        let devices = [device(one, two, link.ends[1])?, device(two, one, link.ends[0])?];
+        Ok(BedLink {
+            ends: cells.map(|cell| cell.name.clone()),
+            settings: link.settings,
+            seed,
+            namespaces: cells.map(|cell| cell.namespace.clone()),
+            addresses: cells.map(|cell| cell.address),
+            devices: Some(devices),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed::BedPlan;
+    use crate::topology::{Usual, read, resolve};
+
+    #[test]
+    fn caches_reach_each_other_by_their_link_only_and_everybody_else_without() {
+        if assay_link::namespace::refused().is_some() {
+            return;
+        }
+        let text = "[[cache]]\nname = \"y\"\ncount = 2\nsiblings = [\"y\"]\npeer-link = \"delay=5ms\"\n";
+        let usual =
+            Usual { proxy: "builtin".into(), memory_bytes: 1 << 20, disk_bytes: 0, set: Default::default() };
+        let topology = resolve(&read("t.toml", "t", text, usual).unwrap(), |_| Ok(None)).unwrap();
+        let bed = Bed::build(&BedPlan::default(), false, Some(&topology), 1).unwrap();
+        let one = &bed.cells[0].namespace;
+        let (near, far) = (Place::Robots.address(1, 1), bed.cells[1].address);
+        let way = |to: Ipv4Addr| {
+            one.run(|| {
+                let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+                socket.connect((to, 9)).unwrap();
+                socket.local_addr().unwrap().ip()
+            })
+            .unwrap()
+        };
+        assert_eq!([way(near), way(far)], [std::net::IpAddr::V4(bed.cells[0].address); 2]);
+        // The crossing itself has an address to speak from.
+        let hub = &bed.rooms.iter().find(|room| room.places.contains(&Place::Target)).unwrap().namespace;
+        let from_hub = hub.run(|| {
+            let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+            socket.connect((bed.cells[0].address, 9)).unwrap();
+            socket.local_addr().unwrap().ip()
+        });
+        assert_eq!(from_hub.unwrap(), std::net::IpAddr::V4(GATEWAY));
+        // Nobody carries the link's packets, so nothing comes through it; the rest is there.
+        let answers = |to: Ipv4Addr| {
+            let patience = std::time::Duration::from_millis(300);
+            let trips = assay_link::probe::round_trips(one, to, 3, patience / 10, patience);
+            trips.unwrap().times.count()
+        };
+        assert_eq!((answers(near), answers(far)), (3, 0));
+        let names: Vec<String> = bed.info().links.into_iter().map(|link| link.name).collect();
+        assert_eq!(names, ["y1-y2"]);
+    }
+}

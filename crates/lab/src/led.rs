@@ -1,0 +1,303 @@
+//! How is one proxy started that is led to somebody's own doors for everything, and to no origin besides?
+//!
+//! An evaluation of several proxies starts each of them so. [`Led`] is one alone, which whoever drives it asks for what they
+//! like: as a forward proxy it has one door, as its only parent; as a reverse proxy it has a door for each host it stands for.
+//!
+//! *Does not:* stand behind the doors, or ask for anything but whether it is ready.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assay_proxy::spec::{EVERY_HOST, OriginRoute, Prefetch, ProxySpec};
+use assay_record::role::Event;
+use tokio::sync::mpsc;
+
+use crate::address::LoopbackNet;
+use crate::arithmetic;
+use crate::description::{Circle, Description, Origin, Peer};
+use crate::error::LabError;
+use crate::plan::Mode;
+use crate::prepare;
+use crate::process::Launch;
+use crate::real::{self, Choice, RealProxy};
+use crate::roles::{Role, RoleKind, Said};
+use crate::spe::{UnderTest, Which};
+use crate::topology::{Protocol, Relation};
+
+/// Connections that a proxy that is started is prepared for.
+const CONNECTIONS: u64 = 4000;
+/// How long the built-in proxy may take to be ready.
+const READY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is started, and where.
+#[derive(Debug, Clone)]
+pub struct LedPlan {
+    /// The program itself, which the built-in proxy is a role of.
+    pub exe: PathBuf,
+    /// The proxy; one that runs already is not for this.
+    pub proxy: UnderTest,
+    /// How it is spoken to.
+    pub mode: Mode,
+    /// Where its configuration, its logs and what it says are kept.
+    pub directory: PathBuf,
+}
+
+/// A proxy that runs. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Led {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What it says it is.
+    pub software: String,
+    // These go before the addresses do.
+    builtin: Option<Role>,
+    real: Option<Box<RealProxy>>,
+    _net: LoopbackNet,
+}
+
+/// Addresses for one proxy and its doors; they are nobody else's as long as this lives.
+#[derive(Debug)]
+pub struct Ground(LoopbackNet);
+
+impl Ground {
+    /// Takes some that are free.
+    pub fn claim() -> Result<Self, LabError> {
+        LoopbackNet::claim().map(Self)
+    }
+
+    /// Where door `place` may be.
+    pub fn door(&self, place: u8) -> Result<SocketAddr, LabError> {
+        self.0.door(place)
+    }
+}
+
+/// Refuses what cannot be started, or not be led.
+pub fn check(plan: &LedPlan) -> Result<(), LabError> {
+    match &plan.proxy.which {
+        Which::Running(address) => Err(LabError::plan(format!("the proxy {address} runs already"))),
+        Which::Builtin(_) if plan.proxy.memory_bytes == 0 => Err(LabError::plan(
+            "the built-in proxy keeps everything in memory, and --memory is 0; give it some",
+        )),
+        Which::Builtin(_) => Ok(()),
+        Which::Described(description) => {
+            prepare::check_described(description, plan.mode)?;
+            if !can_be_led(description, plan.mode) {
+                return Err(LabError::plan(format!(
+                    "{} cannot be led as a forward proxy: its description does not say how everything is sent through one \
+                     parent, which simulated origins are to be; try it as a reverse proxy: --reverse",
+                    description.title
+                )));
+            }
+            let proxy = &plan.proxy;
+            description.check_capacity(proxy.memory_bytes, proxy.disk_bytes).map_err(LabError::plan)
+        }
+    }
+}
+
+/// True where a described proxy speaks in this mode, and can be led to doors in it.
+pub fn leads(description: &Description, mode: Mode) -> bool {
+    description.modes.contains(&mode) && can_be_led(description, mode)
+}
+
+/// True where everything that a proxy asks for goes to its doors.
+pub(crate) fn can_be_led(description: &Description, mode: Mode) -> bool {
+    let hierarchy = &description.hierarchy;
+    mode == Mode::Reverse || hierarchy.one_parent || hierarchy.parents.contains(&Protocol::Hash)
+}
+
+impl Led {
+    /// Starts it and waits until it is ready; `doors` are open already, each with the host (and port) it stands for.
+    pub async fn start(
+        plan: &LedPlan,
+        ground: Ground,
+        doors: &[(String, SocketAddr)],
+    ) -> Result<Self, LabError> {
+        check(plan)?;
+        let listen = ground.0.cache(0)?;
+        let Some(&(_, first)) = doors.first() else { return Err(LabError::plan("there is no door")) };
+        let mut led =
+            Self { address: listen, software: "Assay".to_owned(), builtin: None, real: None, _net: ground.0 };
+        match &plan.proxy.which {
+            Which::Running(_) => {}
+            Which::Builtin(prefetch) => {
+                let mut spec = builtin(&plan.proxy, *prefetch, listen, first);
+                if doors.iter().all(|(host, _)| !host.is_empty()) {
+                    let route = |(host, address): &(String, SocketAddr)| OriginRoute {
+                        authority: host.clone(),
+                        address: *address,
+                    };
+                    spec.origins = doors.iter().map(route).collect();
+                }
+                led.start_builtin(plan, &spec).await?;
+            }
+            Which::Described(description) => {
+                let version = real::version(description).await.map_err(LabError::run)?;
+                led.software = format!("{} {version}", description.title);
+                let keep = plan.directory.join("proxy");
+                let cannot = |e| LabError::run(format!("cannot make {}: {e}", keep.display()));
+                std::fs::create_dir_all(&keep).map_err(cannot)?;
+                let named = |(host, door): &(String, SocketAddr)| match host.is_empty() {
+                    true => door.to_string(),
+                    false => host.clone(),
+                };
+                let all = doors.iter().enumerate();
+                let origins = all.map(|(index, door)| Origin::new(index, &named(door), door.1)).collect();
+                let choice = choice(&plan.proxy, description, plan.mode, listen, origins, keep);
+                let real = led.real.insert(Box::new(RealProxy::start(choice).await?));
+                real.wait_ready().await?;
+            }
+        }
+        Ok(led)
+    }
+
+    async fn start_builtin(&mut self, plan: &LedPlan, spec: &ProxySpec) -> Result<(), LabError> {
+        let (said, mut heard) = mpsc::unbounded_channel();
+        let role = start_role(&plan.exe, &plan.directory, RoleKind::Proxy(0), "proxy", spec, said)?;
+        let role = self.builtin.insert(role);
+        let deadline = tokio::time::Instant::now() + READY_PATIENCE;
+        loop {
+            match tokio::time::timeout_at(deadline, heard.recv()).await {
+                Ok(Some((_, Said::Event(event)))) => {
+                    if let Event::Ready { listening } = *event {
+                        self.address = listening.first().copied().unwrap_or(spec.listen);
+                        break;
+                    }
+                }
+                Ok(Some((_, Said::Nonsense(words)))) => {
+                    return Err(LabError::Assay(format!("the proxy said what is no event: {words}")));
+                }
+                Ok(Some((_, Said::Ended)) | None) | Err(_) => {
+                    let words = role.obituary().await;
+                    return Err(LabError::run(format!("the proxy did not start: {words}")));
+                }
+            }
+        }
+        // It goes on reporting, and must not find that nobody listens.
+        tokio::spawn(async move { while heard.recv().await.is_some() {} });
+        Ok(())
+    }
+
+    /// How it ended, if it did by itself.
+    pub async fn died(&mut self) -> Option<String> {
+        if let Some(real) = &mut self.real {
+            return real.died();
+        }
+        let role = self.builtin.as_mut()?;
+        match role.process.ended() {
+            Some(_) => Some(role.obituary().await),
+            None => None,
+        }
+    }
+
+    /// Ends it.
+    pub async fn stop(mut self) {
+        if let Some(mut role) = self.builtin.take() {
+            role.end().await;
+        }
+        if let Some(real) = self.real.take() {
+            real.settle().await;
+            real.stop(None).await;
+        }
+    }
+}
+
+/// The built-in proxy with one door behind it.
+pub(crate) fn builtin(
+    proxy: &UnderTest,
+    prefetch: Option<Prefetch>,
+    listen: SocketAddr,
+    door: SocketAddr,
+) -> ProxySpec {
+    ProxySpec {
+        name: format!("assay-{}", proxy.label),
+        listen,
+        threads: 1,
+        cpus: Vec::new(),
+        memory_bytes: proxy.memory_bytes,
+        stale_if_error_s: 0,
+        origins: vec![OriginRoute { authority: EVERY_HOST.into(), address: door }],
+        cooperation: None,
+        access_log: None,
+        prefetch,
+    }
+}
+
+/// A described proxy with these doors behind it.
+pub(crate) fn choice(
+    proxy: &UnderTest,
+    description: &Description,
+    mode: Mode,
+    listen: SocketAddr,
+    doors: Vec<Origin>,
+    keep: PathBuf,
+) -> Choice {
+    let cpu_count = std::thread::available_parallelism().map_or(1, usize::from);
+    let circle = doors.first().filter(|_| mode == Mode::Forward).map(|door| circle(&proxy.label, door));
+    Choice {
+        description: description.clone(),
+        mode,
+        listen,
+        origins: doors,
+        memory_bytes: proxy.memory_bytes,
+        disk_bytes: proxy.disk_bytes,
+        cpus: Vec::new(),
+        cpu_count: u32::try_from(cpu_count).unwrap_or(1),
+        doors: Vec::new(),
+        helper_cpus: Vec::new(),
+        descriptors: arithmetic::raise_descriptor_limit(),
+        connections: CONNECTIONS,
+        circle,
+        keep,
+        namespace: None,
+        asked_from: None,
+        temp: None,
+    }
+}
+
+/// Everything goes through the door, as through the one parent.
+fn circle(name: &str, door: &Origin) -> Circle {
+    Circle {
+        name: name.to_owned(),
+        peers: vec![Peer {
+            name: "collector".into(),
+            relation: Relation::Parent,
+            protocol: Protocol::Hash,
+            ip: door.ip.clone(),
+            port: door.port,
+        }],
+        never_direct: true,
+        ..Circle::default()
+    }
+}
+
+/// Starts a process of ours; what it was told and what it says on standard error lie under `directory`.
+pub(crate) fn start_role<S: serde::Serialize>(
+    exe: &Path,
+    directory: &Path,
+    kind: RoleKind,
+    file: &str,
+    spec: &S,
+    said: mpsc::UnboundedSender<(RoleKind, Said)>,
+) -> Result<Role, LabError> {
+    let roles = directory.join("roles");
+    let path = roles.join(format!("{file}.json"));
+    let cannot = |e: &dyn std::fmt::Display| LabError::run(format!("cannot write {}: {e}", path.display()));
+    std::fs::create_dir_all(&roles).map_err(|e| cannot(&e))?;
+    let text = serde_json::to_vec_pretty(spec).map_err(|e| cannot(&e))?;
+    std::fs::write(&path, text).map_err(|e| cannot(&e))?;
+    let launch = Launch {
+        program: exe.into(),
+        arguments: vec!["role".into(), kind.name().into(), path.clone().into()],
+        environment: Default::default(),
+        directory: &roles,
+        cpus: &[],
+        talks: true,
+        output: &roles.join(format!("{file}.log")),
+        group: None,
+        doors: &[],
+        namespace: None,
+        inherit: Vec::new(),
+    };
+    Role::start(kind, launch, said)
+}

@@ -1,0 +1,155 @@
+//! What does a head say to a cache? The words of HTTP, in the terms in which `assay_cache` decides.
+//!
+//! One reading for all who keep responses: a proxy and a collector that read a directive differently would not be comparable.
+
+use assay_cache::freshness::{Expires, MaxStale, ReplyControl, ReplyFacts, RequestControl};
+use assay_http::cache_control::{self, CacheControl};
+use assay_http::date::parse_date;
+use assay_http::field::{Field, Fields, decimal};
+use assay_http::head::ResponseHead;
+
+/// A date as HTTP writes it, in Unix seconds; none when it is none.
+pub fn date_s(text: &[u8]) -> Option<i64> {
+    parse_date(text).and_then(|seconds| i64::try_from(seconds).ok())
+}
+
+/// `Age`, in seconds (0 when it is no number); none: there is none.
+pub fn age_s(head: &ResponseHead<'_>) -> Option<u64> {
+    head.header("age").map(|age| decimal(age).unwrap_or(0))
+}
+
+/// The directives of a request. `pragma_no_cache` counts only where there is no `Cache-Control` (RFC 9111, 5.4).
+pub fn request_control(directives: Option<CacheControl>, pragma_no_cache: bool) -> RequestControl {
+    let Some(directives) = directives else {
+        return RequestControl { no_cache: pragma_no_cache, ..RequestControl::default() };
+    };
+    RequestControl {
+        no_cache: directives.no_cache,
+        no_store: directives.no_store,
+        only_if_cached: directives.only_if_cached,
+        max_age_s: directives.max_age_s,
+        min_fresh_s: directives.min_fresh_s,
+        stale_if_error_s: directives.stale_if_error_s,
+        max_stale: directives.max_stale.map(|accepted| match accepted {
+            cache_control::MaxStale::Any => MaxStale::Any,
+            cache_control::MaxStale::Seconds(seconds) => MaxStale::Seconds(seconds),
+        }),
+    }
+}
+
+/// What the storing rules ask of a reply.
+pub fn reply_facts(head: &ResponseHead<'_>, age_s: u64) -> ReplyFacts {
+    ReplyFields::of(head.headers()).facts(head.status, age_s)
+}
+
+/// The fields of a reply that a cache minds, found in one walk and not yet read. Of two of a name the first counts.
+#[derive(Debug, Default)]
+pub struct ReplyFields<'h> {
+    /// `Cache-Control`, all of it.
+    pub directives: CacheControl,
+    /// `Date`.
+    pub date: Option<&'h [u8]>,
+    /// `Age`.
+    pub age: Option<&'h [u8]>,
+    /// `Expires`.
+    pub expires: Option<&'h [u8]>,
+    /// `Last-Modified`.
+    pub last_modified: Option<&'h [u8]>,
+    /// `ETag`.
+    pub etag: Option<&'h [u8]>,
+    /// There is a `Vary`.
+    pub varies: bool,
+}
+
+impl<'h> ReplyFields<'h> {
+    /// Of these.
+    pub fn of(fields: Fields<'h>) -> Self {
+        let mut found = Self::default();
+        for field in fields {
+            found.take(&field);
+        }
+        found
+    }
+
+    /// One more.
+    pub fn take(&mut self, field: &Field<'h>) {
+        // By length first: most fields of most replies are none of these.
+        let place = match field.name.len() {
+            3 if field.is("age") => &mut self.age,
+            4 if field.is("date") => &mut self.date,
+            4 if field.is("etag") => &mut self.etag,
+            4 if field.is("vary") => return self.varies = true,
+            7 if field.is("expires") => &mut self.expires,
+            13 if field.is("cache-control") => return self.directives.add(field.value),
+            13 if field.is("last-modified") => &mut self.last_modified,
+            _ => return,
+        };
+        place.get_or_insert(field.value);
+    }
+
+    /// `Age`, in seconds (0 when it is no number); none: there is none.
+    pub fn age_s(&self) -> Option<u64> {
+        self.age.map(|age| decimal(age).unwrap_or(0))
+    }
+
+    /// What they come to.
+    pub fn facts(&self, status: u16, age_s: u64) -> ReplyFacts {
+        let control = &self.directives;
+        let has_last_modified = self.last_modified.and_then(date_s).is_some();
+        ReplyFacts {
+            status,
+            date_s: self.date.and_then(date_s),
+            age_s,
+            expires: match self.expires {
+                None => Expires::Absent,
+                Some(text) => date_s(text).map_or(Expires::Invalid, Expires::At),
+            },
+            has_validator: has_last_modified || self.etag.is_some(),
+            control: ReplyControl {
+                max_age_s: control.max_age_s,
+                s_maxage_s: control.s_maxage_s,
+                no_store: control.no_store,
+                no_cache: control.no_cache,
+                private: control.private,
+                public: control.public,
+                must_revalidate: control.must_revalidate,
+                proxy_revalidate: control.proxy_revalidate,
+                stale_if_error_s: control.stale_if_error_s,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(fields: &str) -> ReplyFacts {
+        let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
+        reply_facts(&head, age_s(&head).unwrap_or(0))
+    }
+
+    #[test]
+    fn expires_that_is_no_date_means_expired() {
+        assert_eq!(facts("").expires, Expires::Absent);
+        assert_eq!(facts("Expires: 0\r\n").expires, Expires::Invalid);
+        assert_eq!(facts("Expires: Thu, 01 Jan 1970 00:00:10 GMT\r\n").expires, Expires::At(10));
+    }
+
+    #[test]
+    fn directives_of_several_lines_are_one_list_and_a_date_that_is_none_validates_nothing() {
+        let facts =
+            facts("Cache-Control: max-age=5\r\nAge: 3\r\nCache-Control: private\r\nLast-Modified: x\r\n");
+        assert_eq!((facts.control.max_age_s, facts.control.private, facts.age_s), (Some(5), true, 3));
+        assert!(!facts.has_validator);
+    }
+
+    #[test]
+    fn pragma_counts_only_without_cache_control() {
+        assert!(request_control(None, true).no_cache && !request_control(None, false).no_cache);
+        let directives = CacheControl::parse(std::iter::once(&b"max-age=5"[..]));
+        let control = request_control(Some(directives), true);
+        assert_eq!((control.no_cache, control.max_age_s), (false, Some(5)));
+    }
+}

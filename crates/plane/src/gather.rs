@@ -1,0 +1,238 @@
+//! For how long does a busy thread let messages come together before it looks for them? Pure: time is an argument.
+//!
+//! A thread that sleeps as soon as there is nothing to read is woken for nearly every message when it is faster than the
+//! other side, and both pay: a sleep and a wake-up cost it several times what a message does, and the other side, which
+//! has to wake it, does less of its own work meanwhile. Where many answers are under way, a thread therefore rests for a
+//! moment before it waits, and then finds several.
+//!
+//! A thread that asks ([`Gather`]): what is measured hardly sees it. A rest is never more than one part in [`SHARE`] of the
+//! time within which the quickest eighth of all answers come ([`Quick`]), nor of the mean response time, which is the number
+//! under way times the gap between two answers, and never more than [`LONGEST_NS`]. The mean alone would not do: where a
+//! few slow answers make it, a small part of it is much to the quick ones. Nobody rests while something is about to be due,
+//! with few under way, or when answers come far apart.
+//!
+//! A thread that stands in between ([`Lull`]) cannot know how long those wait who ask it, so that the longest rest is a
+//! setting. It rests only where new connections come in quick succession, a request with each: then it sleeps between any
+//! two of them, near its limit though it is. Over connections that stay, it finds work without sleeping, and a rest would
+//! only delay.
+
+/// A rest is at most this part of a quick answer's time, and of the mean.
+const SHARE: u64 = 24;
+/// And at most so long.
+const LONGEST_NS: u64 = 50_000;
+/// So many answers must be expected meanwhile, or the rest costs more than it saves.
+const ANSWERS_WORTH_IT: u64 = 2;
+/// A rest may last this much longer than was asked for; then, what is due would be late.
+const OVERSLEEP_NS: u64 = 100_000;
+/// The gap between answers is averaged over about so many looks.
+const LOOKS: u64 = 8;
+/// One answer in so many is quick.
+const QUICK_ONE_IN: u64 = 8;
+/// What is known of quick answers changes by this part with each that is not.
+const QUICK_STEP: u64 = 256;
+
+/// Within what time do the quickest answers come? A running estimate: each answer that is quicker lowers it by as much as
+/// seven slower ones raise it, so that it stays where one in eight is quicker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Quick {
+    ns: u64,
+}
+
+impl Quick {
+    /// An answer took so long.
+    #[inline]
+    pub fn note(&mut self, took_ns: u64) {
+        self.ns = match self.ns {
+            0 => took_ns,
+            ns if took_ns < ns => ns - ns * (QUICK_ONE_IN - 1) / QUICK_STEP,
+            ns => ns + ns.div_ceil(QUICK_STEP),
+        };
+    }
+
+    /// One answer in eight took less; nothing before the first.
+    #[inline]
+    pub fn ns(self) -> u64 {
+        self.ns
+    }
+}
+
+/// Who finds more than so many messages at once has no need to wait for more.
+const FEW: u32 = 8;
+
+/// How quickly something comes to a thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    /// When it last saw any.
+    seen_ns: u64,
+    /// Time between two of them, on average.
+    gap_ns: u64,
+}
+
+impl Pace {
+    /// So many have come by `now_ns`; a gap counts as `longest_ns` at most.
+    fn saw(&mut self, now_ns: u64, arrived: u32, longest_ns: u64) {
+        let passed_ns = now_ns.saturating_sub(std::mem::replace(&mut self.seen_ns, now_ns));
+        let gap_ns = (passed_ns / u64::from(arrived.max(1))).min(longest_ns);
+        self.gap_ns = (self.gap_ns * (LOOKS - 1) + gap_ns).div_ceil(LOOKS);
+    }
+}
+
+/// What a thread that asks knows of the rate at which answers come to it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gather(Pace);
+
+impl Gather {
+    /// A thread is about to wait at `now_ns`, has received `arrived` messages since it last asked, still expects
+    /// `under_way`, the quickest of which take `quick`, and has something to do at `due_ns`: for how long it rests before
+    /// it waits.
+    pub fn rest_ns(
+        &mut self,
+        now_ns: u64,
+        arrived: u32,
+        (under_way, quick): (u64, Quick),
+        due_ns: Option<u64>,
+    ) -> u64 {
+        if arrived > 0 {
+            self.0.saw(now_ns, arrived, LONGEST_NS);
+        }
+        let gap_ns = self.0.gap_ns;
+        let mean_ns = under_way.saturating_mul(gap_ns);
+        let rest_ns = (mean_ns.min(quick.ns()) / SHARE).min(LONGEST_NS);
+        let is_worth_it = rest_ns > 0 && rest_ns >= gap_ns * ANSWERS_WORTH_IT;
+        let is_free = due_ns.is_none_or(|due_ns| due_ns > now_ns + rest_ns + OVERSLEEP_NS);
+        if arrived > 0 && is_worth_it && is_free { rest_ns } else { 0 }
+    }
+}
+
+/// What a thread that stands in between knows of the rate at which new connections come to it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lull(Pace);
+
+impl Lull {
+    /// A thread is about to wait at `now_ns`, and since it last asked has had `arrived` messages, from either side, and so many
+    /// new `connections`: for how long it rests before it waits, `longest_ns` at most.
+    pub fn rest_ns(&mut self, now_ns: u64, arrived: u32, connections: u32, longest_ns: u64) -> u64 {
+        if connections > 0 {
+            self.0.saw(now_ns, connections, longest_ns.saturating_mul(2));
+        }
+        let Pace { seen_ns, gap_ns } = self.0;
+        // At least one more is to be expected meanwhile, and the last did not come long ago.
+        let is_worth_it = gap_ns <= longest_ns && now_ns.saturating_sub(seen_ns) <= longest_ns;
+        if (1..=FEW).contains(&arrived) && is_worth_it { longest_ns } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SLOW: Quick = Quick { ns: u64::MAX };
+
+    /// The last rest of a thread to which an answer comes every `gap_ns`, in batches, with so many under way.
+    fn settled(gap_ns: u64, batch: u32, under_way: u64, due_in_ns: Option<u64>) -> u64 {
+        settled_with(gap_ns, batch, (under_way, SLOW), due_in_ns)
+    }
+
+    fn settled_with(gap_ns: u64, batch: u32, expected: (u64, Quick), due_in_ns: Option<u64>) -> u64 {
+        let (mut gather, mut now_ns) = (Gather::default(), 1_000_000_000);
+        (0..100)
+            .map(|_| {
+                now_ns += gap_ns * u64::from(batch);
+                gather.rest_ns(now_ns, batch, expected, due_in_ns.map(|due| now_ns + due))
+            })
+            .last()
+            .unwrap_or(0)
+    }
+
+    #[test]
+    fn it_rests_where_many_answers_come_in_quick_succession() {
+        assert_eq!(settled(10_000, 1, 64, None) / 1_000, 26, "64 * 10 µs / 24");
+        assert_eq!(settled(10_000, 5, 1_000, None), LONGEST_NS);
+    }
+
+    #[test]
+    fn it_never_rests_with_few_under_way_or_when_answers_come_far_apart() {
+        assert_eq!(settled(10_000, 1, 40, None), 0);
+        assert_eq!(settled(30_000, 1, 10_000, None), 0);
+        assert_eq!(settled(1_000_000, 1, 10_000, None), 0);
+    }
+
+    #[test]
+    fn it_never_rests_when_something_is_about_to_be_due() {
+        assert_eq!(settled(10_000, 1, 64, Some(120_000)), 0);
+        assert!(settled(10_000, 1, 64, Some(130_000)) > 0);
+    }
+
+    #[test]
+    fn slow_answers_among_quick_ones_do_not_make_it_rest_longer() {
+        assert_eq!(settled_with(10_000, 1, (1_000, Quick { ns: 600_000 }), None), 25_000);
+        assert_eq!(settled_with(10_000, 1, (1_000, Quick { ns: 400_000 }), None), 0, "not worth it");
+        assert_eq!(settled_with(10_000, 1, (1_000, Quick::default()), None), 0, "nothing is known yet");
+    }
+
+    #[test]
+    fn one_answer_in_eight_is_quick_wherever_the_search_began() {
+        for first_us in [1, 100, 100_000] {
+            let mut quick = Quick::default();
+            quick.note(first_us * 1_000);
+            // Times from 100 to 900 µs, all as frequent, in an order that is mixed.
+            (0..20_000_u64).for_each(|number| quick.note((100 + number * 7_919 % 800) * 1_000));
+            assert!((180_000..220_000).contains(&quick.ns()), "{first_us}: {quick:?}");
+        }
+    }
+
+    #[test]
+    fn it_rests_once_after_something_came_and_then_waits() {
+        let mut gather = Gather(Pace { seen_ns: 1_000_000, gap_ns: 10_000 });
+        assert!(gather.rest_ns(1_010_000, 1, (64, SLOW), None) > 0);
+        assert_eq!(gather.rest_ns(1_060_000, 0, (64, SLOW), None), 0);
+    }
+
+    /// The last rest of a thread in between to which a connection comes every `gap_ns`, so many at once.
+    fn between(gap_ns: u64, batch: u32, longest_ns: u64) -> u64 {
+        let (mut lull, mut now_ns) = (Lull::default(), 1_000_000_000);
+        (0..100)
+            .map(|_| {
+                now_ns += gap_ns * u64::from(batch);
+                lull.rest_ns(now_ns, batch, batch, longest_ns)
+            })
+            .last()
+            .unwrap_or(0)
+    }
+
+    #[test]
+    fn a_thread_in_between_rests_where_connections_come_singly_and_quickly() {
+        assert_eq!(between(40_000, 1, 50_000), 50_000);
+        assert_eq!(between(10_000, FEW, 50_000), 50_000);
+    }
+
+    #[test]
+    fn a_thread_in_between_never_rests_when_it_is_behind_or_connections_come_far_apart() {
+        assert_eq!(between(10_000, FEW + 1, 50_000), 0);
+        assert_eq!(between(60_000, 1, 50_000), 0);
+    }
+
+    #[test]
+    fn a_thread_in_between_never_rests_over_connections_that_stay() {
+        let mut lull = Lull(Pace { seen_ns: 1_000_000, gap_ns: 10_000 });
+        assert_eq!(lull.rest_ns(1_010_000, 1, 0, 50_000), 50_000, "an answer, and connections come as well");
+        assert_eq!(lull.rest_ns(1_020_000, 0, 0, 50_000), 0, "it has just rested, and nothing came");
+        assert_eq!(lull.rest_ns(1_060_000, 1, 0, 50_000), 0, "connections have ceased to come");
+    }
+
+    #[test]
+    fn a_thread_in_between_that_may_not_rest_does_not() {
+        assert_eq!(between(10, 1, 0), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_rest_is_a_small_part_of_the_mean_response_time(gap_ns in 1u64..200_000, under_way in 0u64..100_000) {
+            let rest_ns = settled(gap_ns, 1, under_way, None);
+            // The average is rounded up a little.
+            prop_assert!(rest_ns <= (under_way * (gap_ns + LOOKS)).div_ceil(SHARE).min(LONGEST_NS));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! How does an answer reach its client that nobody else may have? In the client's own task, as it comes.
+//!
+//! No fetch that others could join, and nothing that waits for them: the request goes out, the head of the answer is written
+//! anew into one buffer, what came of the body with it goes along, and the rest follows read by read. Should the answer be one
+//! that may be stored after all, it becomes a fetch like any other.
+
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+
+use assay_cache::freshness::Freshness;
+use assay_cache::storage::{MethodClass, may_store};
+use assay_http::framing::BodyFraming;
+use assay_http::head::{HeadError, ResponseHead};
+use assay_plane::caching::ReplyFields;
+use assay_plane::carrier::Carrier;
+use assay_plane::socket::{Input, write_in_steps};
+use assay_plane::upstream::{Upstream, UpstreamError};
+
+use crate::ask::Ask;
+use crate::client::append_fetch_request;
+use crate::origin::{self, Answer, Failure};
+use crate::pass::Way;
+use crate::peers::Source;
+use crate::reply::{self, Times};
+use crate::respond::{Client, Framing, Handling, Why};
+use crate::shared::Shared;
+use crate::target::{Route, Target};
+
+/// How it went.
+pub enum Went {
+    /// The client has its answer.
+    Through,
+    /// The head is there, nothing was sent, and the answer is for more than this client.
+    ForMany(Box<Heard>),
+}
+
+/// The head of an answer, and what follows it.
+pub struct Heard {
+    /// The head.
+    pub answer: Answer,
+    /// Where the body comes from.
+    pub upstream: Upstream,
+    /// Who that is.
+    pub source: Source,
+    /// When it was asked for, in ticks of the store.
+    pub began: u64,
+}
+
+/// Whether an answer to this can go through on its own, should nobody else be able to have it.
+pub fn may(shared: &Shared, ask: &Ask<'_>) -> bool {
+    // What is evaluated or read here needs more of the answer than goes by.
+    let is_plain = ask.ranges.is_none()
+        && ask.conditions.if_none_match.is_none()
+        && ask.conditions.if_modified_since_s.is_none();
+    is_plain && !shared.peers.never_direct() && !shared.prefetcher.is_on()
+}
+
+/// What is asked, and for whom.
+struct Order<'o> {
+    ask: &'o Ask<'o>,
+    key: &'o [u8],
+    /// The last answer under this name could not be shared: that is known already.
+    is_unshared: bool,
+    source: Source,
+    why: Why,
+    asked_ms: i64,
+}
+
+/// What is known of an answer once its head is there.
+enum Head {
+    /// Its new head is in `out`, and what came of its body.
+    Through(Relay),
+    ForMany(Box<Answer>),
+    /// It confirms what it was not asked about.
+    Confirmation,
+}
+
+/// The rest of an answer that goes through.
+struct Relay {
+    carrier: Carrier,
+    framing: Framing,
+    /// Bytes after the head that are done with.
+    used: usize,
+    /// Its body makes no sense from there on.
+    is_broken: bool,
+    persists: bool,
+}
+
+/// Asks, and passes the answer on.
+pub async fn run(
+    client: &mut Client,
+    ask: &Ask<'_>,
+    target: &Target<'_>,
+    (key, is_unshared): (&[u8], bool),
+    why: Why,
+) -> io::Result<Went> {
+    let shared = Rc::clone(&client.shared);
+    let began = shared.store.borrow_mut().next_tick();
+    let way = Way::to(&shared, target);
+    let mut request = shared.memory.take();
+    append_fetch_request(&mut request, &shared, ask, target, &way);
+    let (mut input, mut out) = (Input::default(), shared.memory.take());
+    let mut order = Order { ask, key, is_unshared, source: way.source(), why, asked_ms: 0 };
+    let heard = exchange(client, &way, &mut order, &request, &mut input, &mut out).await;
+    shared.memory.give(request);
+    let failure = match heard {
+        Ok((upstream, Head::Through(relay))) => {
+            let went = pass_on(client, upstream, &mut input, &mut out, relay).await;
+            input.rest(&shared.memory);
+            shared.memory.give(out);
+            return went.map(|()| Went::Through);
+        }
+        Ok((mut upstream, Head::ForMany(answer))) => {
+            upstream.input.append(input.unread());
+            let heard = Heard { answer: *answer, upstream, source: order.source, began };
+            return Ok(Went::ForMany(Box::new(heard)));
+        }
+        Ok((upstream, Head::Confirmation)) => Failure::BadConfirmation(upstream.address),
+        Err(failure) => failure,
+    };
+    shared.count(|c| c.origin_errors += 1);
+    let handling = Handling::passed(why);
+    Box::pin(client.send_error(failure.status(), &failure.to_string(), Some(handling), false)).await?;
+    Ok(Went::Through)
+}
+
+/// Sends the request and waits for the head of the final answer. An idle connection may have been closed by the server just now:
+/// then a new one is tried.
+async fn exchange(
+    client: &mut Client,
+    way: &Way,
+    order: &mut Order<'_>,
+    request: &[u8],
+    input: &mut Input,
+    out: &mut Vec<u8>,
+) -> Result<(Upstream, Head), Failure> {
+    let shared = Rc::clone(&client.shared);
+    let patience = shared.patience();
+    let address = match way.route {
+        Route::Address(address) if address != shared.address => address,
+        _ => Box::pin(origin::address_of(&way.route, shared.address, patience)).await?,
+    };
+    order.asked_ms = shared.clock.now_ms();
+    way.count(&shared);
+    if let Some(mut upstream) = shared.pool.take(address) {
+        match hear(client, &mut upstream, order, request, input, out).await {
+            Ok(head) => return Ok((upstream, head)),
+            Err(UpstreamError::Lost(_)) => *input = Input::default(),
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    let mut upstream = Box::pin(Upstream::connect(address, patience)).await?;
+    let head = hear(client, &mut upstream, order, request, input, out).await?;
+    Ok((upstream, head))
+}
+
+async fn hear(
+    client: &mut Client,
+    upstream: &mut Upstream,
+    order: &Order<'_>,
+    request: &[u8],
+    input: &mut Input,
+    out: &mut Vec<u8>,
+) -> Result<Head, UpstreamError> {
+    let shared = Rc::clone(&client.shared);
+    let (deadline, limit) = (Rc::clone(&client.deadline), shared.limits.origin_reply);
+    let steps = (&*deadline, limit);
+    let sent = write_in_steps(&mut upstream.stream, steps, &mut [IoSlice::new(request)]).await;
+    sent.map_err(|error| upstream.failure(error))?;
+    loop {
+        deadline.set(limit);
+        let came = shared.memory.fill(&mut upstream.stream, &deadline, input).await;
+        if came.map_err(|error| upstream.failure(error))? == 0 {
+            if input.unread().is_empty() {
+                return Err(UpstreamError::Lost(upstream.address));
+            }
+            let error = HeadError::Syntax("the connection ended within the head");
+            return Err(UpstreamError::BadReply(upstream.address, error));
+        }
+        while let Some((head, length)) = ResponseHead::parse(input.unread())
+            .map_err(|error| UpstreamError::BadReply(upstream.address, error))?
+        {
+            if head.is_interim() {
+                input.consume(length);
+                upstream.count_interim()?;
+                continue;
+            }
+            let rest = &input.unread()[length..];
+            let head = judge(client, order, &head, rest, out)
+                .map_err(|error| UpstreamError::BadReply(upstream.address, error))?;
+            let used = if let Head::Through(relay) = &head { relay.used } else { 0 };
+            input.consume(length + used);
+            return Ok(head);
+        }
+    }
+}
+
+/// What becomes of an answer; if it goes through, its new head and what is there of its body are in `out`.
+fn judge(
+    client: &mut Client,
+    order: &Order<'_>,
+    head: &ResponseHead<'_>,
+    rest: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Head, HeadError> {
+    if head.status == 304 {
+        return Ok(Head::Confirmation);
+    }
+    let shared = Rc::clone(&client.shared);
+    let from = head.body("GET");
+    out.clear();
+    let found = reply::append_head(out, head, &shared.name, || shared.clock.now_ms());
+    if head.status == 101 || is_for_many(&shared, order, head, &found, from) {
+        let times = Times { asked_ms: order.asked_ms, received_ms: shared.clock.now_ms() };
+        return Answer::of(head, "GET", &shared.name, times).map(|answer| Head::ForMany(Box::new(answer)));
+    }
+    shared.count(|c| c.misses += 1);
+    // What is said instead of the object (an error, a redirection) says nothing about the object.
+    if matches!(head.status, 200..=299) && !order.is_unshared {
+        shared.store.borrow_mut().note_shared(order.key, false);
+    }
+    if order.ask.control.no_cache && head.status < 500 {
+        shared.store.borrow_mut().remove(order.key);
+    }
+    let age_s = found.age_s().map(|age_s| {
+        let now_ms = shared.clock.now_ms();
+        let facts = found.facts(head.status, age_s);
+        Freshness::new(&facts, order.asked_ms, now_ms).age_s(now_ms)
+    });
+    let length = match from {
+        BodyFraming::None => Some(0),
+        BodyFraming::Length(bytes) => Some(bytes),
+        BodyFraming::Chunked | BodyFraming::UntilClose => None,
+    };
+    let framing = client.framing(head.status, length);
+    let handling = Handling::Forwarded {
+        why: order.why,
+        is_confirmed: false,
+        is_stored: false,
+        is_collapsed: false,
+        source: order.source,
+    };
+    client.append_noted_tail(out, (head.status, handling), age_s, framing);
+    let mut carrier = Carrier::new(from, framing == Framing::Chunked);
+    let taken = carrier.take(rest, out);
+    let (used, is_broken) = (taken.unwrap_or(rest.len()), taken.is_err());
+    Ok(Head::Through(Relay { carrier, framing, used, is_broken, persists: head.persists("GET") }))
+}
+
+/// Whether the answer may be stored, and is not too large for it.
+fn is_for_many(
+    shared: &Shared,
+    order: &Order<'_>,
+    head: &ResponseHead<'_>,
+    found: &ReplyFields<'_>,
+    framing: BodyFraming,
+) -> bool {
+    let control = &found.directives;
+    if control.no_store || control.private || order.ask.control.no_store {
+        return false;
+    }
+    let bytes = if let BodyFraming::Length(bytes) = framing { bytes } else { 0 };
+    if bytes > shared.store.borrow().largest_bytes() {
+        return false;
+    }
+    let facts = found.facts(head.status, 0);
+    may_store(MethodClass::Get, &order.ask.control, order.ask.is_authorised, &facts).is_ok()
+}
+
+/// Sends what is in `out`, and what follows.
+async fn pass_on(
+    client: &mut Client,
+    mut upstream: Upstream,
+    input: &mut Input,
+    out: &mut Vec<u8>,
+    mut relay: Relay,
+) -> io::Result<()> {
+    let shared = Rc::clone(&client.shared);
+    let deadline = Rc::clone(&client.deadline);
+    let steps = (&*deadline, shared.limits.client_write);
+    let is_noted = matches!(relay.framing, Framing::Length(_));
+    let mut noted = 0;
+    loop {
+        if !is_noted {
+            client.note_bytes(relay.carrier.payload - noted);
+            noted = relay.carrier.payload;
+        }
+        let is_done = relay.carrier.is_done();
+        if is_done && relay.persists && input.unread().is_empty() {
+            // All is here: the server is free before the client has it.
+            shared.pool.put_back(upstream);
+            return write_in_steps(&mut client.stream, steps, &mut [IoSlice::new(out)]).await;
+        }
+        write_in_steps(&mut client.stream, steps, &mut [IoSlice::new(out)]).await?;
+        if is_done {
+            return Ok(());
+        }
+        out.clear();
+        let part = match relay.is_broken {
+            true => Part::Broken,
+            false => next_part(client, &mut upstream, input, out, &mut relay.carrier).await,
+        };
+        match part {
+            Part::Some => {}
+            Part::ClientGone(error) => return Err(error),
+            Part::Broken => {
+                shared.count(|c| c.origin_errors += 1);
+                return Err(client.break_off(relay.framing));
+            }
+        }
+    }
+}
+
+/// What one more read brought.
+enum Part {
+    /// What was not sent yet is in `out`.
+    Some,
+    /// The body ends here, and should not.
+    Broken,
+    ClientGone(io::Error),
+}
+
+/// Reads once and sends on what it can at once.
+async fn next_part(
+    client: &Client,
+    upstream: &mut Upstream,
+    input: &mut Input,
+    out: &mut Vec<u8>,
+    carrier: &mut Carrier,
+) -> Part {
+    let Client { shared, stream, deadline, .. } = client;
+    deadline.set(shared.limits.origin_reply);
+    let part = shared.memory.read(&mut upstream.stream, deadline, |bytes| {
+        if bytes.is_empty() {
+            return if carrier.end(out) { Part::Some } else { Part::Broken };
+        }
+        if !carrier.is_plain() {
+            let Ok(taken) = carrier.take(bytes, out) else { return Part::Broken };
+            input.append(&bytes[taken..], &shared.memory);
+            return Part::Some;
+        }
+        let taken = carrier.take_plain(bytes.len());
+        input.append(&bytes[taken..], &shared.memory);
+        // Straight from where it was read; what the client does not take now is kept.
+        let written = match stream.try_write(&bytes[..taken]) {
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Part::ClientGone(error),
+        };
+        out.extend_from_slice(&bytes[written..taken]);
+        Part::Some
+    });
+    part.await.unwrap_or(Part::Broken)
+}

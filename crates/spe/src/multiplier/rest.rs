@@ -1,0 +1,201 @@
+//! What is left to do when a client has its answer?
+//!
+//! To take the answer's digest, to write it down, and to ask the proxies. None of that is the client's business, so it is put
+//! off ([`super::later`]) where it is not asked for earlier.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
+use assay_http::framing::BodyFraming;
+use assay_plane::clock::monotonic_ns;
+use assay_plane::wire::Chunk;
+use assay_record::spe::Verdict;
+use tokio::sync::watch;
+
+use super::board::{Entry, Held, Measured};
+use super::client::Shared;
+use super::lanes::{Awaited, Direct, Question, ToProxies};
+use super::message::{Message, Order};
+use super::order::permuted;
+use crate::spec::Turns;
+use crate::validate::{Digested, Digester, Sample};
+
+/// Larger bodies of requests are not kept for the proxies, which then are not asked.
+const MOST_BODY: usize = 1 << 20;
+/// Larger bodies of answers are digested while they come.
+const MOST_PUT_OFF: usize = 64 << 10;
+
+/// The body of a request, as it is kept for the proxies.
+pub enum Kept {
+    /// All of it, and the room that it takes up.
+    Bytes(Vec<u8>, Option<Held>),
+    /// It is too large, or too much is held already.
+    TooMuch,
+    /// Not all of it came.
+    Partial,
+}
+
+/// The body of an answer, on its way to a digest.
+pub struct Taken {
+    digester: Digester,
+    waiting: Vec<Chunk>,
+    bytes: usize,
+}
+
+impl Taken {
+    /// Nothing yet.
+    pub fn new(digester: Digester) -> Self {
+        Self { digester, waiting: Vec::new(), bytes: 0 }
+    }
+
+    /// Takes the next part, which is digested later if the body is small.
+    pub fn push(&mut self, chunk: Chunk) {
+        self.bytes += chunk.len();
+        self.waiting.push(chunk);
+        if self.bytes > MOST_PUT_OFF {
+            self.digest();
+        }
+    }
+
+    /// All of it.
+    pub fn finish(mut self) -> Digested {
+        self.digest();
+        self.digester.finish()
+    }
+
+    fn digest(&mut self) {
+        for chunk in self.waiting.drain(..) {
+            self.digester.push(&chunk);
+        }
+    }
+}
+
+/// What is known of a request and its answer, for those that are not the client.
+pub struct Rest {
+    client: u64,
+    shared: Rc<Shared>,
+    /// The request.
+    pub order: Order,
+    /// What was measured of the answer.
+    pub measured: Measured,
+    /// The body of the request.
+    pub kept: Kept,
+    tell: watch::Sender<Option<Arc<Direct>>>,
+    direct: Awaited,
+    /// The proxies were asked, or it was decided that they are not to be.
+    is_asked: bool,
+}
+
+impl Rest {
+    /// Of a request that came in on this client's connection.
+    pub fn new(client: u64, order: Order, shared: Rc<Shared>) -> Self {
+        let (tell, direct) = watch::channel(None);
+        let (measured, kept) = (Measured::default(), Kept::Bytes(Vec::new(), None));
+        Self { client, shared, order, measured, kept, tell, direct, is_asked: false }
+    }
+
+    /// Keeps a part of the request's body for the proxies, while there is room.
+    pub fn keep(&mut self, chunk: &[u8]) {
+        let Kept::Bytes(bytes, room) = &mut self.kept else { return };
+        if room.is_none() {
+            // All that this body may become: what is taken is given back with it.
+            *room = self.shared.board.hold(MOST_BODY as u64);
+        }
+        if room.is_none() || bytes.len() + chunk.len() > MOST_BODY {
+            self.kept = Kept::TooMuch;
+        } else {
+            bytes.extend_from_slice(chunk);
+        }
+    }
+
+    /// The answer is over: tells of it, and lets the proxies be held against it.
+    pub fn end(mut self, sample: Option<Sample>) {
+        let measured = self.measured;
+        let checksum = sample.as_ref().map(|sample| sample.body.checksum());
+        let is_whole = sample.is_some();
+        let took_ns = measured.response_ns();
+        let direct = Direct { status: measured.status, sample, took_ns };
+        // Nobody may be waiting for it.
+        let _ = self.tell.send(Some(Arc::new(direct)));
+        if is_whole {
+            self.ask_proxies();
+        }
+        self.shared.board.asked(0);
+        let verdict = if is_whole { Verdict::NotCompared } else { Verdict::NoAnswer };
+        self.shared.board.tell(Entry {
+            about: Arc::clone(&self.order.about),
+            target: 0,
+            place: 0,
+            measured,
+            checksum,
+            verdict,
+            header: None,
+            direct_status: measured.status,
+        });
+    }
+
+    /// Asks all proxies that may be asked, in this request's order; once.
+    pub fn ask_proxies(&mut self) {
+        if std::mem::replace(&mut self.is_asked, true) {
+            return;
+        }
+        let shared = Rc::clone(&self.shared);
+        let about = &self.order.about;
+        let order = match shared.turns {
+            Turns::Permuted => permuted(shared.seed, about.number, shared.proxies),
+            Turns::Fixed => (0..shared.proxies).collect(),
+        };
+        let kept = std::mem::replace(&mut self.kept, Kept::Partial);
+        let is_all_there = matches!(kept, Kept::Bytes(..));
+        let mut asked = Vec::with_capacity(order.len());
+        for (place, index) in (0..).zip(order) {
+            let target = u16::from(index) + 1;
+            if is_all_there && shared.board.admit(target) {
+                asked.push((place, index));
+                continue;
+            }
+            let verdict = if is_all_there { Verdict::Dropped } else { Verdict::NotCompared };
+            shared.board.tell(Entry {
+                about: Arc::clone(about),
+                target,
+                place,
+                measured: Measured { sent_ns: monotonic_ns(), ..Measured::default() },
+                checksum: None,
+                verdict,
+                header: None,
+                direct_status: self.measured.status,
+            });
+        }
+        let Kept::Bytes(body, room) = kept else { return };
+        if asked.is_empty() {
+            return;
+        }
+        let message = Message {
+            about: Arc::clone(about),
+            head: self.order.for_proxies(),
+            body: delimited(body, self.order.body),
+            persists: self.order.persists,
+            _room: room,
+        };
+        let (client, direct) = (self.client, self.direct.clone());
+        let question = Question { client, message: Arc::new(message), order: asked, direct };
+        // That thread ends after all clients.
+        let _ = shared.to_proxies.send(ToProxies::Ask(question));
+    }
+}
+
+/// A body as it is written: in one chunk, where it came in chunks.
+fn delimited(body: Vec<u8>, framing: BodyFraming) -> Vec<u8> {
+    if framing != BodyFraming::Chunked {
+        return body;
+    }
+    let mut out = Vec::with_capacity(body.len() + CHUNK_HEAD_BYTES + LAST_CHUNK.len() + CHUNK_END.len());
+    if !body.is_empty() {
+        out.extend_from_slice(chunk_head(body.len() as u64, &mut [0; CHUNK_HEAD_BYTES]));
+        out.extend_from_slice(&body);
+        out.extend_from_slice(CHUNK_END);
+    }
+    out.extend_from_slice(LAST_CHUNK);
+    out
+}

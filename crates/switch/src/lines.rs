@@ -1,0 +1,130 @@
+//! Which lines of a head go on? One pass over it, and lines that stay together are copied together.
+//!
+//! It comes to the same as `assay_plane::fields::append_end_to_end`, which walks over fields one by one and serves the heads
+//! that name further fields in `Connection`; nearly none do.
+
+use assay_http::field::{Field, trim};
+use assay_http::head::Version;
+use assay_plane::fields;
+
+/// A head, as it was parsed and as it lies in memory.
+#[derive(Debug, Clone)]
+pub struct Lines<'h> {
+    /// Its fields.
+    pub fields: assay_http::field::Fields<'h>,
+    /// Its version.
+    pub version: Version,
+    /// All of it.
+    pub raw: &'h [u8],
+}
+
+impl Lines<'_> {
+    /// Appends the fields that go on, a line each, and our own `Via`: not those of this connection, nor those whose names
+    /// `leave_out` picks (it is shown no values).
+    pub fn append_end_to_end(self, out: &mut Vec<u8>, name: &str, leave_out: impl Fn(&Field<'_>) -> bool) {
+        if self.fields.names_others() {
+            return fields::append_end_to_end(out, self.fields, (self.version, name), leave_out);
+        }
+        append_passing(out, self.raw, leave_out);
+        out.extend_from_slice(match self.version {
+            Version::Http10 => b"Via: 1.0 ",
+            Version::Http11 => b"Via: 1.1 ",
+        });
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn append_passing(out: &mut Vec<u8>, raw: &[u8], leave_out: impl Fn(&Field<'_>) -> bool) {
+    // Empty lines before the start line are allowed.
+    let begin = raw.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
+    let mut at = memchr::memchr(b'\n', &raw[begin..]).map_or(raw.len(), |end| begin + end + 1);
+    let mut copied = at;
+    while at < raw.len() {
+        let rest = &raw[at..];
+        let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        let line = &rest[..length];
+        // The empty line at the end has none.
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { break };
+        let field = Field { name: &line[..colon], value: b"", line };
+        let goes_on = !is_for_this_hop(&field) && !leave_out(&field);
+        if goes_on && is_usual(line, colon) {
+            at += length;
+            continue;
+        }
+        out.extend_from_slice(&raw[copied..at]);
+        if goes_on {
+            Field { value: trim(&line[colon + 1..]), ..field }.append(out);
+        }
+        at += length;
+        copied = at;
+    }
+    out.extend_from_slice(&raw[copied..at]);
+}
+
+/// Written as nearly every sender writes it: a space before the value, none behind it, CR LF.
+fn is_usual(line: &[u8], colon: usize) -> bool {
+    let [b' ', value @ .., b'\r', b'\n'] = &line[colon + 1..] else { return false };
+    let is_space = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);
+    !is_space(value.first()) && !is_space(value.last())
+}
+
+/// Fields of one connection (RFC 9110, 7.6.1).
+fn is_for_this_hop(field: &Field<'_>) -> bool {
+    match field.name.len() {
+        2 => field.is("te"),
+        7 => field.is("trailer") || field.is("upgrade"),
+        10 => field.is("connection") || field.is("keep-alive"),
+        16 => field.is("proxy-connection"),
+        17 => field.is("transfer-encoding"),
+        19 => field.is("proxy-authorization"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::head::RequestHead;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NAMES: [&str; 13] = [
+        "Te",
+        "Host",
+        "X-A",
+        "Trailer",
+        "upgrade",
+        "CONNECTION",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Accept",
+        "Via",
+        "Proxy-Authorization",
+        "X-Gone",
+        "X-Forwarded-For",
+    ];
+    const VALUES: [&str; 8] = ["a", "", "a b", "close", "x-a", "keep-alive, te", "\u{e9}", "a:b"];
+    const BEFORE: [&str; 4] = [" ", "", "  ", "\t"];
+    const AFTER: [&str; 4] = ["\r\n", "\n", " \r\n", "\t\n"];
+
+    proptest! {
+        #[test]
+        fn all_at_once_is_the_same_as_one_by_one(
+            lines in prop::collection::vec((0..13usize, 0..8usize, 0..4usize, 0..4usize), 0..12), lead in any::<bool>(),
+        ) {
+            let mut text = String::from(if lead { "\r\nGET / HTTP/1.0\r\n" } else { "GET / HTTP/1.0\r\n" });
+            for (name, value, before, after) in lines {
+                text += &format!("{}:{}{}{}", NAMES[name], BEFORE[before], VALUES[value], AFTER[after]);
+            }
+            text += "\r\nrest: x\r\n";
+            let Ok(Some((head, length))) = RequestHead::parse(text.as_bytes()) else { return Ok(()) };
+            let leave_out = |field: &Field<'_>| field.is("x-gone");
+            let (mut one, mut all) = (Vec::new(), Vec::new());
+            fields::append_end_to_end(&mut one, head.headers(), (Version::Http10, "us"), leave_out);
+            let lines = Lines { fields: head.headers(), version: Version::Http10, raw: &text.as_bytes()[..length] };
+            lines.append_end_to_end(&mut all, "us", leave_out);
+            prop_assert_eq!(String::from_utf8(one).unwrap(), String::from_utf8(all).unwrap());
+        }
+    }
+}

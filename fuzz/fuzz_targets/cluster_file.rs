@@ -1,0 +1,18 @@
+//! Whatever text a cluster file has: it is an experiment, or a mistake with its line. What follows a `\u{1}` is the text of the file
+//! that it extends.
+#![no_main]
+
+use assay_simulate::{cells, read};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let (main, other) = text.split_once('\u{1}').unwrap_or((text, ""));
+    let resolver = |_: &str| {
+        if other.is_empty() { Err("there is no such file".to_owned()) } else { Ok(other.to_owned()) }
+    };
+    match read("cluster.toml", main, &resolver) {
+        // Nothing in it may be more than can be run.
+        Ok(experiment) => assert!(!cells(&experiment).is_empty()),
+        Err(mistake) => assert!(mistake.to_string().contains(".toml:") || !other.is_empty(), "{mistake}"),
+    }
+});

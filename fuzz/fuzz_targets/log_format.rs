@@ -1,0 +1,26 @@
+//! Format strings of access logs, and lines read by them: the first line is the format (or the name of one), the rest a log. Whatever it
+//! is, nothing panics, and what is malformed is told with a place in its line.
+#![no_main]
+
+use assay_logs::access::Access;
+use assay_logs::format::{Format, instant_us, recognise};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let (first, log) = text.split_once('\n').unwrap_or((text, ""));
+    let mut access = Access::default();
+    match Format::parse(first) {
+        Ok(format) => {
+            for line in log.lines().map(str::as_bytes) {
+                if let Err(malformed) = format.read(line, &mut access) {
+                    assert!(malformed.at <= line.len() && !format.explain(&malformed).is_empty());
+                }
+            }
+        }
+        Err(error) => assert!(!error.why.is_empty()),
+    }
+    if let Some(recognised) = recognise(log.as_bytes()) {
+        assert!(0 < recognised.fit && recognised.fit <= recognised.tried);
+    }
+    let _ = instant_us(first);
+});

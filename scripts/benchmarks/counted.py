@@ -1,0 +1,245 @@
+"""How are processes run under callgrind, and made to find the same work at once each time they are counted?
+
+What a request takes depends on how many others are found with it when a worker wakes up. So whoever is counted is stopped
+while its sockets are filled, and finds all of it when it goes on: the same in every run, on any machine, however busy.
+"""
+
+import contextlib
+import glob
+import json
+import os
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from machine import ASSAY, STARTED
+
+# How long anything may take; a program under callgrind is some fifty times slower, on a busy machine more.
+PATIENCE_S = 120
+
+
+class Counted:
+    """A process of the binary, under callgrind or plainly."""
+
+    def __init__(self, arguments, directory, counted=True, keep=None, first_thread=False):
+        self.first_thread = first_thread
+        self.counts = os.path.join(keep or directory, "callgrind.out") if counted else None
+        under = ["valgrind", "--quiet", "--tool=callgrind", "--separate-threads=yes",
+                 f"--callgrind-out-file={self.counts}"] if counted else []
+        # Shown only where something goes wrong.
+        self.said = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([*under, ASSAY, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.said, cwd=directory)
+        STARTED.append(self.process)
+
+    @classmethod
+    def role(cls, kind, spec, directory, counted=True, keep=None, first_thread=False):
+        path = os.path.join(directory, f"{kind}.json")
+        with open(path, "w") as file:
+            json.dump(spec, file)
+        made = cls(["role", kind, path], directory, counted, keep, first_thread)
+        made.event("ready")
+        return made
+
+    def event(self, name):
+        for line in self.process.stdout:
+            if json.loads(line)["event"] == name:
+                return
+        self.fail(f"a process ended before it said {name!r}")
+
+    def fail(self, why):
+        self.said.seek(0)
+        sys.exit(f"{why}\n{self.said.read().decode(errors='replace')}")
+
+    def say(self, **command):
+        self.process.stdin.write((json.dumps(command) + "\n").encode())
+        self.process.stdin.flush()
+
+    def start(self, at, unix_s):
+        self.say(command="start", at_monotonic_ns=at, at_unix_s=unix_s)
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """It does not run meanwhile."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        _, status = os.waitpid(self.process.pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            self.fail(f"what was counted ended early ({status})")
+        try:
+            yield
+        finally:
+            os.kill(self.process.pid, signal.SIGCONT)
+
+    def end(self, told=None):
+        """Ends it, by the end of its input or by a signal; gives the instructions of its threads. Of the first one only
+        where it answers requests too: elsewhere it starts, reports once a second and ends, however much is asked."""
+        if told is not None:
+            self.process.send_signal(told)
+        self.process.stdin.close()
+        self.process.stdout.read()
+        if self.process.wait(PATIENCE_S) != 0:
+            self.fail(f"what was counted ended with {self.process.returncode}")
+        if self.counts is None:
+            return 0
+        return sum(map(total, glob.glob(self.counts + "-*"))) - (0 if self.first_thread else total(self.counts + "-01"))
+
+
+# A histogram of response times grows for the slowest one of a second. How many seconds there are, and how slow that one is,
+# depends on how busy the machine is, and it has nothing to do with how many requests there are.
+APART = "hdrhistogram::Histogram<T>::resize"
+
+
+def total(path):
+    """All instructions in a file of callgrind's, but for what is counted apart."""
+    with open(path) as file:
+        text = file.read()
+    whole = int(re.search(r"^(?:totals|summary): (\d+)", text, re.MULTILINE).group(1))
+    number = re.search(rf"^c?fn=(\(\d+\)) {re.escape(APART)}$", text, re.MULTILINE)
+    if not number:
+        return whole
+    calls = rf"^cfn={re.escape(number.group(1))}.*\ncalls=.*\n\S+ (\d+)$"
+    return whole - sum(map(int, re.findall(calls, text, re.MULTILINE)))
+
+
+class Message:
+    """What has come of one request or answer."""
+
+    def __init__(self):
+        self.bytes = b""
+
+    def is_whole(self):
+        head, ended, body = self.bytes.partition(b"\r\n\r\n")
+        if not ended:
+            return False
+        length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+        return len(body) >= (int(length.group(1)) if length else 0)
+
+    def read(self, connection):
+        """More of it; false where the other side has closed."""
+        more = connection.recv(1 << 20)
+        self.bytes += more
+        return bool(more)
+
+
+class Clients:
+    """Connections that ask together: all requests lie there before the process goes on."""
+
+    def __init__(self, address, number):
+        self.connections = [connect(address) for _ in range(number)]
+
+    def ask(self, counted, requests, serve=None):
+        """One request on each connection; meanwhile `serve` may answer what the process asks of others."""
+        with counted.stopped():
+            for connection, request in zip(self.connections, requests):
+                connection.sendall(request)
+        if serve:
+            serve(len(self.connections))
+        for connection in self.connections:
+            answer = Message()
+            while not answer.is_whole():
+                if not answer.read(connection):
+                    sys.exit("a connection was closed in the middle of an answer")
+            if not answer.bytes.startswith(b"HTTP/1.1 200"):
+                sys.exit(f"not what was asked for: {answer.bytes[:200]}")
+
+    def ask_plainly(self, request):
+        """The whole answer to one request, of somebody who is not counted."""
+        self.connections[0].sendall(request)
+        answer = Message()
+        while not answer.is_whole():
+            if not answer.read(self.connections[0]):
+                sys.exit("a connection was closed in the middle of an answer")
+        return answer.bytes
+
+    def close(self):
+        for connection in self.connections:
+            connection.close()
+
+
+def connect(address):
+    """A connection, once somebody listens there."""
+    patient_until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            made = socket.create_connection(address, PATIENCE_S)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return made
+        except OSError:
+            if time.monotonic() > patient_until:
+                sys.exit(f"nothing listens on {address}")
+            time.sleep(0.05)
+
+
+class Server:
+    """Answers what it is asked once so many have asked, all at once; where it gets its answers, it asks `source`."""
+
+    def __init__(self, addresses, source):
+        self.addresses, self.source, self.answers, self.asked = addresses, source, {}, {}
+        self.waiting = selectors.DefaultSelector()
+        for address in addresses:
+            listener = socket.create_server(address, backlog=4096)
+            self.waiting.register(listener, selectors.EVENT_READ, None)
+
+    def gather(self, number, patience_s):
+        """Requests of so many connections, or of those that asked in time."""
+        found, until = [], time.monotonic() + patience_s
+        while len(found) < number:
+            ready = self.waiting.select(max(0, until - time.monotonic()))
+            if not ready:
+                break
+            for key, _ in ready:
+                if key.data is None:
+                    connection, _ = key.fileobj.accept()
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+                    self.waiting.register(connection, selectors.EVENT_READ, Message())
+                elif not read(key):
+                    self.waiting.unregister(key.fileobj)
+                    key.fileobj.close()
+                elif key.data.is_whole():
+                    found.append((key.fileobj, key.data.bytes))
+                    self.waiting.modify(key.fileobj, selectors.EVENT_READ, Message())
+        return found
+
+    def answer(self, found):
+        for connection, request in found:
+            path = request.split(b" ", 2)[1]
+            if path not in self.answers:
+                self.asked[path] = request
+                self.answers[path] = self.source(path)
+            closes = b"\r\nconnection: close" in request.lower()
+            connection.sendall(self.answers[path])
+            if closes:
+                self.waiting.unregister(connection)
+                connection.close()
+
+    def serve(self, counted, number):
+        """One round: waits until so many have asked, and answers them while the process is stopped."""
+        found = self.gather(number, PATIENCE_S)
+        if len(found) < number:
+            sys.exit(f"only {len(found)} of {number} requests came")
+        with counted.stopped():
+            self.answer(found)
+
+    def close(self):
+        for key in list(self.waiting.get_map().values()):
+            key.fileobj.close()
+        self.waiting.close()
+
+
+def read(key):
+    try:
+        return key.data.read(key.fileobj)
+    except OSError:
+        return False
+
+
+def room():
+    directory = tempfile.TemporaryDirectory(prefix="assay-instructions-")
+    os.chmod(directory.name, 0o755)
+    return directory
