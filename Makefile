@@ -31,7 +31,7 @@ test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 	$(CARGO) build --package assay --quiet
 	ASSAY=target/debug/assay scripts/instructions.sh --check
 

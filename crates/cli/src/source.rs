@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use assay_lab::description::did_you_mean;
 use assay_pgl::{
     Code, Compiled, Diagnostic, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source,
     Span,
@@ -18,7 +19,11 @@ use crate::output;
 /// Compiles what the user named. What the compiler has to say goes to standard error, but for warnings if it is quiet.
 pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compiled, Failure> {
     if name != "-" && bundled::find(name).is_none() && !Path::new(name).exists() {
-        return Err(Failure::usage(anyhow!("there is no workload file {name}")).hint(
+        // Those that come with Assay are called without the `.pg`.
+        let stem =
+            Path::new(name).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let meant = did_you_mean(&stem, bundled::all().map(|workload| workload.name));
+        return Err(Failure::usage(anyhow!("there is no workload file {name}{meant}")).hint(
             "give the path of a PGL file, or the name of a bundled workload: `assay workloads` lists them",
         ));
     }

@@ -1,7 +1,7 @@
 //! Which of the known names did a misspelt one mean?
 
 /// `; did you mean …?`, or nothing when none of the names is near.
-pub(super) fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(wrong, known) {
         Some(name) => format!("; did you mean `{name}`?"),
         None => String::new(),

@@ -131,7 +131,7 @@ fn two_nodes_cannot_listen_at_one_place() {
         (taken, Kind::Virtual, pace),
     );
     let error = assay_node::nodes::Nodes::start(spec).expect_err("it is taken").to_string();
-    assert!(error.contains(&taken.to_string()) && error.contains("--listen"), "{error}");
+    assert!(error.contains(&taken.to_string()) && error.contains("name another address"), "{error}");
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn a_log_with_nothing_to_send_says_why() {
     let file = tmp.path().join("access.log");
     std::fs::write(&file, combined(1, 0, "POST / HTTP/1.1")).unwrap();
     let error = replay(options(&server), Source::Log(log(vec![file]))).unwrap_err().to_string();
-    assert!(error.contains("1 have other methods than GET and HEAD"), "{error}");
+    assert!(error.contains("1 with other methods than GET and HEAD"), "{error}");
     let missing = replay(options(&server), Source::Log(log(vec![tmp.path().join("no.log")]))).unwrap_err();
     assert!(missing.to_string().contains("no.log"), "{missing}");
 }
