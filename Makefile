@@ -32,12 +32,11 @@ test:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	$(CARGO) test --workspace --no-fail-fast
-	$(CARGO) build --package assay --quiet
 	ASSAY=target/debug/assay scripts/instructions.sh --check
 
 # What a request takes on each hot path, kept in bench/instructions.json: of the build that the tests use, and of a release.
 instructions-dev:
-	$(CARGO) build --package assay --quiet
+	$(CARGO) test --workspace --no-run --quiet
 	ASSAY=target/debug/assay scripts/instructions.sh --update
 
 instructions:

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Ran, at, run};
 
 /// How long each listing is rehearsed here; long enough for a plateau of some thousand requests.
-const REHEARSAL: &str = "30s";
+const REHEARSAL: &str = "20s";
 
 /// Errors that say that a wrong answer was given, as opposed to none.
 const CONTENT_ERRORS: [&str; 10] = [

@@ -248,7 +248,7 @@ fn a_proxy_that_prefetches_does_not_hold_up_clients() {
         let gate = Rc::new(Semaphore::new(0));
         let held = Rc::clone(&gate);
         let origin = Origin::start(move |_, before| match before {
-            0 => vec![Part::Wait(Rc::clone(&held))],
+            0 => vec![Part::Wait(Rc::clone(&held)), Part::Close],
             _ => ok("", "answer"),
         })
         .await;

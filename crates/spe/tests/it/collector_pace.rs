@@ -90,6 +90,7 @@ fn an_origin_that_breaks_off_does_so_for_everybody() {
             vec![
                 send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nCache-Control: max-age=99\r\n\r\nabc"),
                 pause_ms(50),
+                Part::Close,
             ]
         })
         .await;
@@ -231,7 +232,7 @@ fn a_client_never_waits_for_a_proxy_that_does_not_read_what_is_too_large_to_keep
         let held = Rc::clone(&gate);
         let origin = Origin::start(move |_, _| {
             let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n{CACHEABLE}\r\nx");
-            vec![send(head), Part::Wait(Rc::clone(&held)), send("x".repeat(BYTES))]
+            vec![send(head), Part::Wait(Rc::clone(&held)), send("x".repeat(BYTES)), Part::Close]
         })
         .await;
         let bed = Rc::new(Bed::of(&CollectorSpec { memory_bytes: 1_000_000, ..spec(origin.address, 1) }));

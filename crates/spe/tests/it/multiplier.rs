@@ -28,7 +28,7 @@ fn a_client_gets_the_collectors_answer_and_every_proxy_is_asked_the_same() {
         bed.answers(1).await;
         let asked = &proxies[0].seen()[0];
         assert_eq!(asked.line(), "GET /x?y HTTP/1.1");
-        assert!(asked.has("\r\nHost: a\r\nVia: 1.1 assay-"), "{}", asked.head);
+        assert!(asked.head.contains("\r\nHost: a\r\nVia: 1.1 assay-"), "{}", asked.head);
         let rows = bed.finish().await;
         assert_eq!(rows.iter().map(|row| row.target).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(rows[0].verdict, Verdict::NotCompared);
@@ -197,7 +197,7 @@ fn bodies_of_requests_go_to_everybody_and_those_that_are_too_large_to_the_collec
         assert_eq!(client.reply("POST").await.status, 200);
         bed.answers(2).await;
         assert_eq!(proxy.seen()[0].body, b"abc");
-        assert_eq!(proxy.seen()[1].body, b"3\r\nabc\r\n0\r\n\r\n");
+        assert!(proxy.seen()[1].has("Transfer-Encoding: chunked") && proxy.seen()[1].body == b"abc");
         let large = vec![b'x'; (1 << 20) + 1];
         client.send(format!("POST /3 HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", large.len())).await;
         client.send(&large).await;
