@@ -3,11 +3,11 @@
 Everything happens on loopback and ends by itself. Needs a release build of the binary and of the engine's examples, wrk,
 nginx, HAProxy and httpd; other generators are measured where they are.
 Usage: benchmarks [--rounds N] [--seconds S] [--page] [WHAT…], where WHAT is one or more of the names below; all of them
-if none is named. With --page, results go to bench/results.json, and from there to the manual's page.
+if none is named. With --page, results go to bench/results.json, where they take the place of those
+from a processor of the same kind, and from there to the manual's page.
 """
 
 import argparse
-import json
 import os
 import platform
 import signal
@@ -19,15 +19,9 @@ import time
 import generators
 import measures
 import page
-from machine import ASSAY
+from machine import ASSAY, processor
 
 NEEDED = ("wrk", "nginx", "haproxy", "apache2")
-
-
-def processor():
-    with open("/proc/cpuinfo") as file:
-        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def show(row):
@@ -80,9 +74,7 @@ def main():
             "seconds": args.seconds, "versions": {name: generators.version(name) for name in there}, "absent": absent,
             "rows": [as_json(row) for row in rows],
         }
-        with open(page.RESULTS, "w") as file:
-            json.dump(results, file, indent=1)
-            file.write("\n")
+        page.keep(results)
         page.write()
 
 

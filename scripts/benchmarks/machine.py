@@ -6,6 +6,7 @@ One processor belongs to what is asked, the other to who asks. Whatever is start
 import atexit
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -20,6 +21,13 @@ TICK = os.sysconf("SC_CLK_TCK")
 CPUS = sorted(os.sched_getaffinity(0))
 SERVER, CLIENT = CPUS[0], CPUS[-1]
 STARTED = []
+
+
+def processor():
+    """What kind of processor this machine has, in its own words."""
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 @atexit.register

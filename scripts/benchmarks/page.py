@@ -10,20 +10,15 @@ PAGE = os.path.join(HERE, "docs/reference/benchmarks.md")
 TEXT = """# Benchmarks of Assay itself
 
 A benchmark that is slower than what it measures measures itself. These are Assay's own costs beside those of other load
-generators, servers and proxies, measured by `make bench` in one run on one machine, on loopback: what is asked has one
-processor, who asks has another. Both sides take turns in each round, ratios are made within rounds, and the table holds their
-median with the lowest and the highest. Processor time is user and system time of all processes of a side, from their start to
-their end. Ratios travel better than numbers: on your machine, run it again. Rows that miss what the project wants say so.
+generators, servers and proxies, measured by `make bench` on loopback: what is asked has one processor, who asks has another.
+Both sides take turns in each round, ratios are made within rounds, and the table holds their median with the lowest and the
+highest. Processor time is user and system time of all processes of a side, from their start to their end. Rows that miss what
+the project wants say so.
 
-This page is written by `make bench`, not by hand.
+Each table is one run on one machine, the latest on a processor of that kind. Ratios travel better than numbers, but not
+unchanged: compare the tables, and on your machine, run it again. This page is written by `make bench`, not by hand.
 
-{machine}
-
-| what | against | ours | theirs | ratio | target | |
-|---|---|---|---|---|---|---|
-{rows}
-
-{versions}
+{machines}
 
 ## What stands behind the rows
 
@@ -35,9 +30,21 @@ This page is written by `make bench`, not by hand.
 - *15,000 in place of 100*: processor time of a request once all robots have their connections.
 - *Memory each*: the difference between the resident memory of 15,000 robots and of 100, over their number. What the kernel
   holds for a connection is not in it.
-- *Web Polygraph 4.9.0, apart*: it was measured once, on a machine like this, with the same workload; its figures are good to
-  about 15 %, and were not taken in this run. Both sides use both processors by turns there; here each has one.
+- *Web Polygraph 4.9.0, apart*: it was measured once, on two processors of a virtual machine, with the same workload; its
+  figures are good to about 15 %, and were not taken in these runs. What kind of processor it had is not on record, so that its
+  times are a rough measure, as the tables show; of memory that does not matter. Both sides use both processors by turns there;
+  here each has one. Through nginx's cache, nginx's disk counts as well: the fewer answers it gives at a time, the more often
+  both sides have to be woken.
 """
+MACHINE = """## {processor}
+
+{processors} processors, {system}, {date}, Assay {assay}, {rounds} rounds of {seconds} s.
+
+| what | against | ours | theirs | ratio | target | |
+|---|---|---|---|---|---|---|
+{lines}
+
+{versions}"""
 
 
 def figure(value):
@@ -54,13 +61,29 @@ def line(row):
             f"| {row['target']} | {met} |")
 
 
-def write():
+def kept():
+    """Results of all kinds of processors, the latest first."""
+    if not os.path.exists(RESULTS):
+        return []
     with open(RESULTS) as file:
-        results = json.load(file)
-    machine = (f"{results['processors']} processors ({results['processor']}), {results['system']}, {results['date']}, Assay "
-               f"{results['assay']}, {results['rounds']} rounds of {results['seconds']} s.")
+        return json.load(file)
+
+
+def keep(results):
+    """These in place of those from a processor of the same kind."""
+    others = [other for other in kept() if other["processor"] != results["processor"]]
+    with open(RESULTS, "w") as file:
+        json.dump([results, *others], file, indent=1)
+        file.write("\n")
+
+
+def machine(results):
     versions = "Versions: " + ", ".join(f"{name} {version}" for name, version in results["versions"].items()) + "."
     if results["absent"]:
         versions += f" Not there, and so not measured: {', '.join(results['absent'])}."
+    return MACHINE.format_map({**results, "lines": "\n".join(map(line, results["rows"])), "versions": versions})
+
+
+def write():
     with open(PAGE, "w") as file:
-        file.write(TEXT.format(machine=machine, rows="\n".join(map(line, results["rows"])), versions=versions))
+        file.write(TEXT.format(machines="\n\n".join(map(machine, kept()))))
