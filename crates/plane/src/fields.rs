@@ -3,8 +3,9 @@
 use assay_http::field::{Field, Fields, tokens, write_decimal};
 use assay_http::head::Version;
 
-/// Whether a field is for one connection only, whatever `Connection` says.
-fn is_hop_by_hop(field: &Field<'_>) -> bool {
+/// Whether a field is for one connection only, whatever `Connection` says (RFC 9110, 7.6.1).
+#[inline]
+pub fn is_hop_by_hop(field: &Field<'_>) -> bool {
     match field.name.len() {
         2 => field.is("te"),
         7 => field.is("trailer") || field.is("upgrade"),

@@ -13,6 +13,7 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_plane::caching::ReplyFields;
 use assay_plane::carrier::Carrier;
+use assay_plane::relay::{Part, next_part};
 use assay_plane::socket::{Input, write_in_steps};
 use assay_plane::upstream::{Upstream, UpstreamError};
 
@@ -298,7 +299,13 @@ async fn pass_on(
         out.clear();
         let part = match relay.is_broken {
             true => Part::Broken,
-            false => next_part(client, &mut upstream, input, out, &mut relay.carrier).await,
+            false => {
+                deadline.set(shared.limits.origin_reply);
+                let (from, carried) = ((&mut upstream.stream, &*deadline), (&mut relay.carrier, &mut *out));
+                let part =
+                    next_part(&shared.memory, from, input, carried, |bytes| client.stream.try_write(bytes));
+                part.await.unwrap_or(Part::Broken)
+            }
         };
         match part {
             Part::Some => {}
@@ -309,46 +316,4 @@ async fn pass_on(
             }
         }
     }
-}
-
-/// What one more read brought.
-enum Part {
-    /// What was not sent yet is in `out`.
-    Some,
-    /// The body ends here, and should not.
-    Broken,
-    ClientGone(io::Error),
-}
-
-/// Reads once and sends on what it can at once.
-async fn next_part(
-    client: &Client,
-    upstream: &mut Upstream,
-    input: &mut Input,
-    out: &mut Vec<u8>,
-    carrier: &mut Carrier,
-) -> Part {
-    let Client { shared, stream, deadline, .. } = client;
-    deadline.set(shared.limits.origin_reply);
-    let part = shared.memory.read(&mut upstream.stream, deadline, |bytes| {
-        if bytes.is_empty() {
-            return if carrier.end(out) { Part::Some } else { Part::Broken };
-        }
-        if !carrier.is_plain() {
-            let Ok(taken) = carrier.take(bytes, out) else { return Part::Broken };
-            input.append(&bytes[taken..], &shared.memory);
-            return Part::Some;
-        }
-        let taken = carrier.take_plain(bytes.len());
-        input.append(&bytes[taken..], &shared.memory);
-        // Straight from where it was read; what the client does not take now is kept.
-        let written = match stream.try_write(&bytes[..taken]) {
-            Ok(written) => written,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Part::ClientGone(error),
-        };
-        out.extend_from_slice(&bytes[written..taken]);
-        Part::Some
-    });
-    part.await.unwrap_or(Part::Broken)
 }

@@ -47,7 +47,7 @@ fn append_passing(out: &mut Vec<u8>, raw: &[u8], leave_out: impl Fn(&Field<'_>) 
         // The empty line at the end has none.
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { break };
         let field = Field { name: &line[..colon], value: b"", line };
-        let goes_on = !is_for_this_hop(&field) && !leave_out(&field);
+        let goes_on = !fields::is_hop_by_hop(&field) && !leave_out(&field);
         if goes_on && is_usual(line, colon) {
             at += length;
             continue;
@@ -67,19 +67,6 @@ fn is_usual(line: &[u8], colon: usize) -> bool {
     let [b' ', value @ .., b'\r', b'\n'] = &line[colon + 1..] else { return false };
     let is_space = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);
     !is_space(value.first()) && !is_space(value.last())
-}
-
-/// Fields of one connection (RFC 9110, 7.6.1).
-fn is_for_this_hop(field: &Field<'_>) -> bool {
-    match field.name.len() {
-        2 => field.is("te"),
-        7 => field.is("trailer") || field.is("upgrade"),
-        10 => field.is("connection") || field.is("keep-alive"),
-        16 => field.is("proxy-connection"),
-        17 => field.is("transfer-encoding"),
-        19 => field.is("proxy-authorization"),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

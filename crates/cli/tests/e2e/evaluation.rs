@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use assay_http::date::{DATE_BYTES, write_date};
 use assay_record::spe::{AnswerRow, How, SpeDir, SpeInfo, Verdict, read_answers};
 
 use crate::real::has;
-use crate::support::own_address;
+use crate::support::{one_date, own_address};
 
 /// How often each line was asked for.
 pub type Asked = Arc<Mutex<BTreeMap<String, u32>>>;
@@ -75,14 +74,7 @@ fn answer(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
         "/post" => ("200 OK", "no-store", [b"got ", body].concat()),
         _ => ("200 OK", "public, max-age=600", path.repeat(3000).into_bytes()),
     };
-    // The same for all answers, so that they can be held against each other.
-    static DATE: OnceLock<String> = OnceLock::new();
-    let date = DATE.get_or_init(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        let mut date = [0; DATE_BYTES];
-        write_date(now.as_secs(), &mut date);
-        String::from_utf8_lossy(&date).into_owned()
-    });
+    let date = one_date();
     let head = format!(
         "HTTP/1.1 {status}\r\nDate: {date}\r\nContent-Type: text/plain\r\nCache-Control: {cache}\r\n\
          X-Of: {path}\r\nContent-Length: {}\r\n\r\n",

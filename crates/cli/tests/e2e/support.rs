@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use assay_http::date::{DATE_BYTES, write_date};
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
@@ -159,4 +160,15 @@ impl Ran {
 /// A value at a path like `dhr.measured`.
 pub fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |value, key| &value[key])
+}
+
+/// A `Date` that is the same in all answers of this process, so that they can be held against each other.
+pub fn one_date() -> &'static str {
+    static DATE: OnceLock<String> = OnceLock::new();
+    DATE.get_or_init(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let mut date = [0; DATE_BYTES];
+        write_date(now.as_secs(), &mut date);
+        String::from_utf8_lossy(&date).into_owned()
+    })
 }

@@ -26,6 +26,7 @@ use crate::request::Refusal;
 use crate::tally::add;
 use crate::upgrade;
 use assay_plane::carrier::Carrier;
+use assay_plane::relay::{Part, next_part};
 use assay_plane::socket::{Input, wait, write_all};
 
 /// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
@@ -72,16 +73,6 @@ pub enum Fault {
     Refused(Refusal),
     /// The server; and whether another may be asked.
     Server(Loss, bool),
-}
-
-/// What a read from a server brought.
-enum Part {
-    /// Some of the body.
-    Some,
-    /// The body has broken off, or its coding has.
-    Broken,
-    /// The client takes no more.
-    ClientGone(io::Error),
 }
 
 /// An answer whose head was read and written anew.
@@ -346,7 +337,12 @@ impl Client {
         while !carrier.is_done() {
             self.deadline.set(timeouts.response);
             self.out.clear();
-            match self.next_part(upstream, carrier).await {
+            let Self { shared, stream, out, deadline, .. } = self;
+            let (from, carried) = ((&mut upstream.stream, &*deadline), (&mut *carrier, out));
+            let part = next_part(&shared.memory, from, &mut upstream.input, carried, |bytes| {
+                stream.try_write(bytes)
+            });
+            match part.await {
                 Ok(Part::Some) => {}
                 Ok(Part::Broken) => {
                     self.tell_failure(slot);
@@ -387,36 +383,6 @@ impl Client {
             return Ok((taken, taken));
         }
         carrier.take(bytes, &mut self.out).map(|taken| (taken, 0)).map_err(drop)
-    }
-
-    /// Reads once and sends on what it can; the rest is in `out`. An error is the server's.
-    async fn next_part(&mut self, upstream: &mut Upstream, carrier: &mut Carrier) -> io::Result<Part> {
-        let shared = Rc::clone(&self.shared);
-        let Client { stream, out, deadline, .. } = self;
-        let input = &mut upstream.input;
-        shared
-            .memory
-            .read(&mut upstream.stream, deadline, |bytes| {
-                if bytes.is_empty() {
-                    return if carrier.end(out) { Part::Some } else { Part::Broken };
-                }
-                if !carrier.is_plain() {
-                    let Ok(taken) = carrier.take(bytes, out) else { return Part::Broken };
-                    input.append(&bytes[taken..], &shared.memory);
-                    return Part::Some;
-                }
-                let taken = carrier.take_plain(bytes.len());
-                input.append(&bytes[taken..], &shared.memory);
-                // Straight from where it was read; what the client does not take now is kept.
-                let written = match stream.try_write(&bytes[..taken]) {
-                    Ok(written) => written,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                    Err(error) => return Part::ClientGone(error),
-                };
-                out.extend_from_slice(&bytes[written..taken]);
-                Part::Some
-            })
-            .await
     }
 
     /// Keeps the connection to a server if it can be used again.

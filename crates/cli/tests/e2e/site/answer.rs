@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use assay_http::coding::GzipWriter;
-use assay_http::date::{DATE_BYTES, write_date};
 
 use super::Request;
+use crate::support::one_date;
 
 /// The same for everything, so that answers can be held against each other.
 const MODIFIED: &str = "Tue, 03 Nov 2026 10:00:00 GMT";
@@ -99,13 +98,7 @@ fn entity(path: &str) -> Option<Entity> {
 }
 
 fn head(status: &str, fields: &str) -> String {
-    static DATE: OnceLock<String> = OnceLock::new();
-    let date = DATE.get_or_init(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        let mut date = [0; DATE_BYTES];
-        write_date(now.as_secs(), &mut date);
-        String::from_utf8_lossy(&date).into_owned()
-    });
+    let date = one_date();
     format!("HTTP/1.1 {status}\r\nDate: {date}\r\n{fields}\r\n")
 }
 
