@@ -1,5 +1,10 @@
-//! When does a robot act of its own accord? Poisson arrivals: unit-rate exponentials in the integral of its
-//! rate while it is alive and busy; or draws of a law of its own in their place.
+//! When a robot acts of its own accord: after draws of its own in the integral of its rate while it is alive and busy.
+//!
+//! For a robot with a rate these draws are exponential, and the rate is that of what it does not introduce: its arrivals are
+//! a Poisson process, and with the first visits that it is given ([`crate::introductions`]) all its requests are one. For a
+//! robot with a law of its own for its intervals they are draws of that law, and the rate is that of all its requests: so all
+//! of them lie on one renewal process. What such a robot introduces must be known to all, so every slice of a stream
+//! follows all robots of such groups, and of the other groups its own.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,24 +15,36 @@ use crate::density::revisit_line;
 use crate::model::RobotIndex;
 use crate::rng::{Purpose, Rng};
 use crate::schedule::Segment;
-use crate::sessions::SessionClock;
+use crate::sessions::{SessionClock, drawn_by_length};
 use crate::stream::Slice;
 use crate::timeline::Timeline;
 use crate::universe::{GroupTable, Universe};
 use crate::worlds::{Place, living_part, scheduled};
 
-/// The next own arrival of each robot of a slice, soonest first.
+/// The next own arrival of each robot that a slice follows, soonest first.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     slice: Slice,
+    /// For each group, which of its robots are followed, and where their states are.
+    followed: Vec<Followed>,
     /// For each group: the integral of a living robot's rate of own arrivals.
     sums: Vec<Curve>,
     next: BinaryHeap<Reverse<(u64, RobotIndex)>>,
     states: Vec<State>,
-    /// Sessions of the slice's robots. Empty when no robot has any.
+    /// Sessions of the robots that are followed. Empty when no robot has any.
     clocks: Vec<Option<SessionClock>>,
     /// As they were at the arrival before the next.
     clocks_before: Vec<Option<SessionClock>>,
+}
+
+/// The robots of one group that a slice follows.
+#[derive(Debug, Clone, Copy)]
+struct Followed {
+    /// All of them, or those of the slice.
+    all: bool,
+    /// Where the state of the first one is, and what the slice's places of its robots, or all robots, begin with there.
+    offset: usize,
+    base: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,18 +68,25 @@ impl Arrivals {
     pub(crate) fn new(universe: &Universe, timeline: &Timeline, slice: Slice) -> Self {
         let begin = Place { segment: 0, u: 0.0 };
         let start = State { count: 0, at: begin, before: begin };
-        let robots = slice.robots(universe.robot_count()).count();
+        let (mut followed, mut robots) = (Vec::with_capacity(universe.groups().len()), Vec::new());
+        for table in universe.groups() {
+            let (all, offset) = (table.between.is_some(), robots.len());
+            robots.extend(table.robots().filter(|robot| all || slice.has(*robot)));
+            let first = robots.get(offset).copied().unwrap_or(table.first);
+            let base = if all { first as usize } else { slice.place(first.max(slice.first)) };
+            followed.push(Followed { all, offset, base });
+        }
         let mut this = Self {
             slice,
+            followed,
             sums: sums(universe, timeline),
-            next: BinaryHeap::with_capacity(robots),
-            states: vec![start; robots],
+            next: BinaryHeap::with_capacity(robots.len()),
+            states: vec![start; robots.len()],
             clocks: Vec::new(),
             clocks_before: Vec::new(),
         };
         if universe.groups().iter().any(|group| group.session.is_some()) {
-            let robots = slice.robots(universe.robot_count());
-            this.clocks = robots.map(|robot| SessionClock::new(universe, robot)).collect();
+            this.clocks = robots.iter().map(|robot| SessionClock::new(universe, *robot)).collect();
             this.clocks_before = this.clocks.clone();
         }
         this.advance_all(universe, timeline);
@@ -70,14 +94,21 @@ impl Arrivals {
     }
 
     fn advance_all(&mut self, universe: &Universe, timeline: &Timeline) {
-        for (_, table) in scheduled(universe) {
-            let slice = self.slice;
-            for robot in (table.first..table.first + table.count).filter(|robot| slice.has(*robot)) {
-                if let Some(due_ns) = self.advance(universe, timeline, robot) {
+        for (group, table) in scheduled(universe) {
+            let (slice, all) = (self.slice, self.followed[group].all);
+            for robot in table.robots().filter(|robot| all || slice.has(*robot)) {
+                if let Some(due_ns) = self.advance(universe, timeline, (group, robot)) {
                     self.next.push(Reverse((due_ns, robot)));
                 }
             }
         }
+    }
+
+    /// Where the state of a robot is that is followed.
+    #[inline]
+    fn place(&self, group: usize, robot: RobotIndex) -> usize {
+        let Followed { all, offset, base } = self.followed[group];
+        offset + if all { robot as usize } else { self.slice.place(robot) } - base
     }
 
     /// Goes on with another timeline, which is the same as the one before up to the last arrival that was taken.
@@ -100,11 +131,12 @@ impl Arrivals {
     /// Takes the soonest arrival and puts the robot's next one in its place.
     pub(crate) fn take(&mut self, universe: &Universe, timeline: &Timeline) -> Option<Arrival> {
         let Reverse((due_ns, robot)) = *self.next.peek()?;
-        let State { count, at, .. } = self.states[self.slice.place(robot)];
+        let group = universe.group_of(robot)?;
+        let State { count, at, .. } = self.states[self.place(group, robot)];
         let mut rng = draws(universe, robot, count - 1);
         // The first draw was the time.
         rng.exponential();
-        match self.advance(universe, timeline, robot) {
+        match self.advance(universe, timeline, (group, robot)) {
             Some(next_ns) => *self.next.peek_mut()? = Reverse((next_ns, robot)),
             None => {
                 PeekMut::pop(self.next.peek_mut()?);
@@ -114,12 +146,16 @@ impl Arrivals {
     }
 
     /// Moves a robot to its next arrival; none when the schedule ends before it.
-    fn advance(&mut self, universe: &Universe, timeline: &Timeline, robot: RobotIndex) -> Option<u64> {
-        let group = universe.group_of(robot)?;
+    fn advance(
+        &mut self,
+        universe: &Universe,
+        timeline: &Timeline,
+        (group, robot): (usize, RobotIndex),
+    ) -> Option<u64> {
         let table = &universe.groups()[group];
         let rank = table.ranks[(robot - table.first) as usize];
         let sum = &self.sums[group];
-        let place = self.slice.place(robot);
+        let place = self.place(group, robot);
         let state = &mut self.states[place];
         let clock = self.clocks.get_mut(place).and_then(Option::as_mut);
         let mut left = units(universe, table, robot, state.count);
@@ -176,7 +212,7 @@ impl Awake<'_> {
     }
 }
 
-/// For each group, the integral of a living robot's own requests.
+/// For each group, the integral of a living robot's own arrivals.
 fn sums(universe: &Universe, timeline: &Timeline) -> Vec<Curve> {
     let sum = |(group, table): (usize, &GroupTable)| {
         Curve::new(timeline.segments().iter().map(|s| (rate(group, table, s), s.span_s(), s.cut())))
@@ -188,23 +224,29 @@ fn draws(universe: &Universe, robot: RobotIndex, count: u64) -> Rng {
     Rng::of(Purpose::Arrival, &[universe.seed(), u64::from(robot), count])
 }
 
-/// How much of its own requests' integrated rate lies between two arrivals of a robot: 1 on average.
+/// How much of the integral of its rate lies between two arrivals of a robot: 1 on average.
 fn units(universe: &Universe, table: &GroupTable, robot: RobotIndex, count: u64) -> f64 {
     let exponential = draws(universe, robot, count).exponential();
     let (Some(between), Some(rate)) = (&table.between, table.rate) else { return exponential };
     let mut rng = Rng::of(Purpose::Renewal, &[universe.seed(), u64::from(robot), count]);
-    let units = (libm::fabs(between.sample(&mut rng)) * rate).max(SHORTEST_UNITS);
-    // Robots with a fixed interval are not to walk in step: the run begins somewhere within the first.
-    if count == 0 { units * rng.unit() } else { units }
+    let units = |rng: &mut Rng| (libm::fabs(between.sample(rng)) * rate).max(SHORTEST_UNITS);
+    // The run begins somewhere within an interval, so that robots do not walk in step, and the rate is the same from the
+    // start on.
+    if count == 0 { drawn_by_length(&mut rng, units) * rng.unit() } else { units(&mut rng) }
 }
 
 /// A law that allows for no time at all between requests must not stop the clock.
 const SHORTEST_UNITS: f64 = 1e-9;
 
-/// Own arrivals per second of one living and busy robot: revisits, and everything private.
+/// Own arrivals per second of one living and busy robot: revisits, and everything private; with a law of its own for its
+/// intervals, everything.
 fn rate(group: usize, table: &GroupTable, segment: &Segment) -> Poly {
     let Some(per_second) = table.rate else { return Poly::ZERO };
     let shape = &segment.shape;
+    let launches = Poly::constant(per_second).times(shape.load).times(shape.launches[group]);
+    if table.between.is_some() {
+        return launches;
+    }
     let mut own = Line { begin: table.private_share, end: table.private_share };
     let mut add = |share: f64, recurrence: f64| {
         let revisits = revisit_line(recurrence, shape.recurrence);
@@ -217,5 +259,5 @@ fn rate(group: usize, table: &GroupTable, segment: &Segment) -> Poly {
     if table.foreign_share > 0.0 {
         add(table.foreign_share, table.mix.recurrence);
     }
-    Poly::constant(per_second).times(shape.load).times(shape.launches[group]).times(own)
+    launches.times(own)
 }

@@ -68,8 +68,8 @@ pub enum Purpose {
     BodyOffset = 0x626f_640d,
     /// The stamp at the start of a body.
     Stamp = 0x7374_610e,
-    /// Where within its unit a slot falls.
-    Slot = 0x736c_6f0f,
+    /// A public world: its first visits, its hot set.
+    World = 0x736c_6f0f,
     /// Which robot makes a first visit.
     Owner = 0x6f77_6e10,
     /// A robot's own arrivals.

@@ -42,7 +42,7 @@ pub(crate) struct SessionTable {
 /// Busy periods are at least this long, so that a walk gets on.
 const SHORTEST_BUSY_NS: u64 = 1_000_000;
 
-/// Candidates among which the idle period of the start is drawn by length.
+/// Candidates among which the period of the start is drawn by length.
 const CANDIDATES: usize = 16;
 
 impl SessionTable {
@@ -100,7 +100,7 @@ impl SessionClock {
             Some(busy_s) => {
                 let (coin, part) = (rng.unit(), rng.unit());
                 let busy = coin < table.busy_share;
-                let length_s = if busy { busy_s } else { by_length(table, &mut rng) };
+                let length_s = if busy { busy_s } else { drawn_by_length(&mut rng, |rng| table.idle_s(rng)) };
                 SessionState { session: 0, busy, until_ns: nanoseconds(part * length_s) }
             }
         };
@@ -145,9 +145,9 @@ impl SessionClock {
     }
 }
 
-/// The idle period that a moment chosen at random falls into: long ones are more likely.
-fn by_length(table: &SessionTable, rng: &mut Rng) -> f64 {
-    let lengths: [f64; CANDIDATES] = std::array::from_fn(|_| table.idle_s(rng));
+/// The period that a moment chosen at random falls into: long ones are more likely.
+pub(crate) fn drawn_by_length(rng: &mut Rng, mut draw: impl FnMut(&mut Rng) -> f64) -> f64 {
+    let lengths: [f64; CANDIDATES] = std::array::from_fn(|_| draw(rng));
     let chosen = crate::picker::pick_few(lengths.into_iter(), rng.unit());
     chosen.map_or(0.0, |index| lengths[index])
 }

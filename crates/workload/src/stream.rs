@@ -1,19 +1,19 @@
 //! Who asks for what, when? The pure stream of all scheduled robots, or of a slice of them.
 //!
-//! Two sources are merged in order of due time: slots of public worlds (first visits, see the module on worlds),
-//! of which a slice keeps those that its robots own; and each robot's own Poisson arrivals (revisits of public
-//! objects, and everything in its private world). Both follow from seed and schedule alone, so any slice
-//! finds the same launches with the same numbers.
+//! Two sources are merged in order of due time: first visits of public worlds ([`crate::introductions`]), of which a slice
+//! keeps those that its robots make; and each robot's own arrivals ([`crate::arrivals`]): revisits of public objects, and
+//! everything in its private world. Robots with a law of their own for their intervals make first visits on these as well,
+//! so every slice walks along the instants of all such robots. Everything follows from seed and schedule alone, and any
+//! slice finds the same launches with the same numbers. The requests of robots with a rate are Poisson processes: those of
+//! each robot, of each world, and all together.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrival, Arrivals};
 use crate::density::revisit_share;
+use crate::introductions::{FirstVisit, Introductions};
 use crate::launch::{Draft, Launch};
 use crate::mix::DirectMix;
 use crate::model::{Popularity, RobotIndex};
@@ -27,6 +27,10 @@ use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
 use crate::worlds::{Place, What, Worlds};
+
+/// The version of how a stream follows from workload and seed. Streams of different versions ask for other things at other
+/// times, whatever their digests say of identities. 1: first visits at nearly even distances; 2: Poisson.
+pub const STREAM_VERSION: u32 = 2;
 
 /// Which robots a stream is for: of those from `first` until before `end`, every `count`-th, beginning with
 /// the `index`-th.
@@ -86,9 +90,7 @@ pub struct Stream {
     timeline: Arc<Timeline>,
     slice: Slice,
     worlds: Worlds,
-    /// Next slot of each world, soonest first.
-    slots: BinaryHeap<Reverse<(u64, u32)>>,
-    slot_states: Vec<SlotState>,
+    introductions: Introductions,
     arrivals: Arrivals,
     /// Launches so far of each robot of the slice.
     numbers: Vec<u64>,
@@ -98,7 +100,7 @@ pub struct Stream {
     /// Hot sets: group by world. Empty when no popularity has one.
     hot: Vec<HotSet>,
     freeze_ns: u64,
-    /// Sessions of all robots, whoever's slice they are in: a slot looks for a busy one. Empty when there are none.
+    /// Sessions of all robots, whoever's slice they are in: a first visit looks for a busy one. Empty when there are none.
     clocks: Vec<Option<SessionClock>>,
 }
 
@@ -118,13 +120,6 @@ struct Pick<'a> {
     world: u32,
 }
 
-/// The next slot of a world.
-#[derive(Debug, Clone, Copy)]
-struct SlotState {
-    serial: u64,
-    at: Place,
-}
-
 impl Stream {
     /// The stream of a slice.
     pub fn new(universe: Arc<Universe>, timeline: Arc<Timeline>, slice: Slice) -> Self {
@@ -140,9 +135,8 @@ impl Stream {
         let has_hot = |popularity: &Popularity| popularity.hot_set_probability > 0.0;
         let hot = groups.iter().flat_map(|g| &g.mix.direct).any(|direct| has_hot(&direct.popularity))
             || groups.iter().any(|g| g.foreign_share > 0.0 && has_hot(&g.mix.popularity));
-        let mut stream = Self {
-            slots: BinaryHeap::with_capacity(worlds.worlds().len()),
-            slot_states: Vec::with_capacity(worlds.worlds().len()),
+        Self {
+            introductions: Introductions::new(&worlds, timeline.segments()),
             numbers: vec![0; robots],
             private: vec![PrivateWorld::default(); robots * private_stride],
             private_stride,
@@ -154,30 +148,12 @@ impl Stream {
             slice,
             worlds,
             arrivals,
-        };
-        stream.open_worlds();
-        stream
-    }
-
-    /// Looks for the next slot of each world, from its state on.
-    fn open_worlds(&mut self) {
-        self.slots.clear();
-        self.slot_states
-            .resize(self.worlds.worlds().len(), SlotState { serial: 0, at: Place { segment: 0, u: 0.0 } });
-        for (index, world) in self.worlds.worlds().iter().enumerate() {
-            let state = &mut self.slot_states[index];
-            if let Some(at) = self.worlds.slot(world, state.serial, 0) {
-                state.at = at;
-                let due_ns = self.timeline.segments()[at.segment].instant_ns(at.u);
-                self.slots.push(Reverse((due_ns, index as u32)));
-            }
         }
     }
 
     /// When the next launch of any slice of the stream may be due; this one's is not sooner. None at the end.
     pub fn due(&self) -> Option<Duration> {
-        let slot = self.slots.peek().map(|Reverse((due_ns, _))| *due_ns);
-        let soonest = slot.into_iter().chain(self.arrivals.peek()).min();
+        let soonest = self.introductions.peek().into_iter().chain(self.arrivals.peek()).min();
         soonest.map(Duration::from_nanos)
     }
 
@@ -186,18 +162,20 @@ impl Stream {
     pub fn next_before(&mut self, moment: Duration) -> Option<Launch> {
         let moment_ns = u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX);
         loop {
-            let slot = self.slots.peek().map(|Reverse((due_ns, _))| *due_ns);
-            let arrival = self.arrivals.peek();
-            let soonest = slot.into_iter().chain(arrival).min()?;
+            let first = self.introductions.peek();
+            let soonest = first.into_iter().chain(self.arrivals.peek()).min()?;
             if soonest >= moment_ns {
                 return None;
             }
-            let launch = if slot == Some(soonest) {
-                let (due_ns, world, state) = self.take_slot()?;
-                self.first_visit(due_ns, world, state)
+            if soonest >= self.freeze_ns {
+                self.introductions.freeze();
+            }
+            let launch = if first == Some(soonest) {
+                let first = self.introductions.take(&self.worlds, self.timeline.segments())?;
+                self.first_visit(&first)
             } else {
-                let mut arrival = self.arrivals.take(&self.universe, &self.timeline)?;
-                self.own_arrival(arrival.robot, arrival.due_ns, arrival.at, &mut arrival.rng)
+                let arrival = self.arrivals.take(&self.universe, &self.timeline)?;
+                self.own_arrival(arrival)
             };
             if launch.is_some() {
                 return launch;
@@ -213,66 +191,61 @@ impl Stream {
         self.freeze_ns = freeze_ns(&timeline);
         self.arrivals.retime(&self.universe, &timeline);
         self.timeline = timeline;
-        self.open_worlds();
+        self.introductions.retime(&self.worlds, self.timeline.segments());
     }
 
-    /// Takes the soonest slot and puts the world's next one in its place.
-    fn take_slot(&mut self) -> Option<(u64, u32, SlotState)> {
-        let mut top = self.slots.peek_mut()?;
-        let Reverse((due_ns, index)) = *top;
-        let (world, state) = (&self.worlds.worlds()[index as usize], &mut self.slot_states[index as usize]);
-        let taken = *state;
-        state.serial += 1;
-        match self.worlds.slot(world, state.serial, taken.at.segment) {
-            Some(at) => {
-                state.at = at;
-                *top = Reverse((self.timeline.segments()[at.segment].instant_ns(at.u), index));
-            }
-            None => {
-                PeekMut::pop(top);
-            }
-        }
-        Some((due_ns, index, taken))
-    }
-
-    /// The first visit of a slot, if its owner is ours.
-    fn first_visit(&mut self, due_ns: u64, world: u32, state: SlotState) -> Option<Launch> {
-        let world = &self.worlds.worlds()[world as usize];
-        let segment = &self.timeline.segments()[state.at.segment];
+    /// A first visit at a point of its world's process, if its robot is ours.
+    fn first_visit(&mut self, first: &FirstVisit) -> Option<Launch> {
+        let &FirstVisit { due_ns, at, serial, .. } = first;
+        let world = &self.worlds.worlds()[first.world as usize];
+        let segment = &self.timeline.segments()[at.segment];
         let (universe, clocks) = (&self.universe, &mut self.clocks);
         let is_busy = |robot: RobotIndex| {
             let clock = clocks.get_mut(robot as usize).and_then(Option::as_mut);
             clock.is_none_or(|clock| clock.at(universe, due_ns).busy)
         };
-        let robot = self.worlds.owner(&self.universe, (world, state.serial), state.at, segment, is_busy);
+        let robot = self.worlds.owner(&self.universe, (world, serial), at, segment, is_busy);
         if !self.slice.has(robot) {
             return None;
         }
-        let (object, revisit) = match world.what {
-            What::Objects(origin, content) => {
-                (ObjectId { origin, content, space: Space::Public, serial: state.serial }, false)
-            }
-            What::Trace => self.universe.foreign(state.serial)?,
-        };
+        let (object, revisit) = self.introduced(first.world, serial)?;
         let number = self.count(robot);
-        Some(self.dress(robot, number, due_ns, state.at, object, revisit))
+        Some(self.dress(robot, number, due_ns, at, object, revisit))
     }
 
-    /// A robot's own arrival: a revisit of a public object or of a line of the trace, or anything in its
-    /// private world.
-    fn own_arrival(&mut self, robot: RobotIndex, due_ns: u64, at: Place, rng: &mut Rng) -> Option<Launch> {
+    /// What a world's first visit with a serial asks for, and whether it was asked for before: a trace may name a URL twice.
+    fn introduced(&self, world: u32, serial: u64) -> Option<(ObjectId, bool)> {
+        match self.worlds.worlds()[world as usize].what {
+            What::Objects(origin, content) => {
+                Some((ObjectId { origin, content, space: Space::Public, serial }, false))
+            }
+            What::Trace => self.universe.foreign(serial),
+        }
+    }
+
+    /// A robot's own arrival. Of a robot with a rate it is a revisit of a public object or of a line of the trace, or
+    /// anything in its private world; of a robot with a law of its own for its intervals it is any of its requests. Robots
+    /// of other slices come here for their first visits, which are counted.
+    fn own_arrival(&mut self, arrival: Arrival) -> Option<Launch> {
+        let Arrival { robot, due_ns, at, mut rng } = arrival;
+        let rng = &mut rng;
         let universe = Arc::clone(&self.universe);
         let group = universe.group_of(robot)?;
         let table = &universe.groups()[group];
         let direct = &table.mix.direct;
         let factor = self.timeline.segments()[at.segment].shape.recurrence.at(at.u);
-        let revisits = |d: &DirectMix| d.share * revisit_share(d.recurrence, factor);
+        let is_renewal = table.between.is_some();
+        // The share of a type among a robot's own arrivals.
+        let weight = |share: f64, recurrence: f64| {
+            if is_renewal { share } else { share * revisit_share(recurrence, factor) }
+        };
+        let of_direct = |d: &DirectMix| weight(d.share, d.recurrence);
         let (of_kind, of_type, of_world) = (rng.unit(), rng.unit(), rng.unit());
         let mut kind = Kind::Public;
         if table.private_share > 0.0 || table.foreign_share > 0.0 {
             let share = 1.0 - table.private_share - table.foreign_share;
-            let public = share * direct.iter().map(revisits).sum::<f64>();
-            let foreign = table.foreign_share * revisit_share(table.mix.recurrence, factor);
+            let public = share * direct.iter().map(of_direct).sum::<f64>();
+            let foreign = weight(table.foreign_share, table.mix.recurrence);
             let unit = of_kind * (public + table.private_share + foreign);
             if unit < table.private_share {
                 kind = Kind::Private;
@@ -280,25 +253,36 @@ impl Stream {
                 kind = Kind::Foreign;
             }
         }
-        let number = self.count(robot);
-        let (object, revisit) = match kind {
+        let is_ours = self.slice.has(robot);
+        let (popularity, recurrence, world) = match kind {
+            Kind::Private if !is_ours => return None,
             Kind::Private => {
+                let number = self.count(robot);
                 let chosen = pick_few(direct.iter().map(|d| d.share), of_type)?;
                 let recur = of_world < revisit_share(direct[chosen].recurrence, factor);
                 let world = self.private.get_mut(self.slice.place(robot) * self.private_stride + chosen)?;
                 let frozen = due_ns >= self.freeze_ns;
-                world.visit(&universe, (robot, &direct[chosen]), frozen, recur, rng)?
+                let (object, revisit) =
+                    world.visit(&universe, (robot, &direct[chosen]), frozen, recur, rng)?;
+                return Some(self.dress(robot, number, due_ns, at, object, revisit));
             }
-            Kind::Foreign => {
-                let world = self.worlds.trace()?;
-                let pick = Pick { robot, number, group, popularity: &table.mix.popularity, world };
-                self.public_revisit(&pick, due_ns, at, rng)?
-            }
+            Kind::Foreign => (&table.mix.popularity, table.mix.recurrence, self.worlds.trace()?),
             Kind::Public => {
-                let chosen = pick_few(direct.iter().map(revisits), of_type)?;
+                let chosen = pick_few(direct.iter().map(of_direct), of_type)?;
                 let world = self.worlds.pick(group, chosen, of_world)?;
-                let pick = Pick { robot, number, group, popularity: &direct[chosen].popularity, world };
-                self.public_revisit(&pick, due_ns, at, rng)?
+                (&direct[chosen].popularity, direct[chosen].recurrence, world)
+            }
+        };
+        let is_first = is_renewal && rng.unit() >= revisit_share(recurrence, factor);
+        let serial = is_first.then(|| self.introductions.add(world, due_ns));
+        if !is_ours {
+            return None;
+        }
+        let number = self.count(robot);
+        let (object, revisit) = match serial {
+            Some(serial) => self.introduced(world, serial)?,
+            None => {
+                self.public_revisit(&Pick { robot, number, group, popularity, world }, due_ns, at, rng)?
             }
         };
         Some(self.dress(robot, number, due_ns, at, object, revisit))
@@ -312,8 +296,10 @@ impl Stream {
         rng: &mut Rng,
     ) -> Option<(ObjectId, bool)> {
         let world = &self.worlds.worlds()[pick.world as usize];
-        let available = self.worlds.available(world, self.timeline.segments(), due_ns, at.segment);
-        let frozen = (due_ns >= self.freeze_ns).then(|| self.worlds.frozen(world));
+        let now = (due_ns, at.segment);
+        let segments = self.timeline.segments();
+        let available = self.introductions.available(&self.worlds, segments, pick.world, now);
+        let frozen = self.introductions.frozen(pick.world);
         let universe = &self.universe;
         let Some(window) = Window::new(available, frozen) else {
             return match world.what {

@@ -320,6 +320,11 @@ impl ContentTable {
 }
 
 impl GroupTable {
+    /// Its robots.
+    pub(crate) fn robots(&self) -> std::ops::Range<RobotIndex> {
+        self.first..self.first + self.count
+    }
+
     fn new(
         workload: &Workload,
         group: &RobotGroup,

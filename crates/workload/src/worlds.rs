@@ -1,7 +1,9 @@
-//! When is each public object introduced, and by whom? The public worlds and their slots.
+//! The public worlds: which there are, how first visits accrue in them, and who makes one.
 //!
-//! First visits are arrivals of their own: slot j of a world is due where the expected number of first visits
-//! reaches j + h(j), h(j) in [0, 1) hashed from j. No robot needs to know what another has done.
+//! First visits by robots with a rate are arrivals of their own: in the expected number of them, S, they are a Poisson
+//! process of rate 1 for each world ([`crate::points`]), whose points are given to living robots by chance. No robot needs
+//! to know what another has done. Robots with a law of their own for their intervals make first visits on their own
+//! instants ([`crate::introductions`]).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,9 +13,9 @@ use crate::density::revisit_line;
 use crate::mix::{DirectMix, GroupMix};
 use crate::model::{ContentIndex, Distribution, OriginIndex, RobotIndex, Workload};
 use crate::picker::{Picker, pick_few};
-use crate::rng::{Purpose, Rng, hash, unit_of};
+use crate::rng::{Purpose, Rng, fold, hash};
 use crate::schedule::Segment;
-use crate::timeline::{Freeze, Timeline};
+use crate::timeline::Timeline;
 use crate::universe::{GroupTable, Universe};
 
 /// A place in the schedule: which segment, and how far into it (0 to 1).
@@ -41,13 +43,13 @@ pub(crate) struct World {
     pub(crate) what: What,
     /// Start of all hashes about it.
     pub(crate) hash: u64,
+    /// The process of its first visits.
+    pub(crate) points: u64,
     profile: usize,
     /// First visits per unit of the profile.
     scale: f64,
     /// Time that a first fetch is given before others revisit.
-    delta_ns: u64,
-    /// Its size when the working set froze.
-    frozen: u64,
+    pub(crate) delta_ns: u64,
 }
 
 /// Which worlds there are, and how first visits accrue in them: of a workload alone, whatever the seed.
@@ -75,6 +77,8 @@ pub(crate) struct GroupShares<'a> {
     pub(crate) per_second: f64,
     pub(crate) private_share: f64,
     pub(crate) foreign_share: f64,
+    /// Its robots make all requests at intervals of a law of their own.
+    pub(crate) is_renewal: bool,
 }
 
 /// What a world consists of.
@@ -99,7 +103,9 @@ impl What {
 #[derive(Debug)]
 struct Profile {
     content: Option<ContentIndex>,
+    /// The expected number of first visits, and of those that are points of the world's process.
     sum: Curve,
+    points: Curve,
     /// Groups that ask for it, with their part of its launches and its recurrence.
     parts: Vec<Part>,
 }
@@ -111,6 +117,7 @@ pub(crate) struct Part {
     /// Of a living robot, on average over its busy and idle periods.
     per_second: f64,
     pub(crate) recurrence: f64,
+    is_renewal: bool,
 }
 
 impl Layout {
@@ -121,17 +128,17 @@ impl Layout {
             vec![vec![Vec::new(); workload.origins.len()]; workload.contents.len()];
         let mut trace = Vec::new();
         for of in groups {
-            let (group, per_second) = (of.group, of.per_second);
+            let (group, per_second, is_renewal) = (of.group, of.per_second, of.is_renewal);
             for direct in &of.mix.direct {
                 for (origin, share) in &direct.origin_shares {
                     let share = share * (1.0 - of.private_share - of.foreign_share);
-                    let part = Part { group, share, per_second, recurrence: direct.recurrence };
+                    let part = Part { group, share, per_second, recurrence: direct.recurrence, is_renewal };
                     shares[usize::from(direct.content)][usize::from(*origin)].push(part);
                 }
             }
             if of.foreign_share > 0.0 {
                 let recurrence = of.mix.recurrence;
-                trace.push(Part { group, share: of.foreign_share, per_second, recurrence });
+                trace.push(Part { group, share: of.foreign_share, per_second, recurrence, is_renewal });
             }
         }
         for (content, origins) in shares.into_iter().enumerate() {
@@ -160,8 +167,9 @@ impl Layout {
                     .all(|(a, b)| a.group == b.group && (a.share - b.share).abs() < 1e-12)
         };
         let profile = self.profiles.iter().position(alike).unwrap_or_else(|| {
-            let sum = sum_of(&parts, segments);
-            self.profiles.push(Profile { content: what.content(), sum, parts });
+            let sum = sum_of(parts.iter(), segments);
+            let points = sum_of(parts.iter().filter(|part| !part.is_renewal), segments);
+            self.profiles.push(Profile { content: what.content(), sum, points, parts });
             self.profiles.len() - 1
         });
         self.worlds.push(WorldShare { what, profile, scale });
@@ -174,25 +182,7 @@ impl Layout {
     /// First visits of a world that are expected until an instant.
     pub(crate) fn visits(&self, world: usize, segments: &[Segment], at_ns: u64) -> f64 {
         let WorldShare { profile, scale, .. } = self.worlds[world];
-        self.introduced((profile, scale), segments, at_ns, 0)
-    }
-
-    fn introduced(
-        &self,
-        (profile, scale): (usize, f64),
-        segments: &[Segment],
-        at_ns: u64,
-        near: usize,
-    ) -> f64 {
-        let mut segment = near;
-        while segment > 0 && segments.get(segment).is_none_or(|s| s.start_ns > at_ns) {
-            segment -= 1;
-        }
-        while segments.get(segment).is_some_and(|s| s.end_ns <= at_ns) {
-            segment += 1;
-        }
-        let u = segments.get(segment).map_or(0.0, |s| (at_ns - s.start_ns) as f64 / s.span_ns as f64);
-        scale * self.profiles[profile].sum.at(segment, u)
+        scale * at_instant(&self.profiles[profile].sum, segments, at_ns, 0)
     }
 
     /// The groups that ask for a world, with their shares of its scale.
@@ -222,6 +212,7 @@ impl Worlds {
                 per_second: table.mean_rate?,
                 private_share: table.private_share,
                 foreign_share: table.foreign_share,
+                is_renewal: table.between.is_some(),
             })
         });
         let layout = Layout::new(workload, &shares.collect::<Vec<_>>(), timeline.segments());
@@ -233,13 +224,6 @@ impl Worlds {
         let worlds = worlds.collect();
         let groups = universe.groups().len();
         let mut this = Self { layout, worlds, pickers: vec![Vec::new(); groups] };
-        if let Freeze::At(at) = timeline.freeze() {
-            let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
-            for place in 0..this.worlds.len() {
-                this.worlds[place].frozen =
-                    this.introduced(&this.worlds[place], timeline.segments(), at_ns, 0);
-            }
-        }
         for (group, table) in scheduled(universe) {
             let of_type = |direct: &DirectMix| {
                 let world = |(origin, share): &(OriginIndex, f64)| {
@@ -268,15 +252,26 @@ impl Worlds {
         self.pickers[group][direct].pick(unit)
     }
 
-    /// Where a slot of a world is due, looking from a segment on; none after the end of the schedule.
+    /// Where a point of a world's process is due, looking from a segment on; none: not within the schedule.
     #[inline]
-    pub(crate) fn slot(&self, world: &World, serial: u64, from: usize) -> Option<Place> {
-        let shift = unit_of(crate::rng::fold(world.hash, serial));
-        let value = (serial as f64 + shift) / world.scale;
-        self.layout.profiles[world.profile].sum.reach(value, from).map(|(segment, u)| Place { segment, u })
+    pub(crate) fn place_of_point(&self, world: &World, point: f64, from: usize) -> Option<Place> {
+        let points = &self.layout.profiles[world.profile].points;
+        points.reach(point / world.scale, from).map(|(segment, u)| Place { segment, u })
     }
 
-    /// The robot that makes the first visit of a slot: one of the living, and busy if any is. `is_busy` is
+    /// The expected number of a world's points until an instant. `near` is a segment to look from.
+    #[inline]
+    pub(crate) fn expected_points(
+        &self,
+        world: &World,
+        segments: &[Segment],
+        at_ns: u64,
+        near: usize,
+    ) -> f64 {
+        world.scale * at_instant(&self.layout.profiles[world.profile].points, segments, at_ns, near)
+    }
+
+    /// The robot that makes the first visit at a point: one of the living, and busy if any is. `is_busy` is
     /// asked of groups with sessions only.
     #[inline]
     pub(crate) fn owner(
@@ -292,6 +287,9 @@ impl Worlds {
         let shape = &segment.shape;
         let factor = shape.recurrence.at(at.u);
         let weight = |part: &Part| {
+            if part.is_renewal {
+                return 0.0;
+            }
             let revisits = crate::density::revisit_share(part.recurrence, factor);
             let launches = shape.alive[part.group].at(at.u) * shape.launches[part.group].at(at.u);
             part.per_second * part.share * launches * (1.0 - revisits)
@@ -314,26 +312,10 @@ impl Worlds {
         let mut others = (0..living).map(|step| table.by_rank[((place + step) % living) as usize]);
         drawn.or_else(|| others.find(|robot| is_busy(*robot))).unwrap_or(first)
     }
-
-    /// Number of serials that may be revisited at an instant, and the size of a frozen window.
-    #[inline]
-    pub(crate) fn available(&self, world: &World, segments: &[Segment], now_ns: u64, segment: usize) -> u64 {
-        match now_ns.checked_sub(world.delta_ns) {
-            Some(then_ns) => self.introduced(world, segments, then_ns, segment),
-            None => 0,
-        }
-    }
-
-    /// Number of whole first visits expected until an instant. `near` is a segment to look from.
-    fn introduced(&self, world: &World, segments: &[Segment], at_ns: u64, near: usize) -> u64 {
-        self.layout.introduced((world.profile, world.scale), segments, at_ns, near) as u64
-    }
-
-    /// The size of a world's window once the working set has been frozen.
-    pub(crate) fn frozen(&self, world: &World) -> u64 {
-        world.frozen
-    }
 }
+
+/// Sets a world's process apart from what else is hashed from the world. The number is arbitrary and must stay.
+const POINTS: u64 = 0x706f_6973;
 
 impl World {
     fn new(universe: &Universe, share: &WorldShare) -> Self {
@@ -341,17 +323,31 @@ impl World {
         let (hash, delta_ns) = match share.what {
             What::Objects(origin, content) => {
                 let words = [seed, u64::from(content), u64::from(origin)];
-                (hash(Purpose::Slot, &words), delta_ns(workload, origin))
+                (hash(Purpose::World, &words), delta_ns(workload, origin))
             }
-            What::Trace => (hash(Purpose::Slot, &[seed]), trace_delta_ns(workload)),
+            What::Trace => (hash(Purpose::World, &[seed]), trace_delta_ns(workload)),
         };
         let WorldShare { what, profile, scale } = *share;
-        Self { what, hash, profile, scale, delta_ns, frozen: 0 }
+        Self { what, hash, points: fold(hash, POINTS), profile, scale, delta_ns }
     }
 }
 
-/// The sum of first visits of a profile over all segments.
-fn sum_of(parts: &[Part], segments: &[Segment]) -> Curve {
+/// A sum over all segments at an instant. `near` is a segment to look from.
+#[inline]
+fn at_instant(sum: &Curve, segments: &[Segment], at_ns: u64, near: usize) -> f64 {
+    let mut segment = near;
+    while segment > 0 && segments.get(segment).is_none_or(|s| s.start_ns > at_ns) {
+        segment -= 1;
+    }
+    while segments.get(segment).is_some_and(|s| s.end_ns <= at_ns) {
+        segment += 1;
+    }
+    let u = segments.get(segment).map_or(0.0, |s| (at_ns - s.start_ns) as f64 / s.span_ns as f64);
+    sum.at(segment, u)
+}
+
+/// The sum of first visits by the robots of some parts over all segments.
+fn sum_of<'a>(parts: impl Iterator<Item = &'a Part> + Clone, segments: &[Segment]) -> Curve {
     let rate = |segment: &Segment| {
         let shape = &segment.shape;
         let of_part = |part: &Part| {
@@ -361,7 +357,7 @@ fn sum_of(parts: &[Part], segments: &[Segment]) -> Curve {
                 .times(shape.launches[part.group])
                 .times(revisit_line(part.recurrence, shape.recurrence).map(|revisits| 1.0 - revisits))
         };
-        parts.iter().map(of_part).fold(Poly::ZERO, |sum, part| sum.plus(&part))
+        parts.clone().map(of_part).fold(Poly::ZERO, |sum, part| sum.plus(&part))
     };
     Curve::new(segments.iter().map(|segment| (rate(segment), segment.span_s(), segment.cut())))
 }

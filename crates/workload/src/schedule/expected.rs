@@ -1,18 +1,17 @@
-//! What is to be expected of each phase? The integrals of its rates, and what changes while there is nothing
-//! to revisit yet.
+//! What is to be expected of each phase: the integrals of its rates, and what changes while there is nothing to revisit yet.
 //!
-//! A public world has something to revisit from the moment at which its first slot is due, plus the time that
-//! a first fetch is given: before that, what would have been a revisit asks for something new. A robot's
-//! first request in its private world never is a revisit. A trace that has been walked through begins again,
-//! with nothing new in it. All three are known in advance, so the offered ratios stated here are those of the
-//! stream itself.
+//! A public world has something to revisit from its first point on, plus the time that a first fetch is given: before that,
+//! what would have been a revisit asks for something new. Where S first visits are expected, there is none yet with
+//! probability e^-S. A robot's first request in its private world never is a revisit. A trace that has been walked through
+//! begins again, with nothing new in it. All three are known in advance, so the offered ratios stated here are those of the
+//! stream itself, but for chance.
 
 use std::collections::HashSet;
 
 use super::{Segment, Shape};
 use crate::curve::integrate;
 use crate::density::{Densities, PerLaunch, Target, revisit_share};
-use crate::model::Workload;
+use crate::model::{Pace, Workload};
 use crate::timeline::{Expected, WorkingSetSize};
 use crate::worlds::{GroupShares, Layout, What, delta_ns, trace_delta_ns};
 
@@ -56,6 +55,7 @@ impl Account<'_> {
                 per_second: group.per_second?,
                 private_share: group.private_share,
                 foreign_share: group.foreign_share,
+                is_renewal: matches!(self.workload.robots[index].pace, Pace::Renewal(_)),
             })
         });
         let shares: Vec<_> = shares.collect();
@@ -69,13 +69,15 @@ impl Account<'_> {
                     size.add(urls, (1.0, self.densities.mean_line()));
                 }
             }
-            let warm = layout.reach(index, 1.0).map_or(u64::MAX, |place| {
-                let at_ns = self.segments[place.segment].instant_ns(place.u);
-                at_ns.saturating_add(match world.what {
-                    What::Objects(origin, _) => delta_ns(self.workload, origin),
-                    What::Trace => trace_delta_ns(self.workload),
-                })
-            });
+            let delta_ns = match world.what {
+                What::Objects(origin, _) => delta_ns(self.workload, origin),
+                What::Trace => trace_delta_ns(self.workload),
+            };
+            let empty = |at_ns: u64| {
+                let visits = |then_ns| layout.visits(index, self.segments, then_ns);
+                libm::exp(-at_ns.checked_sub(delta_ns).map_or(0.0, visits))
+            };
+            let stretches = self.stretches_until_filled(&layout, index, delta_ns);
             for part in layout.parts(index) {
                 let target = match world.what {
                     What::Objects(_, content) => {
@@ -86,15 +88,35 @@ impl Account<'_> {
                 };
                 let Some(target) = target else { continue };
                 let share = part.share * world.scale;
-                let revisits = |factor| share * revisit_share(part.recurrence, factor);
-                self.exchange(part.group, target, (0, warm), revisits, sums);
+                let lost = |factor, at_ns| share * revisit_share(part.recurrence, factor) * empty(at_ns);
+                for from_until in &stretches {
+                    self.exchange(part.group, target, *from_until, lost, sums);
+                }
                 for (from_until, seen) in self.known_lines(&layout, index, world.what) {
-                    let news = |factor| -share * (1.0 - revisit_share(part.recurrence, factor)) * seen;
+                    let news = |factor, _| -share * (1.0 - revisit_share(part.recurrence, factor)) * seen;
                     self.exchange(part.group, target, from_until, news, sums);
                 }
             }
         }
         size
+    }
+
+    /// Stretches of time until a world has something to revisit almost surely, short enough for the chance that it has
+    /// nothing to be smooth in each.
+    fn stretches_until_filled(&self, layout: &Layout, world: usize, delta_ns: u64) -> Vec<(u64, u64)> {
+        const VISITS: [f64; 5] = [0.0, 0.5, 1.5, 4.0, 12.0];
+        let reached = |visits: f64| {
+            let place = layout.reach(world, visits)?;
+            Some(self.segments[place.segment].instant_ns(place.u).saturating_add(delta_ns))
+        };
+        let mut from_ns = 0;
+        let mut stretches = Vec::with_capacity(VISITS.len());
+        for visits in VISITS {
+            let until_ns = reached(visits).unwrap_or(u64::MAX);
+            stretches.push((from_ns, until_ns));
+            from_ns = until_ns;
+        }
+        stretches
     }
 
     /// Where a trace names URLs again: stretches of time, and the share of the lines reached in them that
@@ -121,13 +143,13 @@ impl Account<'_> {
     }
 
     /// Makes a part of a group's launches first visits that were counted as revisits (or, where the part is
-    /// negative, the other way round) between two instants. `part` gives it for a recurrence factor.
+    /// negative, the other way round) between two instants. `part` gives it for a recurrence factor and an instant.
     fn exchange(
         &self,
         group: usize,
         target: Target,
         (from_ns, until_ns): (u64, u64),
-        part: impl Fn(f64) -> f64,
+        part: impl Fn(f64, u64) -> f64,
         sums: &mut [Expected],
     ) {
         for segment in self.segments {
@@ -142,7 +164,7 @@ impl Account<'_> {
             sum.integrate(segment.span_s(), (from, until), |u| {
                 let launches = shape.requests(self.densities, group, u) * shape.launches[group].at(u);
                 let each = self.densities.new_for_revisit(group, target, shape.special.at(u));
-                (launches * part(shape.recurrence.at(u)), each)
+                (launches * part(shape.recurrence.at(u), segment.instant_ns(u)), each)
             });
         }
     }

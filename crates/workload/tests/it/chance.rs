@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use assay_workload::rng::{Purpose, hash, unit_of};
+
 /// Deviations of a normal variable that one in a million exceeds on one side.
 const DEVIATIONS: f64 = 4.75;
 
@@ -51,6 +53,27 @@ pub fn assert_follows(what: &str, values: &mut [f64], below: impl Fn(f64) -> f64
     assert!(worst.0 < bound, "{what}: {} apart at {}, at most {bound} of {n} values", worst.0, worst.1);
 }
 
+/// Panics if the number of places in windows of a length, from 0 to `total`, scatters otherwise than a Poisson count. Places
+/// are in order; so many of them are expected per unit of length.
+pub fn assert_dispersion(what: &str, places: &[f64], per_unit: f64, window: f64, total: f64) {
+    let windows = (total / window).floor() as usize;
+    let mut counts = vec![0.0; windows];
+    for place in places {
+        if let Some(count) = counts.get_mut((place / window) as usize) {
+            *count += 1.0;
+        }
+    }
+    let mean = per_unit * window;
+    let variance = counts.iter().map(|count| (count - mean) * (count - mean)).sum::<f64>() / windows as f64;
+    let dispersion = variance / mean;
+    // The fourth central moment of a Poisson count is m + 3 m².
+    let error = ((2.0 + 1.0 / mean) / windows as f64).sqrt();
+    // A sum of few squares is skewed: Wilson and Hilferty's cube root makes it nearly normal.
+    let free = 2.0 / (error * error);
+    let z = (dispersion.cbrt() - (1.0 - 2.0 / (9.0 * free))) / (2.0 / (9.0 * free)).sqrt();
+    assert!(z.abs() < DEVIATIONS, "{what}: variance over mean of {windows} counts is {dispersion}, z {z:.1}");
+}
+
 /// A ratio of sums over things that come in clusters (all requests for one object are alike).
 #[derive(Debug)]
 pub struct ClusterRatio<K> {
@@ -84,12 +107,6 @@ impl<K: Eq + Hash> ClusterRatio<K> {
         let square: f64 = self.clusters.values().map(|c| miss(c) * miss(c)).sum();
         let error = square.sqrt() / whole;
         let apart = (part / whole - stated).abs();
-        eprintln!(
-            "ZZ {what}: {:.4} stated {stated:.4} z {:.2} clusters {}",
-            part / whole,
-            apart / error,
-            self.clusters.len()
-        );
         assert!(
             apart <= 1.2 * DEVIATIONS * error + 1e-9,
             "{what}: {} seen, {stated} stated, standard error {error}",
@@ -102,6 +119,14 @@ impl<K: Eq + Hash> ClusterRatio<K> {
 #[should_panic(expected = "chi-square")]
 fn wrong_shares_are_found() {
     assert_counts("shares", &[(5300.0, 5000.0), (4700.0, 5000.0)], 1);
+}
+
+#[test]
+#[should_panic(expected = "variance over mean")]
+fn arrivals_at_even_distances_are_found() {
+    let places: Vec<f64> =
+        (0..1000u32).map(|i| f64::from(i) + unit_of(hash(Purpose::Other, &[u64::from(i)]))).collect();
+    assert_dispersion("one in each unit", &places, 1.0, 10.0, 1000.0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the crate promises to those who use it.
 
 mod adaptive;
+mod arrivals;
 mod bodies;
 mod chance;
 mod closed;

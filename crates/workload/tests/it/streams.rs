@@ -12,12 +12,7 @@ use assay_workload::{Launch, Slice, Stream, Timeline, Universe, UniverseOptions}
 use proptest::prelude::*;
 
 use crate::fixtures::{self, flat, phase, ramp, seconds};
-
-fn parts(workload: Workload, seed: u64) -> (Arc<Universe>, Arc<Timeline>) {
-    let timeline = Timeline::new(&workload).unwrap();
-    let universe = Universe::new(Arc::new(workload), seed, 1, UniverseOptions::default()).unwrap();
-    (Arc::new(universe), Arc::new(timeline))
-}
+use crate::statistics::parts;
 
 fn stream(workload: Workload, seed: u64) -> Vec<Launch> {
     let (universe, timeline) = parts(workload, seed);
@@ -290,21 +285,6 @@ fn two_groups_share_their_worlds_by_their_rates() {
     assert!(close(count(true, 0, 0), 95.0 * 100.0) && close(count(true, 1, 0), 95.0 * 10.0));
     assert!(close(count(true, 1, 1), 95.0 * 30.0) && count(true, 0, 1) == 0.0);
     assert!(close(count(false, 1, 1), 95.0 * 270.0) && close(count(false, 0, 0), 95.0 * 100.0));
-}
-
-#[test]
-fn each_robots_arrivals_are_near_poisson() {
-    let launches = stream(fixtures::small(), 14);
-    for robot in 0..20 {
-        let times: Vec<f64> =
-            launches.iter().filter(|l| l.robot == robot).map(|l| l.due.as_secs_f64()).collect();
-        assert!(close(times.len() as f64, 1000.0), "robot {robot}: {}", times.len());
-        let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        let variance = gaps.iter().map(|g| (g - mean) * (g - mean)).sum::<f64>() / gaps.len() as f64;
-        let ratio = variance.sqrt() / mean;
-        assert!((0.85..1.15).contains(&ratio), "robot {robot}: deviation over mean {ratio}");
-    }
 }
 
 proptest! {
