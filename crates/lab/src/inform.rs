@@ -33,6 +33,7 @@ pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
         world: plan.world,
         stream_digest: plan.stream_digest.clone(),
         stream_digest_requests: plan.stream_digest_requests,
+        stream_version: assay_workload::STREAM_VERSION,
         target: target(plan, prepared),
         host: host::facts(prepared.descriptors),
         bed: prepared.bed.as_ref().map(crate::bed::Bed::info),

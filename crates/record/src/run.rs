@@ -35,6 +35,9 @@ pub struct RunInfo {
     pub stream_digest: String,
     /// Requests per robot that the digest covers.
     pub stream_digest_requests: u64,
+    /// How the stream follows from workload and seed; 0: a run of before this was kept, which is version 1. Streams of
+    /// different versions differ in what is due when, even where their digests are the same.
+    pub stream_version: u32,
     /// What was under test.
     pub target: TargetInfo,
     /// Who ran where.
@@ -57,6 +60,13 @@ pub struct RunInfo {
     pub verdict: Verdict,
     /// True once everything is written.
     pub finished: bool,
+}
+
+impl RunInfo {
+    /// What tells its stream from others: version and digest.
+    pub fn stream(&self) -> (u32, &str) {
+        (self.stream_version.max(1), &self.stream_digest)
+    }
 }
 
 /// The workload of a run.

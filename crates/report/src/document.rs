@@ -94,6 +94,9 @@ pub struct Summary {
     pub started_unix_ms: u64,
     /// Requests per robot that `stream_digest` covers.
     pub stream_digest_requests: u64,
+    /// How the stream follows from workload and seed; 0: a run of before this was kept, which is version 1.
+    #[serde(default)]
+    pub stream_version: u32,
     /// More about the workload.
     pub workload_info: WorkloadInfo,
     /// More about what was under test.

@@ -95,6 +95,7 @@ impl Summary {
             command: info.command.clone(),
             started_unix_ms: info.started_unix_ms,
             stream_digest_requests: info.stream_digest_requests,
+            stream_version: info.stream_version,
             workload_info: info.workload.clone(),
             target: info.target.clone(),
             host: info.host.clone(),

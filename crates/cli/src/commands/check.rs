@@ -66,6 +66,8 @@ struct Document<'a> {
     seed: u64,
     stream_digest: &'a str,
     stream_digest_requests: u64,
+    /// How the stream follows from workload and seed.
+    stream_version: u32,
     length_s: Option<f64>,
     phases: Vec<PhaseDocument<'a>>,
     explained: &'a [String],
@@ -132,6 +134,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a Prepared, needs: &'a [Need]) -> 
         seed: args.seed,
         stream_digest: &prepared.stream_digest,
         stream_digest_requests: args.stream_digest,
+        stream_version: assay_workload::STREAM_VERSION,
         length_s: seconds(prepared.timeline.total()),
         phases: prepared.timeline.phases().iter().map(phase).collect(),
         explained: &prepared.explained,

@@ -39,7 +39,12 @@ const ROBOT_ONLY: [Field; 44] = [
     left_out("socks_chaining_prob", FLOAT, Topic::Socks),
     left_out("passive_ftp", FLOAT, Topic::Ftp),
     full("req_rate", RATE),
-    full("req_inter_arrival", TIMES),
+    part(
+        "req_inter_arrival",
+        TIMES,
+        "time between a robot's own requests; where they bring embedded objects, it is longer by those, so that all \
+         requests keep the rate",
+    ),
     part(
         "launch_win",
         TIME,

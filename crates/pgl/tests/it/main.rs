@@ -1,6 +1,9 @@
 //! The compiler as its users see it: whole programs in, workloads or messages out.
 
+mod arrivals;
 mod broken;
+#[path = "../../../workload/tests/it/chance.rs"]
+mod chance;
 mod golden;
 mod listings;
 

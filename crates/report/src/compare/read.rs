@@ -42,7 +42,8 @@ pub(crate) struct Plan {
     pub phases: Vec<String>,
     pub axis: Axis,
     /// Digest of the stream, by repetition.
-    digests: BTreeMap<u32, String>,
+    /// Version and digest of the stream of each repetition.
+    streams: BTreeMap<u32, (u32, String)>,
 }
 
 /// The head of a run, and whose it is.
@@ -226,7 +227,7 @@ impl Experiment {
             scopes: numbers::scopes(&head.phases),
             phases: names.clone(),
             axis: Axis::of(head, &tally::spans(head, series), lines),
-            digests: BTreeMap::new(),
+            streams: BTreeMap::new(),
         });
         if plan.phases != names {
             return Err(format!(
@@ -239,11 +240,19 @@ impl Experiment {
             // Whether runs of one number can be compared is found out pair by pair.
             return Ok(plan);
         }
-        let digest = plan.digests.entry(repetition).or_insert_with(|| head.stream_digest.clone());
-        if *digest != head.stream_digest {
+        let (version, digest) = head.stream();
+        let (of_others, digest_of_others) =
+            plan.streams.entry(repetition).or_insert_with(|| (version, digest.to_owned()));
+        if *of_others != version {
             return Err(format!(
-                "it was asked another stream of requests (digest {}) than the others of its repetition ({digest})",
-                head.stream_digest
+                "its stream of requests is of version {version}, those of the others of its repetition are of version \
+                 {of_others}: another Assay made it"
+            ));
+        }
+        if digest_of_others != digest {
+            return Err(format!(
+                "it was asked another stream of requests (digest {digest}) than the others of its repetition \
+                 ({digest_of_others})"
             ));
         }
         Ok(plan)

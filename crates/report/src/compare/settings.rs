@@ -20,7 +20,8 @@ const DIGEST_SHOWN: usize = 12;
 /// What a run was asked. Runs that were asked other things are not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
-    stream: String,
+    /// Version and digest.
+    stream: (u32, String),
     files: String,
     schedule: String,
     private_as_public: bool,
@@ -29,7 +30,7 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn of(head: &RunInfo) -> Self {
         Self {
-            stream: head.stream_digest.clone(),
+            stream: (head.stream().0, head.stream_digest.clone()),
             files: files(head),
             schedule: schedule(head),
             private_as_public: head.workload.private_as_public,
@@ -38,7 +39,9 @@ impl Asked {
 
     /// In what another run was asked something else; none: it was asked the same.
     pub(crate) fn differs(&self, other: &Self) -> Option<&'static str> {
-        if self.stream != other.stream {
+        if self.stream.0 != other.stream.0 {
+            Some("their streams are of different versions: one of them was made by another Assay")
+        } else if self.stream != other.stream {
             Some("they were asked other streams of requests")
         } else if self.schedule != other.schedule {
             Some("their schedules differ")
@@ -107,6 +110,7 @@ fn asked_rows() -> Vec<Row> {
         row("workload", Meaningless, |head| some(&head.workload.name)),
         asked("workload files", Meaningless, |head| some(&digests_shown(head))),
         asked("stream digest", Meaningless, |head| some(shortened(&head.stream_digest))),
+        asked("stream version", Meaningless, |head| Some(head.stream().0.to_string())),
         asked("phases", Meaningless, |head| Some(phases_shown(head))),
         asked("duration, planned", Meaningless, planned),
         asked("rehearsed by", Meaningless, |head| {
@@ -326,6 +330,8 @@ mod tests {
         let differs = |change: fn(&mut RunInfo)| one.differs(&Asked::of(&head(1, change).info));
         assert_eq!(differs(|_| ()), None);
         assert!(differs(|info| info.stream_digest.clear()).unwrap().contains("streams"));
+        assert!(differs(|info| info.stream_version = 2).unwrap().contains("versions"));
+        assert_eq!(differs(|info| info.stream_version = 1), None, "runs without a version are of the first");
         assert!(differs(|info| info.workload.sources[0].1 = "bb".into()).unwrap().contains("workloads"));
         assert!(differs(|info| info.phases[0].goal = "30 s".into()).unwrap().contains("schedules"));
         assert_eq!(

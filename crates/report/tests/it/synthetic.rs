@@ -438,6 +438,7 @@ fn info(story: Story) -> RunInfo {
     let direct = story == Story::Direct;
     let words = "assay run image.pg --proxy varnish --rehearse 60s --seed 7";
     RunInfo {
+        stream_version: 2,
         requirements: Vec::new(),
         calibration: (story == Story::Calibrated).then(own::calibration),
         schema: RUN_SCHEMA.into(),
