@@ -121,11 +121,16 @@ fn a_run_of_another_stream_is_not_compared() {
     let info = experiments::write(tmp.path(), &Plan { workloads: &["image"], ..Plan::default() });
     let dir = assay_record::dir::RunDir::open(&tmp.path().join(info.cells[9].run.as_ref().unwrap())).unwrap();
     let mut head = dir.read_info().unwrap();
-    head.stream_digest = "another".into();
+    let digest = std::mem::replace(&mut head.stream_digest, "another".into());
     dir.write_info(&head).unwrap();
     let found = compare::experiment(tmp.path()).unwrap();
     assert_eq!(found.left_out.len(), 1);
     assert!(found.left_out[0].why.contains("another stream"), "{:?}", found.left_out);
+    head.stream_digest = digest;
+    head.stream_version = 2;
+    dir.write_info(&head).unwrap();
+    let found = compare::experiment(tmp.path()).unwrap();
+    assert!(found.left_out[0].why.contains("version"), "{:?}", found.left_out);
 }
 
 #[test]

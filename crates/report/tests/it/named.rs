@@ -104,6 +104,29 @@ fn runs_of_another_stream_are_shown_and_not_judged_unless_that_is_wished() {
 }
 
 #[test]
+fn streams_of_another_version_are_not_judged_though_their_digests_agree() {
+    let tmp = tempfile::tempdir().unwrap();
+    let paths = runs(tmp.path(), &Plan::default());
+    let versions = |first: u32, second: u32| {
+        let (one, other) = paths.split_at(5);
+        one.iter().for_each(|path| change(path, |info| info.stream_version = first));
+        other.iter().for_each(|path| change(path, |info| info.stream_version = second));
+        compared(&paths, Liberties::default())
+    };
+    for (first, second) in [(0, 2), (1, 2), (2, 0)] {
+        let found = versions(first, second);
+        let dhr = contrast(&found, "dhr");
+        assert_eq!(dhr.verdict, Verdict::NotComparable, "versions {first} and {second}");
+        assert!(dhr.why.as_ref().unwrap().contains("different versions"), "{:?}", dhr.why);
+        assert_eq!(found.differences[0].name, "stream version");
+    }
+    for (first, second) in [(0, 0), (0, 1), (2, 2)] {
+        let found = versions(first, second);
+        assert_eq!(contrast(&found, "dhr").verdict, Verdict::Better, "versions {first} and {second}");
+    }
+}
+
+#[test]
 fn runs_with_other_phases_cannot_be_held_against_each_other() {
     let tmp = tempfile::tempdir().unwrap();
     let paths = runs(tmp.path(), &Plan { repetitions: 1, ..Plan::default() });
