@@ -1,0 +1,1 @@
+def keep(*a): pass

@@ -1,0 +1,160 @@
+"""A small caching reverse proxy of our own (asyncio, HTTP/1.1, GET only), so that there is a target whose every deed is known.
+
+Its store has no end and keeps RFC 9111's main rules: what may be stored, how long it is fresh, one fetch for all who ask at
+the same time, `Age`. It counts what it did; with `corrupt_every` it turns over one bit of every n-th body that it sends.
+Loopback only.
+"""
+
+import asyncio
+import dataclasses
+import email.utils
+import threading
+import time
+
+
+@dataclasses.dataclass
+class Deeds:
+    """What the proxy knows of itself, without the probes that Assay sends before a run."""
+
+    requests: int = 0
+    hits: int = 0
+    joined: int = 0
+    misses: int = 0
+    bytes: int = 0
+    hit_bytes: int = 0
+    corrupted: int = 0
+
+
+@dataclasses.dataclass
+class Response:
+    head: list  # of (name, value), without those of the connection
+    status: bytes
+    body: bytes
+
+    def field(self, name):
+        return next((value for key, value in self.head if key.lower() == name), None)
+
+    def age_s(self):
+        """Since the origin made it (`Date` has whole seconds, and RFC 9111 counts from there)."""
+        return time.time() - email.utils.parsedate_to_datetime(self.field("date")).timestamp()
+
+    def lifetime_s(self):
+        """How long it is fresh, by what it says; forever if it says nothing and may be stored; None: not to be stored."""
+        directives = dict((part.strip().lower().split("=") + [None])[:2]
+                          for part in (self.field("cache-control") or "").split(","))
+        if {"no-store", "private", "no-cache"} & directives.keys() or b" 200 " not in self.status:
+            return None
+        if "s-maxage" in directives or "max-age" in directives:
+            return float(directives.get("s-maxage") or directives["max-age"])
+        if expires := self.field("expires"):
+            return (email.utils.parsedate_to_datetime(expires)
+                    - email.utils.parsedate_to_datetime(self.field("date"))).total_seconds()
+        return float("inf")
+
+
+class Proxy:
+    """Listens until `close`; `address` is where."""
+
+    def __init__(self, origin, corrupt_every=0):
+        self.origin, self.corrupt_every = origin, corrupt_every
+        self.deeds, self.store, self.fetches = Deeds(), {}, {}
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        self.server = asyncio.run_coroutine_threadsafe(
+            asyncio.start_server(self.serve, "127.0.0.1", 0, backlog=1024), self.loop).result()
+        self.address = "127.0.0.1:{}".format(self.server.sockets[0].getsockname()[1])
+
+    def close(self):
+        async def stop():
+            self.server.close()
+            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+        asyncio.run_coroutine_threadsafe(stop(), self.loop).result(10)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+        self.loop.close()
+
+    async def serve(self, reader, writer):
+        try:
+            while request := await head_of(reader):
+                line, fields = request
+                counted = any(name.lower() == "x-assay" for name, _ in fields)
+                answer, how = await self.respond(line, fields)
+                writer.write(self.message(answer, how, counted))
+                await writer.drain()
+                if any(name.lower() == "connection" and value.lower() == "close" for name, value in fields):
+                    break
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client went away
+        finally:
+            writer.close()
+
+    async def respond(self, line, fields):
+        """A response, and how it came about."""
+        key = line.split()[1]
+        stored = self.store.get(key)
+        if stored and stored.age_s() < stored.lifetime_s():
+            return stored, "hit"
+        if key in self.fetches:
+            answer = await asyncio.shield(self.fetches[key])
+            if answer.lifetime_s() is not None:
+                return answer, "joined"
+        fetch = self.fetches[key] = asyncio.ensure_future(self.fetch(line, fields))
+        try:
+            answer = await fetch
+        finally:
+            if self.fetches.get(key) is fetch:
+                del self.fetches[key]
+        if answer.lifetime_s() is not None:
+            self.store[key] = answer
+        return answer, "miss"
+
+    async def fetch(self, line, fields):
+        host, port = self.origin.split(":")
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port))
+        except OSError:
+            return Response([("Content-Length", "0")], b"HTTP/1.1 502 Bad Gateway", b"")
+        kept = [(name, value) for name, value in fields if name.lower() not in ("connection", "keep-alive")]
+        head = "".join(f"{name}: {value}\r\n" for name, value in [*kept, ("Connection", "close")])
+        writer.write(line.rsplit(b" ", 1)[0] + b" HTTP/1.1\r\n" + head.encode() + b"\r\n")
+        try:
+            status, fields = await head_of(reader)
+            length = next(int(value) for name, value in fields if name.lower() == "content-length")
+            body = await reader.readexactly(length)
+        finally:
+            writer.close()
+        return Response([field for field in fields if field[0].lower() != "connection"], status, body)
+
+    def message(self, answer, how, counted):
+        """The bytes of a response; counts it."""
+        body, deeds = answer.body, self.deeds
+        head = list(answer.head)
+        if how != "miss":
+            head.append(("Age", str(int(answer.age_s()))))
+        if counted:
+            deeds.requests += 1
+            if self.corrupt_every and deeds.requests % self.corrupt_every == 0 and body:
+                middle = len(body) // 2
+                body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1:]
+                deeds.corrupted += 1
+            else:
+                deeds.hits += how == "hit"
+                deeds.joined += how == "joined"
+                deeds.misses += how == "miss"
+                deeds.bytes += len(body)
+                deeds.hit_bytes += len(body) if how != "miss" else 0
+        return answer.status + b"\r\n" + "".join(f"{n}: {v}\r\n" for n, v in head).encode() + b"\r\n" + body
+
+
+async def head_of(reader):
+    """First line and fields of a message; None at the end of a connection."""
+    try:
+        text = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    line, *rest = text[:-4].split(b"\r\n")
+    return line, [tuple(part.strip() for part in field.decode("latin-1").split(":", 1)) for field in rest]
