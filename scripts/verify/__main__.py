@@ -17,12 +17,13 @@ import sys
 import time
 
 import page
+import comparison
 import ideal
 import recount
 from checks import UNTOUCHED, Row
 from lab import ASSAY, Lab
 
-TOPICS = (recount, ideal)
+TOPICS = (recount, ideal, comparison)
 CHECKS = {check.name: check for topic in TOPICS for check in topic.CHECKS}
 LIMIT_S = 1800
 

@@ -58,9 +58,9 @@ def from_log(lab):
 
 
 def as_cache(lab):
-    for what, life, tolerance in (("objects that stay", "", 0), ("objects for 3 s", EXPIRING, 0.01)):
-        run, deeds = through_our_proxy(lab, what.replace(" ", "-"), plain(life))
-        yield from cache_rows(what, deeds, run.summary["total"], tolerance)
+    for what, life, tolerance in (("staying", "", 0), ("expiring", EXPIRING, 0.01)):
+        run, deeds = through_our_proxy(lab, what, plain(life))
+        yield from cache_rows(f"{what} objects", deeds, run.summary["total"], tolerance)
 
 
 def cache_rows(what, deeds, total, tolerance):

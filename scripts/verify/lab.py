@@ -88,10 +88,14 @@ class Lab:
         return self.runs[name].result()
 
     def now(self, name, workload, *flags, limit_s=120):
-        """A run, at once."""
+        """A run, at once. A workload is called what its first run is called up to a hyphen."""
         if "\n" in workload:
-            file = self.directory / f"{name}.pg"
-            file.write_text(workload)
+            file = self.directory / f"{name.split('-')[0]}.pg"
+            with self.lock:
+                if not file.exists():
+                    file.write_text(workload)
+            if file.read_text() != workload:
+                raise ValueError(f"two workloads are called {file.stem}")
             workload = file
         path = self.directory / "runs" / name
         self.assay("run", workload, *flags, "--xact-log", "--run-dir", path, "--no-report", "--no-live", "--json", "-o",

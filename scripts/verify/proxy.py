@@ -30,13 +30,15 @@ class Response:
     head: list  # of (name, value), without those of the connection
     status: bytes
     body: bytes
+    received_s: float = dataclasses.field(default_factory=time.time)
 
     def field(self, name):
         return next((value for key, value in self.head if key.lower() == name), None)
 
     def age_s(self):
-        """Since the origin made it (`Date` has whole seconds, and RFC 9111 counts from there)."""
-        return time.time() - email.utils.parsedate_to_datetime(self.field("date")).timestamp()
+        """How long it is here, and how old it was when it came, in whole seconds, as those of `Date` are (RFC 9111, 4.2.3)."""
+        made = email.utils.parsedate_to_datetime(self.field("date")).timestamp()
+        return max(int(self.received_s) - made, 0) + time.time() - self.received_s
 
     def lifetime_s(self):
         """How long it is fresh, by what it says; forever if it says nothing and may be stored; None: not to be stored."""
