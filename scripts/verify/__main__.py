@@ -19,11 +19,12 @@ import time
 import page
 import comparison
 import ideal
+import mix
 import recount
 from checks import UNTOUCHED, Row
 from lab import ASSAY, Lab
 
-TOPICS = (recount, ideal, comparison)
+TOPICS = (recount, ideal, comparison, mix)
 CHECKS = {check.name: check for topic in TOPICS for check in topic.CHECKS}
 LIMIT_S = 1800
 
