@@ -17,6 +17,7 @@ import sys
 import time
 
 import page
+import arrivals
 import comparison
 import ideal
 import mix
@@ -24,7 +25,7 @@ import recount
 from checks import UNTOUCHED, Row
 from lab import ASSAY, Lab
 
-TOPICS = (recount, ideal, comparison, mix)
+TOPICS = (arrivals, recount, ideal, mix, comparison)
 CHECKS = {check.name: check for topic in TOPICS for check in topic.CHECKS}
 LIMIT_S = 1800
 
