@@ -18,6 +18,7 @@ import time
 
 import page
 import arrivals
+import byte_basis
 import comparison
 import ideal
 import mix
@@ -25,7 +26,7 @@ import recount
 from checks import UNTOUCHED, Row
 from lab import ASSAY, Lab
 
-TOPICS = (arrivals, recount, ideal, mix, comparison)
+TOPICS = (arrivals, recount, ideal, byte_basis, mix, comparison)
 CHECKS = {check.name: check for topic in TOPICS for check in topic.CHECKS}
 LIMIT_S = 1800
 
