@@ -17,6 +17,7 @@ import sys
 import time
 
 import page
+import access_logs
 import arrivals
 import byte_basis
 import comparison
@@ -26,7 +27,7 @@ import recount
 from checks import UNTOUCHED, Row
 from lab import ASSAY, Lab
 
-TOPICS = (arrivals, recount, ideal, byte_basis, mix, comparison)
+TOPICS = (arrivals, recount, ideal, byte_basis, mix, comparison, access_logs)
 CHECKS = {check.name: check for topic in TOPICS for check in topic.CHECKS}
 LIMIT_S = 1800
 
