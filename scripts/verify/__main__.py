@@ -20,6 +20,7 @@ import page
 import access_logs
 import arrivals
 import byte_basis
+import clusters
 import comparison
 import ideal
 import mix
@@ -27,7 +28,7 @@ import recount
 from checks import UNTOUCHED, Row
 from lab import ASSAY, Lab
 
-TOPICS = (arrivals, recount, ideal, byte_basis, mix, comparison, access_logs)
+TOPICS = (arrivals, recount, ideal, byte_basis, mix, comparison, access_logs, clusters)
 CHECKS = {check.name: check for topic in TOPICS for check in topic.CHECKS}
 LIMIT_S = 1800
 
