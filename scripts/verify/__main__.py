@@ -23,12 +23,13 @@ import byte_basis
 import clusters
 import comparison
 import ideal
+import limit
 import mix
 import recount
 from checks import UNTOUCHED, Row
 from lab import ASSAY, Lab
 
-TOPICS = (arrivals, recount, ideal, byte_basis, mix, comparison, access_logs, clusters)
+TOPICS = (arrivals, recount, ideal, byte_basis, mix, comparison, access_logs, clusters, limit)
 CHECKS = {check.name: check for topic in TOPICS for check in topic.CHECKS}
 LIMIT_S = 1800
 
@@ -90,6 +91,8 @@ def main():
         return 0
     if not os.access(ASSAY, os.X_OK):
         sys.exit(f"there is no Assay at {ASSAY}: `make build`, or name one with ASSAY=")
+    if args.page and (missing := page.missing_tests()):
+        sys.exit(f"the page names tests that are not there any more ({', '.join(missing)}): mend TESTS in scripts/verify/page.py")
     for number in (signal.SIGALRM, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}"))
     signal.alarm(LIMIT_S)

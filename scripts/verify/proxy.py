@@ -1,8 +1,8 @@
 """A small caching reverse proxy of our own (asyncio, HTTP/1.1, GET only), so that there is a target whose every deed is known.
 
 Its store has no end and keeps RFC 9111's main rules: what may be stored, how long it is fresh, one fetch for all who ask at
-the same time, `Age`. It counts what it did; with `corrupt_every` it turns over one bit of every n-th body that it sends.
-Loopback only.
+the same time, `Age`. It counts what it did; with `corrupt_every` it turns over one bit of every n-th body that it sends, and
+with a `bucket` it answers 503 to what comes when no token is left. Loopback only.
 """
 
 import asyncio
@@ -54,11 +54,30 @@ class Response:
         return float("inf")
 
 
+BAD_GATEWAY = Response([("Content-Length", "0")], b"HTTP/1.1 502 Bad Gateway", b"")
+UNAVAILABLE = Response([("Content-Length", "0")], b"HTTP/1.1 503 Service Unavailable", b"")
+
+
+class Bucket:
+    """Tokens that come at a rate, up to a depth, and of which each request takes one. Time is an argument."""
+
+    def __init__(self, rate_per_s, depth):
+        self.rate_per_s, self.depth = rate_per_s, depth
+        self.tokens, self.filled_s = depth, 0.0
+
+    def take(self, now_s):
+        self.tokens = min(self.tokens + (now_s - self.filled_s) * self.rate_per_s, self.depth)
+        self.filled_s = now_s
+        lets = self.tokens >= 1
+        self.tokens -= lets
+        return lets
+
+
 class Proxy:
     """Listens until `close`; `address` is where."""
 
-    def __init__(self, origin, corrupt_every=0):
-        self.origin, self.corrupt_every = origin, corrupt_every
+    def __init__(self, origin, corrupt_every=0, bucket=None):
+        self.origin, self.corrupt_every, self.bucket = origin, corrupt_every, bucket
         self.deeds, self.store, self.fetches = Deeds(), {}, {}
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -84,7 +103,10 @@ class Proxy:
             while request := await head_of(reader):
                 line, fields = request
                 counted = any(name.lower() == "x-assay" for name, _ in fields)
-                answer, how = await self.respond(line, fields)
+                if counted and self.bucket and not self.bucket.take(time.monotonic()):
+                    answer, how = UNAVAILABLE, "miss"
+                else:
+                    answer, how = await self.respond(line, fields)
                 writer.write(self.message(answer, how, counted))
                 await writer.drain()
                 if any(name.lower() == "connection" and value.lower() == "close" for name, value in fields):
@@ -119,7 +141,7 @@ class Proxy:
         try:
             reader, writer = await asyncio.open_connection(host, int(port))
         except OSError:
-            return Response([("Content-Length", "0")], b"HTTP/1.1 502 Bad Gateway", b"")
+            return BAD_GATEWAY
         kept = [(name, value) for name, value in fields if name.lower() not in ("connection", "keep-alive")]
         head = "".join(f"{name}: {value}\r\n" for name, value in [*kept, ("Connection", "close")])
         writer.write(line.rsplit(b" ", 1)[0] + b" HTTP/1.1\r\n" + head.encode() + b"\r\n")
