@@ -67,7 +67,9 @@ def self_test(chosen, lab):
             holds = bool(rows) and all(row.ok for row in rows)
             right = holds == (what == UNTOUCHED)
             good, cases = good and right, cases + (what != UNTOUCHED)
-            print(f"{check.name:<20} {what}: {'holds' if holds else 'fails'}, {'ok' if right else 'NOT ok'}", flush=True)
+            print(
+                f"{check.name:<20} {what}: {'holds' if holds else 'fails'}, {'ok' if right else 'NOT ok'}", flush=True
+            )
             if not right:
                 print(*(f"    {row}" for row in rows if row.ok == (what != UNTOUCHED)), sep="\n")
         if not cases:
@@ -77,9 +79,13 @@ def self_test(chosen, lab):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="verify", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="verify", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--list", action="store_true", help="say which checks there are")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only this check, or those that begin so")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="only this check, or those that begin so"
+    )
     parser.add_argument("--self-test", action="store_true", help="feed checks data that is wrong")
     parser.add_argument("--page", action="store_true", help="write bench/verify.json and the manual's page")
     args = parser.parse_args()
@@ -92,7 +98,9 @@ def main():
     if not os.access(ASSAY, os.X_OK):
         sys.exit(f"there is no Assay at {ASSAY}: `make build`, or name one with ASSAY=")
     if args.page and (missing := page.missing_tests()):
-        sys.exit(f"the page names tests that are not there any more ({', '.join(missing)}): mend TESTS in scripts/verify/page.py")
+        sys.exit(
+            f"the page names tests that are not there any more ({', '.join(missing)}): mend TESTS in scripts/verify/page.py"
+        )
     for number in (signal.SIGALRM, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}"))
     signal.alarm(LIMIT_S)
@@ -104,11 +112,19 @@ def main():
     finally:
         lab.close()
     if args.page:
-        page.keep(CHECKS, found, {
-            "date": time.strftime("%Y-%m-%d"), "system": f"{platform.system()} {platform.release()}", "processors": os.cpu_count(),
-            "assay": subprocess.run([ASSAY, "--version"], capture_output=True, text=True, check=True).stdout.split()[1],
-            "seconds": round(time.monotonic() - begun),
-        })
+        page.keep(
+            CHECKS,
+            found,
+            {
+                "date": time.strftime("%Y-%m-%d"),
+                "system": f"{platform.system()} {platform.release()}",
+                "processors": os.cpu_count(),
+                "assay": subprocess.run(
+                    [ASSAY, "--version"], capture_output=True, text=True, check=True
+                ).stdout.split()[1],
+                "seconds": round(time.monotonic() - begun),
+            },
+        )
     return not holds
 
 

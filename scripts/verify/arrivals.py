@@ -41,18 +41,23 @@ RENEWALS = {
     "norm": ("norm(100ms, 20ms)", laws.normal(0.1, 0.02)),
     "logn": ("logn(100ms, 50ms)", laws.log_normal(0.1, 0.05)),
 }
-RENEWAL = """
+RENEWAL = (
+    """
 Content A = { kind = "a"; mime = { type = "image/gif"; extensions = [".gif"]; }; size = const(300Byte); cachable = 80%; };
 Server S = { kind = "s"; contents = [A]; direct_access = contents; pconn_use_lmt = const(100000); addresses = ['10.1.0.1:80']; };
 Robot Base = { recurrence = 50%; open_conn_lmt = 10; pop_model = { pop_distr = popUnif(); }; pconn_use_lmt = const(100000); idle_pconn_tout = 60sec;
                origins = S.addresses; addresses = ['10.2.0.1' ** ROBOTS]; };
-""".replace("ROBOTS", str(ROBOTS)) + "".join(
-    f'Robot {name.title()} = Base; {name.title()}.kind = "{name}"; {name.title()}.req_inter_arrival = {law};\n'
-    for name, (law, _) in RENEWALS.items()) + f"""
+""".replace("ROBOTS", str(ROBOTS))
+    + "".join(
+        f'Robot {name.title()} = Base; {name.title()}.kind = "{name}"; {name.title()}.req_inter_arrival = {law};\n'
+        for name, (law, _) in RENEWALS.items()
+    )
+    + f"""
 Phase one = {{ name = "one"; goal.duration = {RENEWAL_S}sec; }};
 schedule(one);
 use(S, {", ".join(name.title() for name in RENEWALS)});
 """
+)
 
 
 def want_flat(lab):
@@ -82,9 +87,11 @@ def flat_rows(launches):
     """One row for each scope and phase, of counts and gaps."""
     groups = {"slow": launches.robot < SLOW[0], "fast": launches.robot >= SLOW[0]}
     scopes = {
-        "all": (launches, RATE), "world a": (launches[launches.content == 0], 0.7 * RATE),
+        "all": (launches, RATE),
+        "world a": (launches[launches.content == 0], 0.7 * RATE),
         "world b": (launches[launches.content == 1], 0.3 * RATE),
-        "slow robots": (launches[groups["slow"]], SLOW[0] * SLOW[1]), "fast robots": (launches[groups["fast"]], FAST[0] * FAST[1]),
+        "slow robots": (launches[groups["slow"]], SLOW[0] * SLOW[1]),
+        "fast robots": (launches[groups["fast"]], FAST[0] * FAST[1]),
     }
     for phase, recurrence in enumerate(("0", "50 %", "100 %")):
         begin, end = phase * PHASE_S, (phase + 1) * PHASE_S
@@ -93,7 +100,9 @@ def flat_rows(launches):
             rows = [dispersion_row("dispersion", times, begin, end, window) for window in (0.01, 0.1, 1.0)]
             rows.append(gap_row("all of one", np.diff(times), 1 / rate))
             expected = rate * PHASE_S
-            rows.append(between("launches", *(expected + laws.NORMAL * s * np.sqrt(expected) for s in (-1, 1)), len(times), 6))
+            rows.append(
+                between("launches", *(expected + laws.NORMAL * s * np.sqrt(expected) for s in (-1, 1)), len(times), 6)
+            )
             yield summed_up(f"recurrence {recurrence}, {scope}", rows)
     yield dispersion_row("all, the whole run", launches.due.to_numpy(), 0, 3 * PHASE_S, 10.0)
     for name, (robots, rate) in (("slow", SLOW), ("fast", FAST)):
@@ -104,7 +113,7 @@ def flat_rows(launches):
 def first_gaps(launches, count):
     """The first gaps of each robot: as many as it surely has, since gaps that fit in before the end are too short on average.
     The time until the first launch is not among them."""
-    gaps = launches.groupby("robot").due.apply(lambda due: np.diff(due.to_numpy()[:count + 1]))
+    gaps = launches.groupby("robot").due.apply(lambda due: np.diff(due.to_numpy()[: count + 1]))
     return np.concatenate(gaps.to_list())
 
 
@@ -131,7 +140,11 @@ def even_phases(workload, phases):
 
 
 def phase_rows(times, begin, end):
-    rows = [dispersion_row("dispersion", times, begin, end, window) for window in (0.01, 0.1, 1.0) if (end - begin) / window >= 8]
+    rows = [
+        dispersion_row("dispersion", times, begin, end, window)
+        for window in (0.01, 0.1, 1.0)
+        if (end - begin) / window >= 8
+    ]
     return [*rows, gap_row("fitted", np.diff(times))]
 
 
@@ -142,8 +155,10 @@ def of_bundled(lab):
             times = launches.due[launches.phase == number].to_numpy()
             if len(times) >= 200:
                 recurrence = workload["robots"][0]["recurrence"] * phases[number]["recurrence"][0]
-                yield summed_up(f"{name}, {phases[number]['name']} (recurrence {recurrence:.2f}), {len(times):,} launches",
-                                phase_rows(times, begin, end))
+                yield summed_up(
+                    f"{name}, {phases[number]['name']} (recurrence {recurrence:.2f}), {len(times):,} launches",
+                    phase_rows(times, begin, end),
+                )
 
 
 # Renewal laws.
@@ -155,11 +170,20 @@ def renewal_rows(launches):
         gaps = first_gaps(mine, 100)
         variation = gaps.std() / gaps.mean()
         if law is None:
-            yield Row(f"{text}, gaps", f"all of {MEAN_S} s, variation < 0.0001", f"mean {gaps.mean():.4f}, variation {variation:.4f}",
-                      bool(np.abs(gaps - MEAN_S).max() < 1e-5))
+            yield Row(
+                f"{text}, gaps",
+                f"all of {MEAN_S} s, variation < 0.0001",
+                f"mean {gaps.mean():.4f}, variation {variation:.4f}",
+                bool(np.abs(gaps - MEAN_S).max() < 1e-5),
+            )
         else:
             limit, far = laws.kolmogorov_limit(len(gaps)), laws.kolmogorov(gaps, law)
-            yield Row(f"{text}, {len(gaps):,} gaps", f"KS <= {limit:.4f}", f"{far:.4f} (variation {variation:.3f})", far <= limit)
+            yield Row(
+                f"{text}, {len(gaps):,} gaps",
+                f"KS <= {limit:.4f}",
+                f"{far:.4f} (variation {variation:.3f})",
+                far <= limit,
+            )
 
 
 def renewal(lab):
@@ -192,18 +216,22 @@ def queue_rows(launches):
         waits = laws.waits(launches.due[launches.phase == phase].to_numpy(), service)
         found = waits.mean(), np.quantile(waits, 0.99)
         for what, expected, (low, high), value in zip(("mean wait", "p99 of waits"), theory, ranges, found):
-            yield Row(f"recurrence {recurrence}, {what}", f"{expected * 1e3:.2f} ms ({low * 1e3:.2f} to {high * 1e3:.2f})",
-                      f"{value * 1e3:.2f} ms", bool(low <= value <= high))
+            yield Row(
+                f"recurrence {recurrence}, {what}",
+                f"{expected * 1e3:.2f} ms ({low * 1e3:.2f} to {high * 1e3:.2f})",
+                f"{value * 1e3:.2f} ms",
+                bool(low <= value <= high),
+            )
 
 
 def queue(lab):
     yield from queue_rows(launches_of(lab.get("flat").xacts))
 
 
-# Do the checks see what is wrong?
+# Self-tests: data that is right, and data that is wrong.
 
 
-def made_up(first_visits=None):
+def synthetic(first_visits=None):
     """Poisson launches as FLAT declares them; or with a share of them spaced evenly, as first visits once were."""
     rng = np.random.default_rng(5)
     parts = []
@@ -214,37 +242,61 @@ def made_up(first_visits=None):
             if first_visits:
                 even = rng.random(n) < first_visits
                 due[even] = np.linspace(phase * PHASE_S, (phase + 1) * PHASE_S, even.sum(), endpoint=False)
-            parts.append(pd.DataFrame({"robot": offset + rng.integers(0, robots, n), "phase": phase, "due": due,
-                                       "content": (rng.random(n) >= 0.7).astype(int)}))
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "robot": offset + rng.integers(0, robots, n),
+                        "phase": phase,
+                        "due": due,
+                        "content": (rng.random(n) >= 0.7).astype(int),
+                    }
+                )
+            )
     return pd.concat(parts).sort_values("due")
 
 
 def test_flat(lab):
-    yield UNTOUCHED, list(flat_rows(made_up()))
-    yield "every launch evenly spaced", list(flat_rows(made_up(1.0)))
-    yield "a third evenly spaced", list(flat_rows(made_up(0.33)))
-    launches = made_up()
-    yield "3 % more launches", list(flat_rows(pd.concat([launches, launches.iloc[::33].assign(due=lambda x: x.due + 0.003)]).sort_values("due")))
+    yield UNTOUCHED, list(flat_rows(synthetic()))
+    yield "every launch evenly spaced", list(flat_rows(synthetic(1.0)))
+    yield "a third evenly spaced", list(flat_rows(synthetic(0.33)))
+    launches = synthetic()
+    yield (
+        "3 % more launches",
+        list(
+            flat_rows(pd.concat([launches, launches.iloc[::33].assign(due=lambda x: x.due + 0.003)]).sort_values("due"))
+        ),
+    )
     yield "due times in whole milliseconds", list(flat_rows(launches.assign(due=launches.due.round(3))))
 
 
 def test_bundled(lab):
-    launches = made_up()
+    launches = synthetic()
     times = launches.due[launches.phase == 0].to_numpy()[:2000]
     yield UNTOUCHED, phase_rows(times, 0, times[-1])
-    yield "half of them evenly spaced", phase_rows(np.sort(np.concatenate([times[::2], np.linspace(0, times[-1], 1000)])), 0, times[-1])
+    yield (
+        "half of them evenly spaced",
+        phase_rows(np.sort(np.concatenate([times[::2], np.linspace(0, times[-1], 1000)])), 0, times[-1]),
+    )
     yield "bursts", phase_rows(np.sort(np.concatenate([times, times[::4] + 1e-5])), 0, times[-1])
 
 
 def test_renewal(lab):
     rng = np.random.default_rng(6)
     spread = np.sqrt(np.log(1.25))
-    draws = {"const": lambda n: np.full(n, 0.1), "unif": lambda n: rng.uniform(0.05, 0.15, n), "exp": lambda n: rng.exponential(0.1, n),
-             "norm": lambda n: rng.normal(0.1, 0.02, n), "logn": lambda n: rng.lognormal(np.log(0.1) - spread**2 / 2, spread, n)}
+    draws = {
+        "const": lambda n: np.full(n, 0.1),
+        "unif": lambda n: rng.uniform(0.05, 0.15, n),
+        "exp": lambda n: rng.exponential(0.1, n),
+        "norm": lambda n: rng.normal(0.1, 0.02, n),
+        "logn": lambda n: rng.lognormal(np.log(0.1) - spread**2 / 2, spread, n),
+    }
 
     def launches(**other):
-        drawn = [(number * ROBOTS + robot, np.cumsum(other.get(name, draw)(140)))
-                 for number, (name, draw) in enumerate(draws.items()) for robot in range(ROBOTS)]
+        drawn = [
+            (number * ROBOTS + robot, np.cumsum(other.get(name, draw)(140)))
+            for number, (name, draw) in enumerate(draws.items())
+            for robot in range(ROBOTS)
+        ]
         return pd.concat(pd.DataFrame({"robot": robot, "due": due}) for robot, due in drawn)
 
     yield UNTOUCHED, list(renewal_rows(launches()))
@@ -254,21 +306,47 @@ def test_renewal(lab):
 
 
 def test_queue(lab):
-    yield UNTOUCHED, list(queue_rows(made_up()))
-    yield "half of them evenly spaced", list(queue_rows(made_up(0.5)))
+    yield UNTOUCHED, list(queue_rows(synthetic()))
+    yield "half of them evenly spaced", list(queue_rows(synthetic(0.5)))
 
 
 CHECKS = [
-    Check("arrivals-flat", "Requests of each kind of robot, of each world and all together are Poisson arrivals of the declared rate.",
-          "variance over mean of counts in windows of 10 ms to 10 s; Kolmogorov-Smirnov of gaps against the exponential law; at "
-          "recurrence 0, 50 % and 100 %", "assay run --direct --xact-log", flat, test_flat, want_flat),
-    Check("arrivals-bundled", "So are those of bundled workloads, in phases of an even rate.",
-          "the same, in windows of 10 ms to 1 s, gaps with their own mean", "assay run WORKLOAD --rehearse 15s --xact-log",
-          of_bundled, test_bundled, want_bundled),
-    Check("arrivals-renewal", "Gaps of robots with req_inter_arrival follow the law that is given.",
-          "coefficient of variation and Kolmogorov-Smirnov of each robot's gaps, for five laws", "assay run --direct --xact-log",
-          renewal, test_renewal, lambda lab: lab.want("renewal", RENEWAL, "--direct", "--no-pin")),
-    Check("queue-md1", "A queue behind these arrivals waits as M/D/1 does at 90 % load.",
-          f"Lindley's recursion over due times against Pollaczek-Khinchin and Erlang's law; in brackets the range of {SAMPLES:,} samples "
-          "of as many Poisson arrivals", "assay run --direct --xact-log", queue, test_queue, want_flat),
+    Check(
+        "arrivals-flat",
+        "Requests of each kind of robot, of each world and all together are Poisson arrivals of the declared rate.",
+        "variance over mean of counts in windows of 10 ms to 10 s; Kolmogorov-Smirnov of gaps against the exponential law; at "
+        "recurrence 0, 50 % and 100 %",
+        "assay run --direct --xact-log",
+        flat,
+        test_flat,
+        want_flat,
+    ),
+    Check(
+        "arrivals-bundled",
+        "So are those of bundled workloads, in phases of an even rate.",
+        "the same, in windows of 10 ms to 1 s, gaps with their own mean",
+        "assay run WORKLOAD --rehearse 15s --xact-log",
+        of_bundled,
+        test_bundled,
+        want_bundled,
+    ),
+    Check(
+        "arrivals-renewal",
+        "Gaps of robots with req_inter_arrival follow the law that is given.",
+        "coefficient of variation and Kolmogorov-Smirnov of each robot's gaps, for five laws",
+        "assay run --direct --xact-log",
+        renewal,
+        test_renewal,
+        lambda lab: lab.want("renewal", RENEWAL, "--direct", "--no-pin"),
+    ),
+    Check(
+        "queue-md1",
+        "A queue behind these arrivals waits as M/D/1 does at 90 % load.",
+        f"Lindley's recursion over due times against Pollaczek-Khinchin and Erlang's law; in brackets the range of {SAMPLES:,} samples "
+        "of as many Poisson arrivals",
+        "assay run --direct --xact-log",
+        queue,
+        test_queue,
+        want_flat,
+    ),
 ]

@@ -30,11 +30,21 @@ def ratio_rows(name, total):
     dhr, bhr, allowed = total["dhr"], total["bhr"], 10 / max(total["basic"], 1)
     if dhr["measured"] is None or dhr["ideal"] is None:
         return
-    yield Row(f"{name}, DHR", f"at most the ideal {dhr['ideal']:.4f}", f"{dhr['measured']:.4f}", dhr["measured"] <= dhr["ideal"] + allowed)
+    yield Row(
+        f"{name}, DHR",
+        f"at most the ideal {dhr['ideal']:.4f}",
+        f"{dhr['measured']:.4f}",
+        dhr["measured"] <= dhr["ideal"] + allowed,
+    )
     if dhr["measured"] == dhr["ideal"]:
         yield within(f"{name}, BHR where all that could be hit was hit", bhr["ideal"], bhr["measured"], 1e-4)
     else:
-        yield Row(f"{name}, BHR", f"at most the ideal {bhr['ideal']:.4f}", f"{bhr['measured']:.4f}", bhr["measured"] <= bhr["ideal"] + allowed)
+        yield Row(
+            f"{name}, BHR",
+            f"at most the ideal {bhr['ideal']:.4f}",
+            f"{bhr['measured']:.4f}",
+            bhr["measured"] <= bhr["ideal"] + allowed,
+        )
 
 
 def basis(lab):
@@ -51,12 +61,25 @@ def test_basis(lab):
     total = {"basic": 5000, "dhr": {"ideal": 0.6, "measured": 0.6}, "bhr": {"ideal": 0.62, "measured": 0.62}}
     yield UNTOUCHED, list(ratio_rows("test", total))
     yield "coded bytes against bytes", list(ratio_rows("test", total | {"bhr": {"ideal": 0.62, "measured": 0.626}}))
-    yield "the same, with fewer hits", list(ratio_rows("test", {**total, "dhr": {"ideal": 0.6, "measured": 0.59}, "bhr": {"ideal": 0.62, "measured": 0.626}}))
+    yield (
+        "the same, with fewer hits",
+        list(
+            ratio_rows(
+                "test", {**total, "dhr": {"ideal": 0.6, "measured": 0.59}, "bhr": {"ideal": 0.62, "measured": 0.626}}
+            )
+        ),
+    )
     yield "more hits than ideal", list(ratio_rows("test", total | {"dhr": {"ideal": 0.6, "measured": 0.61}}))
 
 
 CHECKS = [
-    Check("byte-basis", "Measured and ideal byte hit ratios are over the same bytes, also of coded bodies.",
-          "through a cache with room for everything, equal where the document ratios are, and never above", "assay run WORKLOAD",
-          basis, test_basis, wants),
+    Check(
+        "byte-basis",
+        "Measured and ideal byte hit ratios are over the same bytes, also of coded bodies.",
+        "through a cache with room for everything, equal where the document ratios are, and never above",
+        "assay run WORKLOAD",
+        basis,
+        test_basis,
+        wants,
+    ),
 ]

@@ -42,7 +42,9 @@ def within(what, expected, found, tolerance, digits=4):
     if expected is None or found is None:
         return Row(what, str(expected), str(found), expected is None and found is None)
     margin = f" ± {tolerance:.{digits}g}" if tolerance else ""
-    return Row(what, f"{expected:.{digits + 2}g}{margin}", f"{found:.{digits + 2}g}", abs(found - expected) <= tolerance)
+    return Row(
+        what, f"{expected:.{digits + 2}g}{margin}", f"{found:.{digits + 2}g}", abs(found - expected) <= tolerance
+    )
 
 
 def equal(what, expected, found):

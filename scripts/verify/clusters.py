@@ -5,7 +5,7 @@ import math
 import tomllib
 
 import laws
-from checks import UNTOUCHED, Check, Row, equal, summed_up, within
+from checks import UNTOUCHED, Check, equal, summed_up, within
 from lab import ROOT
 
 SERVICE_S = 0.010
@@ -54,12 +54,23 @@ OPEN = {
     "E4/M/1, behind round robin": ({"policy": "rr"}, 0.8, erlang_arrivals_mean(4, 0.8), None),
 }
 # Clients that ask again at once; work of constant length: nodes, clients, answers per second.
-CLOSED = {"one node, 7 clients": (1, 7, 100.0), "four nodes in turn, 4 clients": (4, 4, 400.0), "four nodes in turn, 12 clients": (4, 12, 400.0)}
+CLOSED = {
+    "one node, 7 clients": (1, 7, 100.0),
+    "four nodes in turn, 4 clients": (4, 4, 400.0),
+    "four nodes in turn, 12 clients": (4, 12, 400.0),
+}
 
 
 def simulated(lab, name, **what):
     file = lab.directory / f"{''.join(c if c.isalnum() else '-' for c in name)}.toml"
-    given = {"policy": "rand", "repetitions": 4, "measure_s": 1000, "node": "workers = 1", "nodes": 4, "law": "exponential"}
+    given = {
+        "policy": "rand",
+        "repetitions": 4,
+        "measure_s": 1000,
+        "node": "workers = 1",
+        "nodes": 4,
+        "law": "exponential",
+    }
     file.write_text(FILE.format(**given | what))
     (point,) = json.loads(lab.assay("simulate", file, "--json", codes=(0,)))["points"]
     return point
@@ -88,7 +99,9 @@ def queues(lab):
         point = simulated(lab, name, load=f'rates = ["{4 * servers * load / SERVICE_S}/s"]', **what)
         yield from merged(name, open_rows(name, point, load, servers, mean_s, p99_s))
     for name, (nodes, clients, per_second) in CLOSED.items():
-        point = simulated(lab, name, nodes=nodes, load=f"clients = [{clients}]", policy="rr", law="constant", measure_s=100)
+        point = simulated(
+            lab, name, nodes=nodes, load=f"clients = [{clients}]", policy="rr", law="constant", measure_s=100
+        )
         yield from closed_rows(name, point, nodes, clients, per_second)
 
 
@@ -139,8 +152,11 @@ def document_rows(document):
 def measured(file):
     """What the study measured: {(mix, cluster, policy, clients): answers per second}, and the policies in their order."""
     data = tomllib.loads(file.read_text())
-    return {(r["mix"], r["cluster"], r["policy"], clients): rate for r in data.get("reference", ())
-            for clients, rate in zip(r["clients"], r["per-second"], strict=True)}, data["policies"]
+    return {
+        (r["mix"], r["cluster"], r["policy"], clients): rate
+        for r in data.get("reference", ())
+        for clients, rate in zip(r["clients"], r["per-second"], strict=True)
+    }, data["policies"]
 
 
 def reference_rows(document, reference, policies):
@@ -162,14 +178,20 @@ def study(lab):
         document = json.loads(lab.assay("simulate", file, "--json", "--measure", "2s", codes=(0,)))
         yield summed_up(f"{file.stem}, means, intervals and gains", list(document_rows(document)))
         if reference:
-            yield summed_up(f"{file.stem}, what was measured, and its gains", list(reference_rows(document, reference, policies)))
+            yield summed_up(
+                f"{file.stem}, what was measured, and its gains", list(reference_rows(document, reference, policies))
+            )
 
 
-# Do the checks see what is wrong?
+# Self-tests: data that is right, and data that is wrong.
 
 
 def test_queues(lab):
-    point = {"answered_per_s": 320.0, "response_us": {"mean": 50_000.0, "p99": 230_259.0}, "nodes": [{"processor": 0.8}] * 4}
+    point = {
+        "answered_per_s": 320.0,
+        "response_us": {"mean": 50_000.0, "p99": 230_259.0},
+        "nodes": [{"processor": 0.8}] * 4,
+    }
     rows = lambda **wrong: list(open_rows("M/M/1", point | wrong, 0.8, 1, *OPEN["M/M/1"][2:]))
     yield UNTOUCHED, rows()
     yield "requests share the processor, of constant length", rows(response_us={"mean": 30_000.0, "p99": 100_000.0})
@@ -180,15 +202,37 @@ def test_queues(lab):
 
 
 def test_study(lab):
-    point = {"mix": "m", "cluster": "c", "clients": 4, "rate_per_s": None, "policy": "rand", "answered_per_s_by_repetition": [10.0, 12.0, 14.0],
-             "answered_per_s": 12.0, "answered_per_s_half_width": 4.968275, "answered_per_s_deviation": 2.0, "gain": None, "gain_half_width": None,
-             "reference_per_s": 11.0}
-    other = point | {"policy": "cap", "answered_per_s_by_repetition": [11.0, 13.2, 15.4], "answered_per_s": 13.2, "reference_per_s": 12.0,
-                     "answered_per_s_half_width": 5.4651027, "answered_per_s_deviation": 2.2, "gain": 1.1, "gain_half_width": 0.0,
-                     "reference_gain": 12 / 11, "gain_off": 1.1 - 12 / 11}
+    point = {
+        "mix": "m",
+        "cluster": "c",
+        "clients": 4,
+        "rate_per_s": None,
+        "policy": "rand",
+        "answered_per_s_by_repetition": [10.0, 12.0, 14.0],
+        "answered_per_s": 12.0,
+        "answered_per_s_half_width": 4.968275,
+        "answered_per_s_deviation": 2.0,
+        "gain": None,
+        "gain_half_width": None,
+        "reference_per_s": 11.0,
+    }
+    other = point | {
+        "policy": "cap",
+        "answered_per_s_by_repetition": [11.0, 13.2, 15.4],
+        "answered_per_s": 13.2,
+        "reference_per_s": 12.0,
+        "answered_per_s_half_width": 5.4651027,
+        "answered_per_s_deviation": 2.2,
+        "gain": 1.1,
+        "gain_half_width": 0.0,
+        "reference_gain": 12 / 11,
+        "gain_off": 1.1 - 12 / 11,
+    }
     reference = {("m", "c", "rand", 4): 11.0, ("m", "c", "cap", 4): 12.0}
-    rows = lambda **wrong: [*document_rows({"points": [point, other | wrong]}),
-                            *reference_rows({"points": [point, other | wrong]}, reference, ["rand", "cap"])]
+    rows = lambda **wrong: [
+        *document_rows({"points": [point, other | wrong]}),
+        *reference_rows({"points": [point, other | wrong]}, reference, ["rand", "cap"]),
+    ]
     yield UNTOUCHED, rows()
     yield "another gain", rows(gain=1.11)
     yield "a normal law in place of Student's", rows(answered_per_s_half_width=2.4895)
@@ -197,10 +241,20 @@ def test_study(lab):
 
 
 CHECKS = [
-    Check("cluster-queues", "A simulated cluster waits as queueing theory says.",
-          "closed forms of M/M/1, M/D/1, M/M/3, E4/M/1 and shared processors; closed loops of constant work", "assay simulate FILE --json",
-          queues, test_queues),
-    Check("cluster-study", "Intervals and gains follow from repetitions, and the study's from its own data.",
-          "Student's intervals and ratios from answered_per_s_by_repetition; gains from clusters/figure-*.toml",
-          "assay simulate figure-3 --json", study, test_study),
+    Check(
+        "cluster-queues",
+        "A simulated cluster waits as queueing theory says.",
+        "closed forms of M/M/1, M/D/1, M/M/3, E4/M/1 and shared processors; closed loops of constant work",
+        "assay simulate FILE --json",
+        queues,
+        test_queues,
+    ),
+    Check(
+        "cluster-study",
+        "Intervals and gains follow from repetitions, and the study's from its own data.",
+        "Student's intervals and ratios from answered_per_s_by_repetition; gains from clusters/figure-*.toml",
+        "assay simulate figure-3 --json",
+        study,
+        test_study,
+    ),
 ]

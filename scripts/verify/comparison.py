@@ -76,7 +76,11 @@ def estimate(base, other):
         return values.mean(), error, [values.mean() - width * error, values.mean() + width * error]
 
     difference, error, interval = around(other - base)
-    found = {"difference": difference, "interval": interval, "p": 1.0 if difference == 0 else tail(difference / error, n - 1)}
+    found = {
+        "difference": difference,
+        "interval": interval,
+        "p": 1.0 if difference == 0 else tail(difference / error, n - 1),
+    }
     if (base > 0).all() and (other > 0).all():
         logarithm, _, ends = around(np.log(other / base))
         found |= {"ratio": math.exp(logarithm), "ratio_interval": [math.exp(end) for end in ends]}
@@ -91,7 +95,9 @@ def contrast_rows(name, said, base, other):
     """Ours against the document's. Where runs hardly differ, chance is taken to be no smaller than the values' own rounding
     (0.1 % of a time at most), which the document does not hold: there, an interval may be wider than ours, never narrower."""
     ours, rows = estimate(base, other), []
-    coarse = np.std(np.array(other) - np.array(base), ddof=1) < 0.005 * abs(np.mean(base)) or not np.any(np.array(other) - base)
+    coarse = np.std(np.array(other) - np.array(base), ddof=1) < 0.005 * abs(np.mean(base)) or not np.any(
+        np.array(other) - base
+    )
     alike = lambda what, ours, theirs: within(f"{name}.{what}", ours, theirs, 1e-9 + 1e-6 * abs(ours), 6)
     rows.append(alike("difference", ours["difference"], said["difference"]))
     if coarse:
@@ -103,7 +109,9 @@ def contrast_rows(name, said, base, other):
         rows.append(alike("p", ours["p"], said["p"]))
     if said["ratio"] is not None:
         rows.append(alike("ratio", ours["ratio"], said["ratio"]))
-        rows += [alike(f"ratio_interval.{end}", ours["ratio_interval"][end], said["ratio_interval"][end]) for end in (0, 1)]
+        rows += [
+            alike(f"ratio_interval.{end}", ours["ratio_interval"][end], said["ratio_interval"][end]) for end in (0, 1)
+        ]
     if said["effect_size"] is not None:
         rows.append(alike("g", ours["effect_size"], said["effect_size"]))
     return rows
@@ -163,9 +171,13 @@ def holm_rows(document):
     first = [c for scenario in document["scenarios"] for cell in scenario["cells"] for c in cell["contrasts"]]
     rows = family_rows("scenarios", first)
     for table in document["tables"]:
-        own = [c for metric in table["rows"] if not (metric["headline"] and table["judged"]) for c in metric["contrasts"]]
+        own = [
+            c for metric in table["rows"] if not (metric["headline"] and table["judged"]) for c in metric["contrasts"]
+        ]
         rows += family_rows(f"table of {table['scope']}", own)
-        rows.append(equal(f"tests in the table of {table['scope']}", sum(c["p"] is not None for c in own), table["tests"]))
+        rows.append(
+            equal(f"tests in the table of {table['scope']}", sum(c["p"] is not None for c in own), table["tests"])
+        )
     return rows
 
 
@@ -182,10 +194,16 @@ def family_rows(name, contrasts):
 def correction(lab):
     document, _ = compared(lab)
     rows = holm_rows(document)
-    verdicts = [c["verdict"] for scenario in document["scenarios"] for cell in scenario["cells"] for c in cell["contrasts"]]
+    verdicts = [
+        c["verdict"] for scenario in document["scenarios"] for cell in scenario["cells"] for c in cell["contrasts"]
+    ]
     yield summed_up("corrected probabilities, and verdicts that rest on them", rows)
-    yield Row("a cache is told from none", "some better or worse", f"{sum(v in ('better', 'worse') for v in verdicts)}",
-              any(verdict in ("better", "worse") for verdict in verdicts))
+    yield Row(
+        "a cache is told from none",
+        "some better or worse",
+        f"{sum(v in ('better', 'worse') for v in verdicts)}",
+        any(verdict in ("better", "worse") for verdict in verdicts),
+    )
 
 
 def values(lab):
@@ -193,9 +211,12 @@ def values(lab):
     document, runs = compared(lab)
     rows = []
     of_phase = {
-        "throughput_per_s": lambda s: s["rate"]["measured"], "offered_per_s": lambda s: s["rate"]["offered"],
-        "response_mean_ms": lambda s: s["response_time_ms"]["all"]["mean"], "dhr": lambda s: s["dhr"]["measured"],
-        "response_p50_ms": lambda s: s["response_time_ms"]["all"]["p50"], "bhr": lambda s: s["bhr"]["measured"],
+        "throughput_per_s": lambda s: s["rate"]["measured"],
+        "offered_per_s": lambda s: s["rate"]["offered"],
+        "response_mean_ms": lambda s: s["response_time_ms"]["all"]["mean"],
+        "dhr": lambda s: s["dhr"]["measured"],
+        "response_p50_ms": lambda s: s["response_time_ms"]["all"]["p50"],
+        "bhr": lambda s: s["bhr"]["measured"],
         "response_p99_ms": lambda s: s["response_time_ms"]["all"]["p99"],
     }
     for metric in (row for table in document["tables"] for row in table["rows"] if row["metric"] in of_phase):
@@ -203,32 +224,52 @@ def values(lab):
             for run, value in zip(of, subject["runs"], strict=True):
                 summary = of_phase[metric["metric"]](run.summary["phases"][0])
                 rows.append(within(f"{metric['metric']} of {run.path.name}", summary, value, 0.0006))
-    yield Row("values compared", f"{len(of_phase) * 2 * REPETITIONS}", str(len(rows)), len(rows) == len(of_phase) * 2 * REPETITIONS)
+    yield Row(
+        "values compared",
+        f"{len(of_phase) * 2 * REPETITIONS}",
+        str(len(rows)),
+        len(rows) == len(of_phase) * 2 * REPETITIONS,
+    )
     yield summed_up("values of single runs are those of their summaries", rows)
 
 
-# Do the checks see what is wrong?
+# Self-tests: data that is right, and data that is wrong.
 
 
-def made_up(**wrong):
+def synthetic(**wrong):
     """A contrast as the document has it; the data are Student's own of 1908 (hours of sleep, ten patients, two drugs)."""
-    said = {"pairs": 10, "difference": 1.58, "interval": [0.7001142, 2.4598858], "p": 0.00283289, "ratio": None,
-            "effect_size": 0.7605094, "at_least": False, "common_xacts": None, "verdict": "better"}
-    values = [[0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0], [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]]
+    said = {
+        "pairs": 10,
+        "difference": 1.58,
+        "interval": [0.7001142, 2.4598858],
+        "p": 0.00283289,
+        "ratio": None,
+        "effect_size": 0.7605094,
+        "at_least": False,
+        "common_xacts": None,
+        "verdict": "better",
+    }
+    values = [
+        [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
+        [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
+    ]
     said |= wrong
     return {"tables": [{"rows": [{"metric": "sleep", "contrasts": [said], "values": [{"runs": of} for of in values]}]}]}
 
 
 def test_student(lab):
-    yield UNTOUCHED, student_rows(made_up(), None)
-    yield "a normal law in place of Student's", student_rows(made_up(interval=[0.81767, 2.34233]), None)
-    yield "a p with one side", student_rows(made_up(p=0.00141645), None)
-    yield "an effect without Hedges' correction", student_rows(made_up(effect_size=0.8322), None)
+    yield UNTOUCHED, student_rows(synthetic(), None)
+    yield "a normal law in place of Student's", student_rows(synthetic(interval=[0.81767, 2.34233]), None)
+    yield "a p with one side", student_rows(synthetic(p=0.00141645), None)
+    yield "an effect without Hedges' correction", student_rows(synthetic(effect_size=0.8322), None)
 
 
 def test_correction(lab):
     def document(adjusted, verdicts):
-        cells = [{"contrasts": [{"p": p, "p_adjusted": a, "verdict": v}]} for p, a, v in zip((0.01, 0.04, 0.03), adjusted, verdicts)]
+        cells = [
+            {"contrasts": [{"p": p, "p_adjusted": a, "verdict": v}]}
+            for p, a, v in zip((0.01, 0.04, 0.03), adjusted, verdicts)
+        ]
         return {"scenarios": [{"cells": cells}], "tables": []}
 
     calm = ["better", "no_difference_seen", "no_difference_seen"]
@@ -245,11 +286,31 @@ def test_values(lab):
 
 
 CHECKS = [
-    Check("compare-values", "A comparison uses the values of its runs.", "values in the document against each run's summary.json",
-          "assay compare --json", values, test_values, wants),
-    Check("compare-student", "Differences, 95 % intervals, ratios, Hedges' g and p follow from the values of runs.",
-          "Student's law by Simpson's rule, formulas in numpy; mean response time over common requests from xacts.parquet",
-          "assay compare --json", student, test_student, wants),
-    Check("compare-holm", "Probabilities are corrected after Holm over each table, and verdicts rest on the corrected ones.",
-          "Holm's procedure over the document's own probabilities", "assay compare --json", correction, test_correction, wants),
+    Check(
+        "compare-values",
+        "A comparison uses the values of its runs.",
+        "values in the document against each run's summary.json",
+        "assay compare --json",
+        values,
+        test_values,
+        wants,
+    ),
+    Check(
+        "compare-student",
+        "Differences, 95 % intervals, ratios, Hedges' g and p follow from the values of runs.",
+        "Student's law by Simpson's rule, formulas in numpy; mean response time over common requests from xacts.parquet",
+        "assay compare --json",
+        student,
+        test_student,
+        wants,
+    ),
+    Check(
+        "compare-holm",
+        "Probabilities are corrected after Holm over each table, and verdicts rest on the corrected ones.",
+        "Holm's procedure over the document's own probabilities",
+        "assay compare --json",
+        correction,
+        test_correction,
+        wants,
+    ),
 ]

@@ -15,7 +15,7 @@ Phase two = { name = "two"; goal.duration = 5sec; };
 schedule(one, two);
 use(S, R);
 """
-EXPIRING = 'obj_life_cycle = { length = const(1day); variance = 0%; with_lmt = 100%; expires = [now + const(3sec)]; };'
+EXPIRING = "obj_life_cycle = { length = const(1day); variance = 0%; with_lmt = 100%; expires = [now + const(3sec)]; };"
 
 
 def wants(lab):
@@ -47,7 +47,14 @@ def ideal_rows(xacts, figures):
     rows = [equal("failed requests", 0, int(xacts.error.notna().sum()))]
     for phase, (hits, requests, hit_bytes, size) in replay(xacts).items():
         said = figures[phase]
-        rows.append(within(f"phase {phase}, ideal DHR of {requests:,} requests", hits / requests, said["dhr"]["ideal"], 2 / requests))
+        rows.append(
+            within(
+                f"phase {phase}, ideal DHR of {requests:,} requests",
+                hits / requests,
+                said["dhr"]["ideal"],
+                2 / requests,
+            )
+        )
         rows.append(within(f"phase {phase}, ideal BHR", hit_bytes / size, said["bhr"]["ideal"], 0.002))
     return rows
 
@@ -59,38 +66,41 @@ def from_log(lab):
 
 def as_cache(lab):
     for what, life, tolerance in (("staying", "", 0), ("expiring", EXPIRING, 0.01)):
-        run, deeds = through_our_proxy(lab, what, plain(life))
-        yield from cache_rows(f"{what} objects", deeds, run.summary["total"], tolerance)
+        run, counts = through_our_proxy(lab, what, plain(life))
+        yield from cache_rows(f"{what} objects", counts, run.summary["total"], tolerance)
 
 
-def cache_rows(what, deeds, total, tolerance):
+def cache_rows(what, counts, total, tolerance):
     """`tolerance` for those that expire on their way: a request is sent a little before the cache sees it."""
-    hits = deeds.hits + deeds.joined
+    hits = counts.hits + counts.joined
     return [
         Row(f"{what}, errors", "0", str(total["errors"]["total"]), total["errors"]["total"] == 0),
-        within(f"{what}, ideal DHR", hits / deeds.requests, total["dhr"]["ideal"], tolerance + 2 / deeds.requests),
-        within(f"{what}, measured DHR", hits / deeds.requests, total["dhr"]["measured"], 1e-6),
-        within(f"{what}, ideal BHR", deeds.hit_bytes / deeds.bytes, total["bhr"]["ideal"], tolerance + 0.002),
+        within(f"{what}, ideal DHR", hits / counts.requests, total["dhr"]["ideal"], tolerance + 2 / counts.requests),
+        within(f"{what}, measured DHR", hits / counts.requests, total["dhr"]["measured"], 1e-6),
+        within(f"{what}, ideal BHR", counts.hit_bytes / counts.bytes, total["bhr"]["ideal"], tolerance + 0.002),
     ]
 
 
-# Do the checks see what is wrong?
+# Self-tests: data that is right, and data that is wrong.
 
 
 def test_from_log(lab):
     import pandas as pd
 
     columns = ["phase", "method", "type", "object", "cachable", "sent_us", "status", "body_bytes", "error"]
-    xacts = pd.DataFrame([
-        (0, "GET", "basic", 1, True, 10, 200, 100, None),
-        (0, "HEAD", "basic", 2, True, 20, 200, 0, None),
-        (0, "GET", "basic", 1, True, 30, 200, 100, None),
-        (0, "GET", "basic", 2, True, 40, 200, 300, None),
-        (0, "GET", "ims304", 3, True, 50, 304, 0, None),
-        (0, "GET", "basic", 3, True, 60, 200, 500, None),
-        (0, "GET", "basic", 4, False, 70, 200, 100, None),
-        (0, "GET", "basic", 4, False, 80, 200, 100, None),
-    ], columns=columns)
+    xacts = pd.DataFrame(
+        [
+            (0, "GET", "basic", 1, True, 10, 200, 100, None),
+            (0, "HEAD", "basic", 2, True, 20, 200, 0, None),
+            (0, "GET", "basic", 1, True, 30, 200, 100, None),
+            (0, "GET", "basic", 2, True, 40, 200, 300, None),
+            (0, "GET", "ims304", 3, True, 50, 304, 0, None),
+            (0, "GET", "basic", 3, True, 60, 200, 500, None),
+            (0, "GET", "basic", 4, False, 70, 200, 100, None),
+            (0, "GET", "basic", 4, False, 80, 200, 100, None),
+        ],
+        columns=columns,
+    )
     xacts = pd.concat([xacts] * 3, ignore_index=True)
     xacts["object"] += 10 * (xacts.index // 8)
     figures = [{"dhr": {"ideal": 2 / 6}, "bhr": {"ideal": 600 / 1200}}]
@@ -102,20 +112,34 @@ def test_from_log(lab):
 
 
 def test_as_cache(lab):
-    from proxy import Deeds
+    from proxy import ProxyCounts
 
-    deeds = Deeds(requests=1000, hits=400, joined=10, misses=590, bytes=100_000, hit_bytes=40_000)
+    counts = ProxyCounts(requests=1000, hits=400, joined=10, misses=590, bytes=100_000, hit_bytes=40_000)
     total = {"errors": {"total": 0}, "dhr": {"ideal": 0.41, "measured": 0.41}, "bhr": {"ideal": 0.4}}
-    yield UNTOUCHED, cache_rows("test", deeds, total, 0)
-    yield "ideal 0.5 points too high", cache_rows("test", deeds, total | {"dhr": {"ideal": 0.415, "measured": 0.41}}, 0)
-    yield "a hit measured too many", cache_rows("test", deeds, total | {"dhr": {"ideal": 0.41, "measured": 0.411}}, 0)
+    yield UNTOUCHED, cache_rows("test", counts, total, 0)
+    yield (
+        "ideal 0.5 points too high",
+        cache_rows("test", counts, total | {"dhr": {"ideal": 0.415, "measured": 0.41}}, 0),
+    )
+    yield "a hit measured too many", cache_rows("test", counts, total | {"dhr": {"ideal": 0.41, "measured": 0.411}}, 0)
 
 
 CHECKS = [
-    Check("ideal-log", "The ideal hit ratio is what an infinite cache would have hit of the requests that were sent.",
-          "a cache of 20 lines of Python over xacts.parquet: plain, HEAD, conditional requests, reloads", "assay run --xact-log",
-          from_log, test_from_log, wants),
-    Check("ideal-cache", "A real cache with no end reaches the ideal hit ratio, with and without expiry.",
-          "a caching proxy in Python (RFC 9111, no limit) counts its own hits", "assay run --proxy HOST:PORT",
-          as_cache, test_as_cache),
+    Check(
+        "ideal-log",
+        "The ideal hit ratio is what an infinite cache would have hit of the requests that were sent.",
+        "a cache of 20 lines of Python over xacts.parquet: plain, HEAD, conditional requests, reloads",
+        "assay run --xact-log",
+        from_log,
+        test_from_log,
+        wants,
+    ),
+    Check(
+        "ideal-cache",
+        "A real cache with no end reaches the ideal hit ratio, with and without expiry.",
+        "a caching proxy in Python (RFC 9111, no limit) counts its own hits",
+        "assay run --proxy HOST:PORT",
+        as_cache,
+        test_as_cache,
+    ),
 ]

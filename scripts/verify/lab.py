@@ -66,8 +66,14 @@ class Lab:
         with self.lock:
             if self.closed:
                 raise RuntimeError("the checks are over")
-            child = subprocess.Popen([ASSAY, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE, text=True, cwd=self.directory)
+            child = subprocess.Popen(
+                [ASSAY, *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=self.directory,
+            )
             self.children.add(child)
         try:
             out, words = child.communicate(timeout=limit_s)
@@ -98,8 +104,20 @@ class Lab:
                 raise ValueError(f"two workloads are called {file.stem}")
             workload = file
         path = self.directory / "runs" / name
-        self.assay("run", workload, *flags, "--xact-log", "--run-dir", path, "--no-report", "--no-live", "--json", "-o",
-                   os.devnull, limit_s=limit_s)
+        self.assay(
+            "run",
+            workload,
+            *flags,
+            "--xact-log",
+            "--run-dir",
+            path,
+            "--no-report",
+            "--no-live",
+            "--json",
+            "-o",
+            os.devnull,
+            limit_s=limit_s,
+        )
         return Run(path)
 
     def bundled(self):

@@ -44,12 +44,24 @@ def peak_rows(name, truth, peak):
     """The interval must hold the truth (one of 95 % misses it now and then, by little: by NEAR at most), and tell something."""
     low, high, found = peak["low_per_s"], peak["high_per_s"], peak["peak_per_s"]
     known = None not in (low, high, found)
-    yield Row(f"{name}, interval of the limit", f"with {truth:.0f}/s in it, ± {NEAR:.0%}",
-              f"{low:.0f} to {high:.0f}" if known else "unknown", bool(known and low * (1 - NEAR) <= truth <= high * (1 + NEAR)))
-    yield Row(f"{name}, its width", "at most half of the limit", f"{high - low:.0f}" if known else "unknown",
-              bool(known and high - low <= truth / 2))
-    yield Row(f"{name}, highest rate that was kept", f"within 15 % of {truth:.0f}/s", f"{found:.0f}" if known else "none",
-              bool(known and abs(found / truth - 1) <= 0.15))
+    yield Row(
+        f"{name}, interval of the limit",
+        f"with {truth:.0f}/s in it, ± {NEAR:.0%}",
+        f"{low:.0f} to {high:.0f}" if known else "unknown",
+        bool(known and low * (1 - NEAR) <= truth <= high * (1 + NEAR)),
+    )
+    yield Row(
+        f"{name}, its width",
+        "at most half of the limit",
+        f"{high - low:.0f}" if known else "unknown",
+        bool(known and high - low <= truth / 2),
+    )
+    yield Row(
+        f"{name}, highest rate that was kept",
+        f"within 15 % of {truth:.0f}/s",
+        f"{found:.0f}" if known else "none",
+        bool(known and abs(found / truth - 1) <= 0.15),
+    )
     far = [step for step in peak["steps"] if step["offered_per_s"] > 1.25 * truth and step["outcome"] == "kept"]
     yield equal(f"{name}, steps far above the limit that were called kept", 0, len(far))
 
@@ -61,24 +73,55 @@ def limits(lab):
         proxy = Proxy(origin, bucket=Bucket(limit_per_s, DEPTH))
         name = f"peak-{limit_per_s}"
         try:
-            run = lab.now(name, WORKLOAD, "--proxy", proxy.address, "--origin-listen", origin, "--find-peak", PROMISE, "--peak-from", 100,
-                          "--peak-warm", "2s", "--peak-step", "3s", "--rehearse", "100s", limit_s=200)
+            run = lab.now(
+                name,
+                WORKLOAD,
+                "--proxy",
+                proxy.address,
+                "--origin-listen",
+                origin,
+                "--find-peak",
+                PROMISE,
+                "--peak-from",
+                100,
+                "--peak-warm",
+                "2s",
+                "--peak-step",
+                "3s",
+                "--rehearse",
+                "100s",
+                limit_s=200,
+            )
         finally:
             proxy.close()
         yield from peak_rows(f"{limit_per_s} tokens/s", true_limit(limit_per_s), run.json("peak"))
 
 
 def test_limits(lab):
-    peak = {"low_per_s": 120.0, "high_per_s": 130.0, "peak_per_s": 124.0, "steps": [{"offered_per_s": 200.0, "outcome": "broken"}]}
+    peak = {
+        "low_per_s": 120.0,
+        "high_per_s": 130.0,
+        "peak_per_s": 124.0,
+        "steps": [{"offered_per_s": 200.0, "outcome": "broken"}],
+    }
     yield UNTOUCHED, list(peak_rows("test", 126.0, peak))
     yield "an interval beside it", list(peak_rows("test", 126.0, peak | {"low_per_s": 131.0, "high_per_s": 140.0}))
     yield "an interval that says nothing", list(peak_rows("test", 126.0, peak | {"low_per_s": 1.0}))
     yield "no limit", list(peak_rows("test", 126.0, peak | {"peak_per_s": None}))
-    yield "kept far above", list(peak_rows("test", 126.0, peak | {"steps": [{"offered_per_s": 200.0, "outcome": "kept"}]}))
+    yield (
+        "kept far above",
+        list(peak_rows("test", 126.0, peak | {"steps": [{"offered_per_s": 200.0, "outcome": "kept"}]})),
+    )
 
 
 CHECKS = [
-    Check("peak-limit", "The search for a limit finds the one that is there.",
-          f"token buckets in Python with {LIMITS[0]} and {LIMITS[1]} tokens per second; the rate at which 5 % are refused, from Poisson arrivals "
-          "in virtual time", f"assay run --find-peak '{PROMISE}'", limits, test_limits),
+    Check(
+        "peak-limit",
+        "The search for a limit finds the one that is there.",
+        f"token buckets in Python with {LIMITS[0]} and {LIMITS[1]} tokens per second; the rate at which 5 % are refused, from Poisson arrivals "
+        "in virtual time",
+        f"assay run --find-peak '{PROMISE}'",
+        limits,
+        test_limits,
+    ),
 ]

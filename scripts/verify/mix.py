@@ -67,9 +67,14 @@ def share_rows(xacts, workload):
         launches = launches[~launches.revisit]
     kinds, seen = workload["contents"], launches.content.value_counts()
     declared = declared_shares(workload)
-    rows = [binomial(kinds[c]["kind"], share, len(launches), seen.get(c, 0)) for c, share in declared.items() if share < 1]
+    rows = [
+        binomial(kinds[c]["kind"], share, len(launches), seen.get(c, 0)) for c, share in declared.items() if share < 1
+    ]
     others = set(seen.index) - declared.keys()
-    return [*rows, Row("types that are not declared", "none", ", ".join(kinds[c]["kind"] for c in others) or "none", not others)]
+    return [
+        *rows,
+        Row("types that are not declared", "none", ", ".join(kinds[c]["kind"] for c in others) or "none", not others),
+    ]
 
 
 def shares(lab):
@@ -85,18 +90,27 @@ def shares(lab):
 
 def size_law(declared):
     """A distribution function."""
-    (name, of), = declared.items()
+    ((name, of),) = declared.items()
     if name == "constant":
         return lambda x: (x >= of).astype(float)
-    named = {"exponential": laws.exponential, "uniform": laws.uniform, "log_normal": laws.log_normal, "normal": laws.normal}
+    named = {
+        "exponential": laws.exponential,
+        "uniform": laws.uniform,
+        "log_normal": laws.log_normal,
+        "normal": laws.normal,
+    }
     return named[name](**of)
 
 
 def objects_of(xacts):
     """A row per object of which a whole body came."""
     whole = xacts[(xacts.method == "GET") & (xacts.status == 200) & (xacts.type != "range") & xacts.error.isna()]
-    return whole.groupby("object").agg(content=("content", "first"), size=("body_bytes", "first"),
-                                       cachable=("cachable", "first"), sizes=("body_bytes", "nunique"))
+    return whole.groupby("object").agg(
+        content=("content", "first"),
+        size=("body_bytes", "first"),
+        cachable=("cachable", "first"),
+        sizes=("body_bytes", "nunique"),
+    )
 
 
 def object_rows(xacts, workload):
@@ -114,7 +128,9 @@ def object_rows(xacts, workload):
             else:
                 far, limit = laws.kolmogorov(sizes, size_law(content["size_bytes"])), laws.kolmogorov_limit(len(of))
             rows.append(Row(f"{content['kind']}, sizes of {len(of)}", f"KS <= {limit:.3f}", f"{far:.3f}", far <= limit))
-            rows.append(Row(f"{content['kind']}, one size for an object", "1", str(of.sizes.max()), of.sizes.max() == 1))
+            rows.append(
+                Row(f"{content['kind']}, one size for an object", "1", str(of.sizes.max()), of.sizes.max() == 1)
+            )
     return rows
 
 
@@ -183,73 +199,130 @@ def popularity(lab):
             yield Row(f"{name}, {row.what}", row.expected, row.found, row.ok)
 
 
-# Do the checks see what is wrong?
+# Self-tests: data that is right, and data that is wrong.
 
 
-def made_up(n=4000):
+def synthetic(n=4000):
     """Requests as this workload declares them."""
     rng = np.random.default_rng(7)
     workload = {
-        "contents": [{"kind": "a", "size_bytes": {"exponential": {"mean": 5000.0}}, "cachable": 0.8, "body": {"codings": []}},
-                     {"kind": "b", "size_bytes": {"log_normal": {"mean": 9000.0, "deviation": 4000.0}}, "cachable": 1.0,
-                      "body": {"codings": []}}],
-        "servers": [{"direct_access": {"items": [[0, 0.7], [1, 0.3]]}}], "origins": [{"server": 0}],
+        "contents": [
+            {"kind": "a", "size_bytes": {"exponential": {"mean": 5000.0}}, "cachable": 0.8, "body": {"codings": []}},
+            {
+                "kind": "b",
+                "size_bytes": {"log_normal": {"mean": 9000.0, "deviation": 4000.0}},
+                "cachable": 1.0,
+                "body": {"codings": []},
+            },
+        ],
+        "servers": [{"direct_access": {"items": [[0, 0.7], [1, 0.3]]}}],
+        "origins": [{"server": 0}],
         "robots": [{"origins": {"items": [[0, 1.0]]}, "recurrence": 0.6, "private_share": 0.0, "pace": {"rate": {}}}],
     }
     content = (rng.random(n) >= 0.7).astype(int)
     spread = math.sqrt(math.log(1 + (4 / 9) ** 2))
     second = rng.lognormal(math.log(9000) - spread**2 / 2, spread, n)
-    xacts = pd.DataFrame({
-        "place": 0, "phase": 0, "method": "GET", "type": "basic", "status": 200, "error": None, "object": np.arange(n),
-        "content": content, "body_bytes": np.where(content == 0, rng.exponential(5000, n), second).astype(int),
-        "cachable": (rng.random(n) < 0.8) | (content == 1), "revisit": rng.random(n) < 0.6,
-    })
+    xacts = pd.DataFrame(
+        {
+            "place": 0,
+            "phase": 0,
+            "method": "GET",
+            "type": "basic",
+            "status": 200,
+            "error": None,
+            "object": np.arange(n),
+            "content": content,
+            "body_bytes": np.where(content == 0, rng.exponential(5000, n), second).astype(int),
+            "cachable": (rng.random(n) < 0.8) | (content == 1),
+            "revisit": rng.random(n) < 0.6,
+        }
+    )
     return xacts, workload
 
 
 def test_shares(lab):
-    xacts, workload = made_up()
+    xacts, workload = synthetic()
     yield UNTOUCHED, share_rows(xacts, workload)
     other = xacts.content.where(xacts.index % 16 != 0, 1)
     yield "6 % of the requests are of the other type", share_rows(xacts.assign(content=other), workload)
 
 
 def test_objects(lab):
-    xacts, workload = made_up()
+    xacts, workload = synthetic()
     yield UNTOUCHED, object_rows(xacts, workload)
-    yield "bodies are a tenth longer", object_rows(xacts.assign(body_bytes=(xacts.body_bytes * 1.1).astype(int)), workload)
+    yield (
+        "bodies are a tenth longer",
+        object_rows(xacts.assign(body_bytes=(xacts.body_bytes * 1.1).astype(int)), workload),
+    )
     more = xacts.cachable | (xacts.index % 6 == 0)
     yield "one in six is cachable whatever its type says", object_rows(xacts.assign(cachable=more), workload)
     yield "an object of two sizes", object_rows(xacts.assign(object=xacts.object.replace(1, 0)), workload)
 
 
 def test_recurrence(lab):
-    xacts, workload = made_up()
+    xacts, workload = synthetic()
     phases = [{"recurrence": [1.0, 1.0], "load": [1.0, 1.0]}]
     yield UNTOUCHED, [recurrence_row(xacts, workload, phases)]
-    yield "5 points more", [recurrence_row(xacts.assign(revisit=xacts.revisit | (xacts.index % 8 == 0)), workload, phases)]
+    yield (
+        "5 points more",
+        [recurrence_row(xacts.assign(revisit=xacts.revisit | (xacts.index % 8 == 0)), workload, phases)],
+    )
 
 
 def test_popularity(lab):
     rng = np.random.default_rng(9)
     ranks = np.floor(801 ** (rng.random(3000) ** SKEW)).astype(int) - 1
-    launches = pd.DataFrame({"phase": [0] * 800 + [2] * 3000, "object": np.concatenate([np.arange(800)[::-1], ranks]),
-                             "due_us": np.arange(3800)})
+    launches = pd.DataFrame(
+        {
+            "phase": [0] * 800 + [2] * 3000,
+            "object": np.concatenate([np.arange(800)[::-1], ranks]),
+            "due_us": np.arange(3800),
+        }
+    )
     yield UNTOUCHED, rank_rows(launches, SKEW)
-    yield "uniform in place of Zipf", rank_rows(launches.assign(object=[*range(799, -1, -1), *rng.integers(0, 800, 3000)]), SKEW)
+    yield (
+        "uniform in place of Zipf",
+        rank_rows(launches.assign(object=[*range(799, -1, -1), *rng.integers(0, 800, 3000)]), SKEW),
+    )
     yield "the oldest is the most popular", rank_rows(launches.assign(object=[*range(800), *ranks]), SKEW)
     yield "skew 0.8 in place of 0.7", rank_rows(launches, 0.7)
 
 
 CHECKS = [
-    Check("mix-types", "Content types are asked for as often as the workload declares.",
-          "binomial bounds over the launches of each rehearsed workload", "assay run WORKLOAD --rehearse 15s --xact-log",
-          shares, test_shares, wants),
-    Check("mix-objects", "Objects have the sizes that are declared, and as many may be cached.",
-          "Kolmogorov-Smirnov over the objects' sizes; binomial bounds", "the same", objects, test_objects, wants),
-    Check("mix-recurrence", "Objects are revisited as often as the workload declares.",
-          "binomial bounds over launches at full recurrence", "the same", recurrence, test_recurrence, wants),
-    Check("mix-popularity", "Revisits follow the declared popularity.",
-          "Kolmogorov-Smirnov over the ranks of revisits in a frozen working set: uniform, and Zipf as Web Polygraph has it",
-          "assay run --xact-log", popularity, test_popularity, want_popularity),
+    Check(
+        "mix-types",
+        "Content types are asked for as often as the workload declares.",
+        "binomial bounds over the launches of each rehearsed workload",
+        "assay run WORKLOAD --rehearse 15s --xact-log",
+        shares,
+        test_shares,
+        wants,
+    ),
+    Check(
+        "mix-objects",
+        "Objects have the sizes that are declared, and as many may be cached.",
+        "Kolmogorov-Smirnov over the objects' sizes; binomial bounds",
+        "the same",
+        objects,
+        test_objects,
+        wants,
+    ),
+    Check(
+        "mix-recurrence",
+        "Objects are revisited as often as the workload declares.",
+        "binomial bounds over launches at full recurrence",
+        "the same",
+        recurrence,
+        test_recurrence,
+        wants,
+    ),
+    Check(
+        "mix-popularity",
+        "Revisits follow the declared popularity.",
+        "Kolmogorov-Smirnov over the ranks of revisits in a frozen working set: uniform, and Zipf as Web Polygraph has it",
+        "assay run --xact-log",
+        popularity,
+        test_popularity,
+        want_popularity,
+    ),
 ]

@@ -1,8 +1,8 @@
-"""A small caching reverse proxy of our own (asyncio, HTTP/1.1, GET only), so that there is a target whose every deed is known.
+"""A small caching reverse proxy (asyncio, HTTP/1.1, GET only): a target of which it is known how it responded.
 
 Its store has no end and keeps RFC 9111's main rules: what may be stored, how long it is fresh, one fetch for all who ask at
 the same time, `Age`. It counts what it did; with `corrupt_every` it turns over one bit of every n-th body that it sends, and
-with a `bucket` it answers 503 to what comes when no token is left. Loopback only.
+with a `bucket` it responds with 503 to what comes when no token is left. Loopback only.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import time
 
 
 @dataclasses.dataclass
-class Deeds:
+class ProxyCounts:
     """What the proxy knows of itself, without the probes that Assay sends before a run."""
 
     requests: int = 0
@@ -42,15 +42,17 @@ class Response:
 
     def lifetime_s(self):
         """How long it is fresh, by what it says; forever if it says nothing and may be stored; None: not to be stored."""
-        directives = dict((part.strip().lower().split("=") + [None])[:2]
-                          for part in (self.field("cache-control") or "").split(","))
+        directives = dict(
+            (part.strip().lower().split("=") + [None])[:2] for part in (self.field("cache-control") or "").split(",")
+        )
         if {"no-store", "private", "no-cache"} & directives.keys() or b" 200 " not in self.status:
             return None
         if "s-maxage" in directives or "max-age" in directives:
             return float(directives.get("s-maxage") or directives["max-age"])
         if expires := self.field("expires"):
-            return (email.utils.parsedate_to_datetime(expires)
-                    - email.utils.parsedate_to_datetime(self.field("date"))).total_seconds()
+            return (
+                email.utils.parsedate_to_datetime(expires) - email.utils.parsedate_to_datetime(self.field("date"))
+            ).total_seconds()
         return float("inf")
 
 
@@ -78,12 +80,13 @@ class Proxy:
 
     def __init__(self, origin, corrupt_every=0, bucket=None):
         self.origin, self.corrupt_every, self.bucket = origin, corrupt_every, bucket
-        self.deeds, self.store, self.fetches = Deeds(), {}, {}
+        self.counts, self.store, self.fetches = ProxyCounts(), {}, {}
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         self.server = asyncio.run_coroutine_threadsafe(
-            asyncio.start_server(self.serve, "127.0.0.1", 0, backlog=1024), self.loop).result()
+            asyncio.start_server(self.serve, "127.0.0.1", 0, backlog=1024), self.loop
+        ).result()
         self.address = "127.0.0.1:{}".format(self.server.sockets[0].getsockname()[1])
 
     def close(self):
@@ -93,6 +96,7 @@ class Proxy:
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
+
         asyncio.run_coroutine_threadsafe(stop(), self.loop).result(10)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(10)
@@ -104,10 +108,10 @@ class Proxy:
                 line, fields = request
                 counted = any(name.lower() == "x-assay" for name, _ in fields)
                 if counted and self.bucket and not self.bucket.take(time.monotonic()):
-                    answer, how = UNAVAILABLE, "miss"
+                    response, how = UNAVAILABLE, "miss"
                 else:
-                    answer, how = await self.respond(line, fields)
-                writer.write(self.message(answer, how, counted))
+                    response, how = await self.respond(line, fields)
+                writer.write(self.message(response, how, counted))
                 await writer.drain()
                 if any(name.lower() == "connection" and value.lower() == "close" for name, value in fields):
                     break
@@ -123,18 +127,18 @@ class Proxy:
         if stored and stored.age_s() < stored.lifetime_s():
             return stored, "hit"
         if key in self.fetches:
-            answer = await asyncio.shield(self.fetches[key])
-            if answer.lifetime_s() is not None:
-                return answer, "joined"
+            response = await asyncio.shield(self.fetches[key])
+            if response.lifetime_s() is not None:
+                return response, "joined"
         fetch = self.fetches[key] = asyncio.ensure_future(self.fetch(line, fields))
         try:
-            answer = await fetch
+            response = await fetch
         finally:
             if self.fetches.get(key) is fetch:
                 del self.fetches[key]
-        if answer.lifetime_s() is not None:
-            self.store[key] = answer
-        return answer, "miss"
+        if response.lifetime_s() is not None:
+            self.store[key] = response
+        return response, "miss"
 
     async def fetch(self, line, fields):
         host, port = self.origin.split(":")
@@ -153,25 +157,25 @@ class Proxy:
             writer.close()
         return Response([field for field in fields if field[0].lower() != "connection"], status, body)
 
-    def message(self, answer, how, counted):
+    def message(self, response, how, counted):
         """The bytes of a response; counts it."""
-        body, deeds = answer.body, self.deeds
-        head = list(answer.head)
+        body, counts = response.body, self.counts
+        head = list(response.head)
         if how != "miss":
-            head.append(("Age", str(int(answer.age_s()))))
+            head.append(("Age", str(int(response.age_s()))))
         if counted:
-            deeds.requests += 1
-            if self.corrupt_every and deeds.requests % self.corrupt_every == 0 and body:
+            counts.requests += 1
+            if self.corrupt_every and counts.requests % self.corrupt_every == 0 and body:
                 middle = len(body) // 2
-                body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1:]
-                deeds.corrupted += 1
+                body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
+                counts.corrupted += 1
             else:
-                deeds.hits += how == "hit"
-                deeds.joined += how == "joined"
-                deeds.misses += how == "miss"
-                deeds.bytes += len(body)
-                deeds.hit_bytes += len(body) if how != "miss" else 0
-        return answer.status + b"\r\n" + "".join(f"{n}: {v}\r\n" for n, v in head).encode() + b"\r\n" + body
+                counts.hits += how == "hit"
+                counts.joined += how == "joined"
+                counts.misses += how == "miss"
+                counts.bytes += len(body)
+                counts.hit_bytes += len(body) if how != "miss" else 0
+        return response.status + b"\r\n" + "".join(f"{n}: {v}\r\n" for n, v in head).encode() + b"\r\n" + body
 
 
 async def head_of(reader):

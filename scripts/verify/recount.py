@@ -2,11 +2,10 @@
 
 `crates/report/tests/recompute.py` goes from Assay's own sums (robots.parquet, histograms.parquet …) to the summary. That would not
 find a sum that is wrong already. So this goes from xacts.parquet, where each request has a row with its instants, to the
-same figures; and through a proxy of our own (proxy.py), which knows what it answered and which bodies it spoiled.
+same figures; and through a proxy of our own (proxy.py), which knows what it answered and which bodies it corrupted.
 """
 
 import math
-import os
 import socket
 import subprocess
 import sys
@@ -60,6 +59,7 @@ schedule(one);
 use(S, R);
 """
 
+
 def plain(life=""):
     return PLAIN.replace("LIFE", life)
 
@@ -112,19 +112,31 @@ def figures_rows(xacts, phase_end_ms, figures, hidden):
         equal("by_status", counts(done.status.astype(int)), figures["by_status"]),
         equal("errors", counts(x.error), figures["errors"]["by_kind"]),
         within("dhr.measured", share(len(hits) - hidden[0], len(basic)), figures["dhr"]["measured"], 2e-6),
-        within("bhr.measured", share(int(hits.body_bytes.sum()) - hidden[1], int(basic.body_bytes.sum())),
-               figures["bhr"]["measured"], 2e-6),
-        equal("outcomes", {"hit and collapsed": len(hits) - hidden[0], "miss": int((basic.outcome == "miss").sum())},
-              {"hit and collapsed": figures["outcomes"]["hit"] + figures["outcomes"]["collapsed"],
-               "miss": figures["outcomes"]["miss"]}),
+        within(
+            "bhr.measured",
+            share(int(hits.body_bytes.sum()) - hidden[1], int(basic.body_bytes.sum())),
+            figures["bhr"]["measured"],
+            2e-6,
+        ),
+        equal(
+            "outcomes",
+            {"hit and collapsed": len(hits) - hidden[0], "miss": int((basic.outcome == "miss").sum())},
+            {
+                "hit and collapsed": figures["outcomes"]["hit"] + figures["outcomes"]["collapsed"],
+                "miss": figures["outcomes"]["miss"],
+            },
+        ),
     ]
     if not figures["not_reached"]:
         offered = due_basic.revisit & due_basic.cachable
         rows.append(within("dhr.offered", share(int(offered.sum()), len(due_basic)), figures["dhr"]["offered"], 2e-6))
         if not len(unsent) and not figures["errors"]["total"]:
             sizes = due_basic.body_bytes
-            rows.append(within("bhr.offered", share(int(sizes[offered].sum()), int(sizes.sum())),
-                               figures["bhr"]["offered"], 2e-6))
+            rows.append(
+                within(
+                    "bhr.offered", share(int(sizes[offered].sum()), int(sizes.sum())), figures["bhr"]["offered"], 2e-6
+                )
+            )
     return rows + clock_rows(x, done, unsent, phase_end_ms, figures)
 
 
@@ -136,7 +148,9 @@ def clock_rows(x, done, unsent, phase_end_ms, figures):
     waits = (phase_end_ms * 1000 - unsent.due_us).to_numpy(float)
     rows = times_rows("response of completed", response, completed)
     rows += times_rows("response of all", np.concatenate([response, waits]), every)
-    rows += times_rows("service", (done.last_byte_us - done.sent_us).to_numpy(float), headlines(figures["service_time_ms"])[1])
+    rows += times_rows(
+        "service", (done.last_byte_us - done.sent_us).to_numpy(float), headlines(figures["service_time_ms"])[1]
+    )
     rows += times_rows("ttfb", (done.first_byte_us - done.sent_us).to_numpy(float), headlines(figures["ttfb_ms"])[1])
     if "at_least" in every or "completed" in times:
         found = sorted(set(every.get("at_least", [])) & SHARES.keys())
@@ -155,7 +169,10 @@ def headlines(times):
 
 def lower_bounds(ended, waits):
     """Names of percentiles that would be higher if what waits waited forever."""
-    lowest, highest = np.sort(np.concatenate([ended, waits])), np.sort(np.concatenate([ended, np.full(len(waits), np.inf)]))
+    lowest, highest = (
+        np.sort(np.concatenate([ended, waits])),
+        np.sort(np.concatenate([ended, np.full(len(waits), np.inf)])),
+    )
     ranks = {name: math.ceil(share * len(lowest)) - 1 for name, share in SHARES.items()}
     # Percentiles are told to 0.1 %: what differs by less is the same.
     return [name for name, rank in ranks.items() if highest[rank] > lowest[rank] * 1.001]
@@ -203,7 +220,9 @@ def from_tables(lab):
     for name in ("mixed", "waiting"):
         said = subprocess.run([sys.executable, RECOMPUTE, lab.get(name).path], capture_output=True, text=True)
         first = (said.stdout.splitlines() or [said.stderr.strip()[-200:]])[0]
-        yield Row(f"{name}, figures of the summary", "0 differ", first, said.returncode == 0 and first.endswith(" 0 differ"))
+        yield Row(
+            f"{name}, figures of the summary", "0 differ", first, said.returncode == 0 and first.endswith(" 0 differ")
+        )
 
 
 def through_our_proxy(lab, name, workload, **what):
@@ -214,25 +233,25 @@ def through_our_proxy(lab, name, workload, **what):
         run = lab.now(name, workload, "--proxy", proxy.address, "--origin-listen", origin, "--no-pin")
     finally:
         proxy.close()
-    return run, proxy.deeds
+    return run, proxy.counts
 
 
-def spoiled(lab):
-    """Through our own proxy, which spoils every 40th body."""
-    run, deeds = through_our_proxy(lab, "spoiled", plain(), corrupt_every=40)
-    yield from deeds_rows(deeds, run.summary["total"])
+def corrupted(lab):
+    """Through our own proxy, which corrupts every 40th body."""
+    run, counts = through_our_proxy(lab, "corrupted", plain(), corrupt_every=40)
+    yield from proxy_rows(counts, run.summary["total"])
 
 
-def deeds_rows(deeds, total):
+def proxy_rows(counts, total):
     outcomes = total["outcomes"]
-    hits = deeds.hits + deeds.joined
+    hits = counts.hits + counts.joined
     return [
-        equal("requests that the proxy got", deeds.requests, total["requests"]),
-        equal("bodies with one wrong bit", {"wrong_bytes": deeds.corrupted}, total["errors"]["by_kind"]),
-        equal("hits, without spoiled ones", hits, outcomes["hit"] + outcomes["collapsed"]),
-        equal("misses, without spoiled ones", deeds.misses, outcomes["miss"]),
-        within("measured DHR", round(hits / (hits + deeds.misses), 6), total["dhr"]["measured"], 2e-6),
-        within("measured BHR", round(deeds.hit_bytes / deeds.bytes, 6), total["bhr"]["measured"], 2e-6),
+        equal("requests that the proxy got", counts.requests, total["requests"]),
+        equal("bodies with one wrong bit", {"wrong_bytes": counts.corrupted}, total["errors"]["by_kind"]),
+        equal("hits, without corrupted ones", hits, outcomes["hit"] + outcomes["collapsed"]),
+        equal("misses, without corrupted ones", counts.misses, outcomes["miss"]),
+        within("measured DHR", round(hits / (hits + counts.misses), 6), total["dhr"]["measured"], 2e-6),
+        within("measured BHR", round(counts.hit_bytes / counts.bytes, 6), total["bhr"]["measured"], 2e-6),
     ]
 
 
@@ -242,33 +261,68 @@ def free_address():
         return "127.0.0.1:{}".format(listener.getsockname()[1])
 
 
-# Do the checks see what is wrong?
+# Self-tests: data that is right, and data that is wrong.
 
 
 def six_requests():
     """Six requests of a phase that ended at 1 s, and what a summary says of them, worked out by hand."""
     import pandas as pd
 
-    columns = ["method", "type", "cachable", "revisit", "due_us", "sent_us", "first_byte_us", "last_byte_us", "outcome",
-               "error", "status", "body_bytes"]
+    columns = [
+        "method",
+        "type",
+        "cachable",
+        "revisit",
+        "due_us",
+        "sent_us",
+        "first_byte_us",
+        "last_byte_us",
+        "outcome",
+        "error",
+        "status",
+        "body_bytes",
+    ]
     none = float("nan")
-    xacts = pd.DataFrame([
-        ("GET", "basic", True, False, 0, 100, 5_000, 10_000, "miss", None, 200, 1000),
-        ("GET", "basic", True, True, 100_000, 100_000, 101_000, 102_000, "hit", None, 200, 3000),
-        ("GET", "ims304", True, True, 200_000, 200_000, 203_000, 204_000, "hit", None, 304, 0),
-        ("GET", "basic", False, False, 300_000, 300_000, 306_000, 306_000, "miss", None, 200, 2000),
-        ("GET", "basic", True, True, 400_000, 400_000, 408_000, 408_000, None, "wrong_bytes", 200, 500),
-        ("GET", "basic", True, True, 500_000, none, none, none, None, None, none, 0),
-    ], columns=columns)
-    times = lambda count, mean, p50, p90: {"count": count, "mean": mean, "p50": p50, "p90": p90, "p99": p90, "p999": p90,
-                                           "max": p90}
+    xacts = pd.DataFrame(
+        [
+            ("GET", "basic", True, False, 0, 100, 5_000, 10_000, "miss", None, 200, 1000),
+            ("GET", "basic", True, True, 100_000, 100_000, 101_000, 102_000, "hit", None, 200, 3000),
+            ("GET", "ims304", True, True, 200_000, 200_000, 203_000, 204_000, "hit", None, 304, 0),
+            ("GET", "basic", False, False, 300_000, 300_000, 306_000, 306_000, "miss", None, 200, 2000),
+            ("GET", "basic", True, True, 400_000, 400_000, 408_000, 408_000, None, "wrong_bytes", 200, 500),
+            ("GET", "basic", True, True, 500_000, none, none, none, None, None, none, 0),
+        ],
+        columns=columns,
+    )
+    times = lambda count, mean, p50, p90: {
+        "count": count,
+        "mean": mean,
+        "p50": p50,
+        "p90": p90,
+        "p99": p90,
+        "p999": p90,
+        "max": p90,
+    }
     figures = {
-        "due": 6, "requests": 5, "unsent": 1, "completed": 4, "basic": 3, "not_reached": 0,
-        "by_method": {"GET": 4}, "by_type": {"basic": 3, "ims304": 1}, "by_status": {"200": 3, "304": 1},
-        "errors": {"total": 1, "by_kind": {"wrong_bytes": 1}}, "outcomes": {"hit": 1, "collapsed": 0, "miss": 2},
-        "dhr": {"measured": 0.333333, "offered": 0.6}, "bhr": {"measured": 0.5},
-        "response_time_ms": {"completed": times(4, 5.5, 4.0, 10.0), "hit": times(2, 3.0, 2.0, 4.0), "miss": times(2, 8.0, 6.0, 10.0),
-                             "all": times(5, 104.4, 6.0, 500.0) | {"at_least": ["mean", "p90", "p99", "p999", "max"]}},
+        "due": 6,
+        "requests": 5,
+        "unsent": 1,
+        "completed": 4,
+        "basic": 3,
+        "not_reached": 0,
+        "by_method": {"GET": 4},
+        "by_type": {"basic": 3, "ims304": 1},
+        "by_status": {"200": 3, "304": 1},
+        "errors": {"total": 1, "by_kind": {"wrong_bytes": 1}},
+        "outcomes": {"hit": 1, "collapsed": 0, "miss": 2},
+        "dhr": {"measured": 0.333333, "offered": 0.6},
+        "bhr": {"measured": 0.5},
+        "response_time_ms": {
+            "completed": times(4, 5.5, 4.0, 10.0),
+            "hit": times(2, 3.0, 2.0, 4.0),
+            "miss": times(2, 8.0, 6.0, 10.0),
+            "all": times(5, 104.4, 6.0, 500.0) | {"at_least": ["mean", "p90", "p99", "p999", "max"]},
+        },
         "service_time_ms": {"all": {}, "completed": times(4, 5.475, 4.0, 9.9)},
         "ttfb_ms": {"all": {}, "completed": times(4, 3.725, 3.0, 6.0)},
     }
@@ -282,7 +336,10 @@ def test_from_xacts(lab):
     yield "a request is missing", judge(xacts.drop(index=3))
     yield "a hit becomes a miss", judge(xacts.assign(outcome=["miss", "miss", "hit", "miss", None, None]))
     yield "a last byte comes half a per cent later", judge(xacts.assign(last_byte_us=xacts.last_byte_us * [1.005] + 0))
-    yield "the unsent request waited 1 ms less", judge(xacts.assign(due_us=xacts.due_us.mask(xacts.sent_us.isna(), 501_000)))
+    yield (
+        "the unsent request waited 1 ms less",
+        judge(xacts.assign(due_us=xacts.due_us.mask(xacts.sent_us.isna(), 501_000))),
+    )
     bounds = figures["response_time_ms"]["all"] | {"at_least": ["mean", "p99", "p999", "max"]}
     told = figures | {"response_time_ms": figures["response_time_ms"] | {"all": bounds}}
     yield "p90 is not called a lower bound", figures_rows(xacts, 1000, told, (0, 0))
@@ -310,26 +367,56 @@ def test_from_tables(lab):
         summary.write_text(kept)
 
 
-def test_spoiled(lab):
-    from proxy import Deeds
+def test_corrupted(lab):
+    from proxy import ProxyCounts
 
-    deeds = Deeds(requests=10, hits=4, joined=1, misses=4, bytes=900, hit_bytes=500, corrupted=1)
-    total = {"requests": 10, "errors": {"by_kind": {"wrong_bytes": 1}}, "outcomes": {"hit": 4, "collapsed": 1, "miss": 4},
-             "dhr": {"measured": 0.555556}, "bhr": {"measured": 0.555556}}
-    yield UNTOUCHED, deeds_rows(deeds, total)
-    yield "a wrong body was not seen", deeds_rows(deeds, total | {"errors": {"by_kind": {}}})
-    yield "a hit too many", deeds_rows(deeds, total | {"outcomes": {"hit": 5, "collapsed": 1, "miss": 3}})
+    counts = ProxyCounts(requests=10, hits=4, joined=1, misses=4, bytes=900, hit_bytes=500, corrupted=1)
+    total = {
+        "requests": 10,
+        "errors": {"by_kind": {"wrong_bytes": 1}},
+        "outcomes": {"hit": 4, "collapsed": 1, "miss": 4},
+        "dhr": {"measured": 0.555556},
+        "bhr": {"measured": 0.555556},
+    }
+    yield UNTOUCHED, proxy_rows(counts, total)
+    yield "a wrong body was not seen", proxy_rows(counts, total | {"errors": {"by_kind": {}}})
+    yield "a hit too many", proxy_rows(counts, total | {"outcomes": {"hit": 5, "collapsed": 1, "miss": 3}})
 
 
 CHECKS = [
-    Check("recount-xacts", "Requests, outcomes, errors, DHR, BHR and percentiles of the summary are those of the single requests.",
-          "xacts.parquet counted with pandas; percentiles by rank, of what was not sent from its phase's end", "assay run --xact-log",
-          from_xacts, test_from_xacts, wants),
-    Check("recount-outcomes", "Times of hits and misses are those of all requests with that outcome.",
-          "the same, by `outcome`, whatever the method and type", "assay run --xact-log", by_outcome, test_by_outcome, wants),
-    Check("recount-tables", "Every figure of the summary follows from the tables.",
-          "crates/report/tests/recompute.py (pandas) over two runs", "assay run", from_tables, test_from_tables, wants),
-    Check("spoiled-bodies", "Each wrong byte is found, and hits are told without asking the proxy.",
-          "a caching proxy written in Python that spoils every 40th body and counts what it does",
-          "assay run --proxy HOST:PORT", spoiled, test_spoiled),
+    Check(
+        "recount-xacts",
+        "Requests, outcomes, errors, DHR, BHR and percentiles of the summary are those of the single requests.",
+        "xacts.parquet counted with pandas; percentiles by rank, of what was not sent from its phase's end",
+        "assay run --xact-log",
+        from_xacts,
+        test_from_xacts,
+        wants,
+    ),
+    Check(
+        "recount-outcomes",
+        "Times of hits and misses are those of all requests with that outcome.",
+        "the same, by `outcome`, whatever the method and type",
+        "assay run --xact-log",
+        by_outcome,
+        test_by_outcome,
+        wants,
+    ),
+    Check(
+        "recount-tables",
+        "Every figure of the summary follows from the tables.",
+        "crates/report/tests/recompute.py (pandas) over two runs",
+        "assay run",
+        from_tables,
+        test_from_tables,
+        wants,
+    ),
+    Check(
+        "corrupted-bodies",
+        "Each wrong byte is found, and hits are told without asking the proxy.",
+        "a caching proxy written in Python that corrupts every 40th body and counts what it does",
+        "assay run --proxy HOST:PORT",
+        corrupted,
+        test_corrupted,
+    ),
 ]
