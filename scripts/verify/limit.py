@@ -44,6 +44,9 @@ def peak_rows(name, truth, peak):
     """The interval must hold the truth (one of 95 % misses it now and then, by little: by NEAR at most), and tell something."""
     low, high, found = peak["low_per_s"], peak["high_per_s"], peak["peak_per_s"]
     known = None not in (low, high, found)
+    # On a machine that is too busy to measure on, the search says so of each step, and cannot be expected to be close.
+    invalid = sum(step["outcome"] == "invalid" for step in peak["steps"])
+    busy = 2 * invalid > len(peak["steps"])
     yield Row(
         f"{name}, interval of the limit",
         f"with {truth:.0f}/s in it, ± {NEAR:.0%}",
@@ -52,9 +55,9 @@ def peak_rows(name, truth, peak):
     )
     yield Row(
         f"{name}, its width",
-        "at most half of the limit",
-        f"{high - low:.0f}" if known else "unknown",
-        bool(known and high - low <= truth / 2),
+        "at most half of the limit, or most steps invalid",
+        f"{high - low:.0f}, {invalid} of {len(peak['steps'])} invalid" if known else "unknown",
+        bool(known and (busy or high - low <= truth / 2)),
     )
     yield Row(
         f"{name}, highest rate that was kept",
@@ -107,6 +110,8 @@ def test_limits(lab):
     yield UNTOUCHED, list(peak_rows("test", 126.0, peak))
     yield "an interval beside it", list(peak_rows("test", 126.0, peak | {"low_per_s": 131.0, "high_per_s": 140.0}))
     yield "an interval that says nothing", list(peak_rows("test", 126.0, peak | {"low_per_s": 1.0}))
+    most_invalid = peak["steps"] + 2 * [{"offered_per_s": 200.0, "outcome": "invalid"}]
+    yield UNTOUCHED, list(peak_rows("test", 126.0, peak | {"low_per_s": 50.0, "steps": most_invalid}))
     yield "no limit", list(peak_rows("test", 126.0, peak | {"peak_per_s": None}))
     yield (
         "kept far above",

@@ -1,6 +1,7 @@
 """Writes the manual's page on what was checked by independent means, from the results of a run."""
 
 import json
+import pathlib
 import re
 
 from lab import ROOT
@@ -115,7 +116,11 @@ def kept():
 def keep(checks, found, about):
     """Results in place of those of the same checks; checks that are no more are left out."""
     results = {name: rows for name, rows in kept()["checks"].items() if name in checks}
-    results |= {name: [vars(row) for row in rows] for name, rows in found.items()}
+    anywhere = lambda text: text.replace(str(ROOT), "…").replace(str(pathlib.Path.home()), "~")
+    results |= {
+        name: [vars(row) | {"found": anywhere(row.found), "ok": bool(row.ok)} for row in rows]
+        for name, rows in found.items()
+    }
     RESULTS.write_text(
         json.dumps(about | {"checks": {name: results[name] for name in checks if name in results}}, indent=1) + "\n"
     )
