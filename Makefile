@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ASSAY := target/release/assay
 
-.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-switch bench-working-set docs fuzz
+.PHONY: help demo build test instructions instructions-dev bench bench-pacing bench-switch bench-working-set verify docs fuzz
 
 help:
 	@echo "make demo    build Assay and run its demo: a workload through the built-in caching proxy"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench-pacing   measure how exactly requests leave, beside a bare timer and other generators"
 	@echo "make bench-switch   measure what the switch costs beside nginx, HAProxy and httpd"
 	@echo "make bench-working-set   show that a working set of 10^9 objects costs no more than one of 10^3"
+	@echo "make verify  recount what Assay says by means that are not its own (a quarter of an hour)"
 	@echo "make fuzz    the property tests, a thousand times as long"
 	@echo "make docs    the manual as HTML, in target/book (needs mdbook)"
 
@@ -54,6 +55,11 @@ bench-switch: build
 
 bench-working-set:
 	scripts/working-set.sh
+
+# Not part of `make test`: it takes a quarter of an hour. Needs the Python that scripts/test-setup.sh makes.
+verify: build
+	scripts/verify.sh --self-test
+	scripts/verify.sh --page
 
 fuzz:
 	PROPTEST_CASES=250000 $(CARGO) test --release --lib --package assay-pgl --package assay-http \
