@@ -219,10 +219,9 @@ def by_outcome(lab):
 def from_tables(lab):
     for name in ("mixed", "waiting"):
         said = subprocess.run([sys.executable, RECOMPUTE, lab.get(name).path], capture_output=True, text=True)
-        first = (said.stdout.splitlines() or [said.stderr.strip()[-200:]])[0]
-        yield Row(
-            f"{name}, figures of the summary", "0 differ", first, said.returncode == 0 and first.endswith(" 0 differ")
-        )
+        first, *differences = said.stdout.splitlines() or [said.stderr.strip()[-200:]]
+        holds = said.returncode == 0 and first.endswith(" 0 differ")
+        yield Row(f"{name}, figures of the summary", "0 differ", "; ".join([first, *differences[:3]]), holds)
 
 
 def through_our_proxy(lab, name, workload, **what):

@@ -379,7 +379,7 @@ phases = [
     figures(number, span) | {name: phase[name] for name in ["start_ms", "end_ms", "load", "recurrence"]}
     for number, (phase, span) in enumerate(zip(run["phases"], SPANS))
 ]
-copied = ["seed", "started_unix_ms", "stream_digest_requests", "target", "host", "placement", "bed"]
+copied = ["seed", "started_unix_ms", "stream_version", "stream_digest_requests", "target", "host", "placement", "bed"]
 recomputed = {name: run[name] for name in copied} | {
     "workload_info": run["workload"],
     "doubts": run["verdict"]["doubts"],
