@@ -30,6 +30,7 @@ pub mod series;
 pub mod sheet;
 pub mod spe;
 mod table;
+pub mod validations;
 mod what_is_there;
 pub mod xact;
 pub mod xact_log;
