@@ -24,6 +24,7 @@ pub mod machine;
 pub mod missing;
 pub mod outcome;
 pub mod peak;
+pub mod planned_fault;
 pub mod role;
 pub mod run;
 pub mod series;
