@@ -2,13 +2,16 @@
 //! that it extends.
 #![no_main]
 
-use assay_simulate::{cells, read};
+use assay_simulate::{Extended, cells, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let (main, other) = text.split_once('\u{1}').unwrap_or((text, ""));
     let resolver = |_: &str| {
-        if other.is_empty() { Err("there is no such file".to_owned()) } else { Ok(other.to_owned()) }
+        match other {
+            "" => Err("there is no such file".to_owned()),
+            _ => Ok(Extended { name: "other.toml".to_owned(), text: other.to_owned() }),
+        }
     };
     match read("cluster.toml", main, &resolver) {
         // Nothing in it may be more than can be run.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use assay_simulate::{Experiment, read};
+use assay_simulate::{Experiment, Extended, read};
 
 use crate::exit::Failure;
+use crate::output;
 
 /// A cluster file that is compiled in.
 #[derive(Debug, Clone, Copy)]
@@ -62,16 +63,42 @@ pub fn source(named: &str) -> Result<(String, String), Failure> {
     Ok((stem, text))
 }
 
-/// What it says.
+/// What it says. A file that it extends is named on standard error when it is not clear which one is meant.
 pub fn experiment(named: &str, name: &str, text: &str) -> Result<Experiment, Failure> {
+    let is_bundled = find(named).is_some();
     let folder = Path::new(named).parent().unwrap_or(Path::new(""));
-    // What a file extends is beside it, or comes with Assay.
-    let resolver = |extended: &str| match find(extended) {
-        Some(bundled) => Ok(bundled.text.to_owned()),
-        None => {
-            std::fs::read_to_string(folder.join(extended)).map_err(|error| format!("cannot read it: {error}"))
+    let resolver = |extended: &str| {
+        let found = extended_file(folder, extended)?;
+        // Bundled files extend bundled files, wherever one is.
+        if let Some(note) = passed_over(folder, extended).filter(|_| !is_bundled) {
+            output::eprint(&note);
         }
+        Ok(found)
     };
-    let shown = if find(named).is_some() { format!("{name}.toml") } else { named.to_owned() };
+    let shown = if is_bundled { format!("{name}.toml") } else { named.to_owned() };
     read(&shown, text, &resolver).map_err(|mistake| Failure::usage(anyhow!("{mistake}")))
+}
+
+/// What a file in `folder` extends: the bundled one of that name, or else a file beside it.
+fn extended_file(folder: &Path, extended: &str) -> Result<Extended, String> {
+    if let Some(bundled) = find(extended) {
+        return Ok(Extended { name: format!("the bundled {extended}"), text: bundled.text.to_owned() });
+    }
+    let path = folder.join(extended);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        format!("cannot read {}, and no bundled cluster has that name: {error}", path.display())
+    })?;
+    Ok(Extended { name: path.display().to_string(), text })
+}
+
+/// A note, where a file beside the one that extends a bundled cluster has that cluster's name and may have been meant.
+fn passed_over(folder: &Path, extended: &str) -> Option<String> {
+    find(extended)?;
+    let beside = [extended.to_owned(), format!("{extended}.toml")];
+    let file = beside.into_iter().find(|name| folder.join(name).is_file())?;
+    let path = folder.join(&file);
+    Some(format!(
+        "note: extends: the bundled {extended} was read, and {} passed over; to read that, say extends = \"./{file}\"\n",
+        path.display()
+    ))
 }

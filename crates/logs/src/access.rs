@@ -29,6 +29,8 @@ pub struct Access<'a> {
     pub query: &'a [u8],
     /// Host of the request, where it is not part of the URL.
     pub host: &'a [u8],
+    /// Scheme of the request, where it is not part of the URL.
+    pub scheme: &'a [u8],
     /// Content type of the answer.
     pub content_type: &'a [u8],
     /// What Assay's robots call the request (`X-Assay`), where the log has it.
@@ -36,25 +38,45 @@ pub struct Access<'a> {
 }
 
 impl<'a> Access<'a> {
-    /// The host that was asked for, with its port, from the URL or from a field of its own; empty: not known.
+    /// The host that was asked for, from the URL or from a field of its own; empty: not known. It has its port, unless that
+    /// is the one that the request's scheme has anyway (http 80, https 443): both spellings are one host.
     pub fn host(&self) -> &'a [u8] {
-        if let Some(at) = scheme_end(self.url) {
-            let rest = &self.url[at..];
-            return &rest[..memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len())];
+        let (scheme, written) = self.authority();
+        without_usual_port(scheme, written)
+    }
+
+    /// The scheme, and the host as it was written; both empty where the line does not say.
+    pub(crate) fn authority(&self) -> (&'a [u8], &'a [u8]) {
+        if let Some(colon) = scheme_end(self.url) {
+            let rest = &self.url[colon + SCHEME_MARK.len()..];
+            let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
+            return (&self.url[..colon], &rest[..end]);
         }
         if !self.host.is_empty() || self.method != b"CONNECT" {
-            return self.host;
+            return (self.scheme, self.host);
         }
-        self.url
+        (b"", self.url)
     }
 }
 
-/// Where the host begins in an absolute URL.
+/// What stands between a scheme and a host.
+const SCHEME_MARK: &[u8] = b"://";
+/// Schemes whose port need not be said, with that port as it is written.
+const USUAL_PORTS: [(&[u8], &[u8]); 2] = [(b"http", b":80"), (b"https", b":443")];
+
+/// A host without the port that its scheme has anyway.
+#[inline]
+pub(crate) fn without_usual_port<'a>(scheme: &[u8], host: &'a [u8]) -> &'a [u8] {
+    let usual = USUAL_PORTS.iter().find(|(known, _)| scheme.eq_ignore_ascii_case(known));
+    usual.and_then(|(_, port)| host.strip_suffix(*port)).unwrap_or(host)
+}
+
+/// Where the scheme of an absolute URL ends.
 fn scheme_end(url: &[u8]) -> Option<usize> {
     let head = &url[..url.len().min(16)];
     let colon = memchr::memchr(b':', head)?;
     let is_scheme = colon > 0 && head[..colon].iter().all(u8::is_ascii_alphanumeric);
-    (is_scheme && url[colon..].starts_with(b"://")).then_some(colon + 3)
+    (is_scheme && url[colon..].starts_with(SCHEME_MARK)).then_some(colon)
 }
 
 #[cfg(test)]
@@ -77,5 +99,38 @@ mod tests {
         assert_eq!(of("GET", "/x", "b.example"), "b.example");
         assert_eq!(of("GET", "/x?u=http://c/", ""), "");
         assert_eq!(of("CONNECT", "c.example:443", ""), "c.example:443");
+    }
+
+    #[test]
+    fn a_port_is_left_out_where_the_scheme_says_that_it_is_the_usual_one() {
+        let of = |scheme: &'static str, url: &'static str, host: &'static str| {
+            let access = Access {
+                method: b"GET",
+                url: url.as_bytes(),
+                scheme: scheme.as_bytes(),
+                host: host.as_bytes(),
+                ..Access::default()
+            };
+            String::from_utf8(access.host().to_vec()).unwrap()
+        };
+        for (scheme, url, host, expected) in [
+            ("", "http://h:80/x", "", "h"),
+            ("", "HTTPS://h:443/x", "", "h"),
+            ("", "https://[::1]:443", "", "[::1]"),
+            ("", "http://[2001::80]/", "", "[2001::80]"),
+            // The other scheme's port is a port of its own, and so is one that only ends like it.
+            ("", "http://h:443/x", "", "h:443"),
+            ("", "https://h:80/x", "", "h:80"),
+            ("", "http://h:8080/x", "", "h:8080"),
+            ("", "http://h:180/x", "", "h:180"),
+            ("", "ftp://h:80/x", "", "h:80"),
+            // A scheme in a field of its own is as good as one in the URL; without any, nothing is known.
+            ("https", "/x", "h:443", "h"),
+            ("http", "/x", "h:443", "h:443"),
+            ("", "/x", "h:443", "h:443"),
+            ("", "/x", "h:80", "h:80"),
+        ] {
+            assert_eq!(of(scheme, url, host), expected, "{scheme} {url} {host}");
+        }
     }
 }

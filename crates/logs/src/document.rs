@@ -179,7 +179,8 @@ pub struct ClassFigures {
 /// One way to group requests.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Grouping {
-    /// `outcome`, `hierarchy`, `peer`, `content-type`, `size`, `status`, `method` or `host`.
+    /// `outcome`, `hierarchy`, `peer`, `content-type`, `size`, `status`, `method` or `host` (without the port that the
+    /// request's scheme has anyway: 80 of http, 443 of https).
     pub by: String,
     /// Title for people.
     pub title: String,

@@ -3,6 +3,7 @@
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
+use assay_record::validations;
 
 use crate::analysis::PhaseSpan;
 use crate::class::Class;
@@ -32,7 +33,7 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
     let (mut robots, mut origins) = (RobotCounts::default(), OriginCounts::default());
     series.robots.iter().for_each(|interval| robots.merge(&interval.counts));
     series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
-    let confirmed = origins.validated_basic.min(robots.hits);
+    let hidden = validations::hidden(&robots, &origins);
     let plain = &document.plain;
     let answered = robots.completed + robots.retries;
     let mut rows = vec![row(
@@ -45,14 +46,14 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
         rows.extend([
             row(
                 "plain GETs: hits and joined",
-                robots.hits + robots.collapsed - confirmed,
+                robots.hits + robots.collapsed - hidden,
                 plain.local_hits + plain.sibling_hits + plain.parent_hits,
                 "robots tell a hit by who caused the answer that they got; the proxy calls a hit what its cache had, \
                  also for requests that robots do not count as plain (reloads, requests with a condition)",
             ),
             row(
                 "plain GETs: revalidated",
-                robots.revalidated + confirmed,
+                robots.revalidated + hidden,
                 plain.revalidated,
                 "robots see a revalidation only where the origin answered 304 to a request without a condition of their own; \
                  not every proxy has a word for it",
@@ -132,9 +133,13 @@ fn class(document: &Document, class: Class) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use assay_record::interval::{OriginInterval, RobotInterval};
     use assay_record::run::PhaseInfo;
 
     use super::*;
+    use crate::analysis::{Analyser, Options};
+    use crate::format::recognise;
+    use crate::input::Input;
 
     #[test]
     fn phases_that_began_are_spans_of_the_clock() {
@@ -159,5 +164,75 @@ mod tests {
         assert_eq!((spans[0].from_us, spans[0].to_us, spans[1].from_us), (1_000_000, 1_500_000, 1_500_000));
         assert!(spans[1].to_us > 2_000_000_000_000_000);
         assert_eq!(mark(&info, false).as_deref(), Some("/w000000ab/"));
+    }
+
+    /// What became of a plain GET: the proxy's word, and whether an origin validated it, and whether the reply shows that.
+    type Fate = (&'static str, bool, bool);
+    const HIT: Fate = ("TCP_MEM_HIT", false, false);
+    const JOINED: Fate = ("TCP_CF_HIT", false, false);
+    const SHOWN: Fate = ("TCP_REFRESH_UNMODIFIED", true, true);
+    const HIDDEN: Fate = ("TCP_REFRESH_UNMODIFIED", true, false);
+    const FETCHED: Fate = ("TCP_MISS", false, false);
+
+    /// The log of these requests.
+    fn document(requests: &[Fate]) -> Document {
+        let line = |(number, fate): (usize, &Fate)| {
+            let word = fate.0;
+            format!(
+                "{}.000 10 c {word}/200 100 GET http://a/{number} - HIER_DIRECT/o text/html\n",
+                100 + number
+            )
+        };
+        let text: String = requests.iter().enumerate().map(line).collect();
+        let mut input = Input::new("log".into(), Box::new(std::io::Cursor::new(text.into_bytes()))).unwrap();
+        let recognised = recognise(input.head()).expect("Squid's format");
+        let mut analyser = Analyser::new(Options::default());
+        analyser.read(&mut input, &recognised, false);
+        analyser.finish()
+    }
+
+    /// What robots and origins count of them.
+    fn series(requests: &[Fate]) -> Series {
+        let (mut robots, mut origins) = (RobotCounts::default(), OriginCounts::default());
+        for fate in requests {
+            robots.completed += 1;
+            origins.validated_basic += u64::from(fate.1);
+            match *fate {
+                JOINED => robots.collapsed += 1,
+                FETCHED => robots.misses += 1,
+                SHOWN => robots.revalidated += 1,
+                _ => robots.hits += 1,
+            }
+        }
+        Series {
+            robots: vec![RobotInterval { counts: robots, ..RobotInterval::default() }],
+            origins: vec![OriginInterval { counts: origins, ..OriginInterval::default() }],
+            ..Series::default()
+        }
+    }
+
+    #[test]
+    fn validations_that_replies_showed_are_counted_once_on_both_sides() {
+        let times = |count, fate: Fate| std::iter::repeat_n(fate, count);
+        for (hits, joined, shown, hidden, fetched) in
+            [(10, 2, 4, 0, 5), (10, 0, 0, 4, 1), (7, 1, 3, 2, 0), (0, 0, 6, 0, 2), (0, 3, 0, 1, 1)]
+        {
+            let requests: Vec<Fate> = times(hits, HIT)
+                .chain(times(joined, JOINED))
+                .chain(times(shown, SHOWN))
+                .chain(times(hidden, HIDDEN))
+                .chain(times(fetched, FETCHED))
+                .collect();
+            let found = reconcile(&document(&requests), &RunInfo::default(), &series(&requests), true);
+            let of = |what: &str| {
+                let row = found.rows.iter().find(|row| row.what == format!("plain GETs: {what}"));
+                row.map(|row| (row.run, row.log)).expect("a row")
+            };
+            for (what, expected) in
+                [("hits and joined", hits + joined), ("revalidated", shown + hidden), ("fetched", fetched)]
+            {
+                assert_eq!(of(what), (expected as f64, expected as f64), "{what} of {requests:?}");
+            }
+        }
     }
 }

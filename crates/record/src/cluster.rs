@@ -49,6 +49,9 @@ pub struct ClusterResult {
     pub name: String,
     /// What it is about.
     pub title: String,
+    /// The file that its file extends: a path, or that it is a bundled one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<String>,
     /// Seed of all that is random.
     pub seed: u64,
     /// Runs of each combination.
@@ -407,6 +410,7 @@ mod tests {
             origin: Origin::Measured,
             name: "n".into(),
             title: "t".into(),
+            extends: Some("base.toml".into()),
             seed: 1,
             repetitions: 1,
             warm_up_s: 0.0,

@@ -2,6 +2,7 @@
 
 use crate::error_kind::ErrorKind;
 use crate::outcome::Outcome;
+use crate::planned_fault::PlannedFault;
 
 /// One request with its response: instants, never durations. Instants are microseconds since the start of
 /// the run; none: it never came to that.
@@ -15,9 +16,9 @@ pub struct XactRow {
     pub place: u16,
     /// Index of the phase it was due in.
     pub phase: u16,
-    /// GET, HEAD or POST.
+    /// GET, HEAD, POST or PUT.
     pub method: &'static str,
-    /// basic, ims200, ims304 or reload.
+    /// basic, ims200, ims304, reload, range or upload.
     pub request_type: &'static str,
     /// Key of the object.
     pub object: u64,
@@ -49,4 +50,9 @@ pub struct XactRow {
     pub body_bytes: u64,
     /// Which connection of the robot, counted from 0.
     pub connection: Option<u32>,
+    /// What its origin does wrong on purpose if the request gets there.
+    pub fault: Option<PlannedFault>,
+    /// Its answer shows that it met that fault: the error or the lost connection came through, or the origin made the late or
+    /// slow answer for this very request.
+    pub fault_met: bool,
 }

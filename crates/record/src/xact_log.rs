@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::columns::{self, XACTS};
 use crate::dir::RunDirError;
 use crate::outcome::Outcome;
+use crate::planned_fault::PlannedFault;
 use crate::table::{Cell, Table, TableWriter};
 use crate::xact::XactRow;
 
@@ -46,6 +47,8 @@ impl XactLog {
             Cell::opt_uint(row.status.map(u64::from)),
             Cell::Uint(row.body_bytes),
             Cell::opt_uint(row.connection.map(u64::from)),
+            Cell::opt_text(row.fault.map(PlannedFault::name)),
+            Cell::Bool(row.fault_met),
         ])
     }
 
@@ -73,8 +76,8 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, RunDirError> {
         number: table.uint("number", row)?,
         place: narrow16("place")?,
         phase: narrow16("phase")?,
-        method: one_of("method", &["GET", "HEAD", "POST"])?,
-        request_type: one_of("type", &["basic", "ims200", "ims304", "reload"])?,
+        method: one_of("method", &["GET", "HEAD", "POST", "PUT"])?,
+        request_type: one_of("type", &["basic", "ims200", "ims304", "reload", "range", "upload"])?,
         object: table.uint("object", row)?,
         content: narrow16("content")?,
         cachable: table.bool("cachable", row)?,
@@ -94,6 +97,11 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, RunDirError> {
         status: table.opt_uint("status", row)?.map(|v| table.narrow("status", v)).transpose()?,
         body_bytes: table.uint("body_bytes", row)?,
         connection: table.opt_uint("connection", row)?.map(|v| table.narrow("connection", v)).transpose()?,
+        fault: known("fault")?
+            .map(|name| PlannedFault::from_name(name).ok_or_else(|| table.unknown("fault", name)))
+            .transpose()?,
+        // Logs of before have no such column.
+        fault_met: table.has("fault_met") && table.bool("fault_met", row)?,
     })
 }
 
@@ -127,7 +135,23 @@ mod tests {
             status: sent.map(|_| 200),
             body_bytes: number * 10,
             connection: sent.map(|_| 9),
+            fault: PlannedFault::ALL.get(number as usize % 7).copied(),
+            fault_met: number.is_multiple_of(3),
         }
+    }
+
+    #[test]
+    fn every_method_and_type_that_robots_have_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("xacts.parquet");
+        let mut log = XactLog::create(&path).unwrap();
+        let methods = ["GET", "HEAD", "POST", "PUT"].map(|method| XactRow { method, ..row(1) });
+        let types = ["basic", "ims200", "ims304", "reload", "range", "upload"];
+        let types = types.map(|request_type| XactRow { request_type, ..row(2) });
+        let rows: Vec<XactRow> = methods.into_iter().chain(types).collect();
+        rows.iter().for_each(|row| log.push(row).unwrap());
+        log.finish().unwrap();
+        assert_eq!(XactLog::read(&path).unwrap(), rows);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::error_kind::ErrorKind;
+use assay_record::validations;
 
 use crate::family::{Family, Kind, Labels, Sample, Unit, Value};
 use crate::news::Stage;
@@ -205,11 +206,9 @@ fn outcomes(all: &mut Families, counts: &RobotCounts) {
 
 /// Hits that the origin says it validated are none: as in the summary.
 fn measured(robots: &RobotCounts, origins: &OriginCounts) -> [u64; 2] {
-    let hidden = origins.validated_basic.saturating_sub(robots.revalidated);
-    let hidden_bytes = origins.validated_basic_bytes.saturating_sub(robots.revalidated_bytes);
     [
-        (robots.hits + robots.collapsed).saturating_sub(hidden),
-        (robots.hit_bytes + robots.collapsed_bytes).saturating_sub(hidden_bytes),
+        robots.hits + robots.collapsed - validations::hidden(robots, origins),
+        robots.hit_bytes + robots.collapsed_bytes - validations::hidden_bytes(robots, origins),
     ]
 }
 

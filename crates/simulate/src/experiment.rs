@@ -36,6 +36,8 @@ pub struct Experiment {
     pub failures: Vec<Failure>,
     /// What somebody measured, to hold results against.
     pub references: Vec<Reference>,
+    /// Which file this one extends.
+    pub extends: Option<String>,
 }
 
 /// The switch, and the network around it.

@@ -26,6 +26,6 @@ pub use kernel::{Answered, NOBODY, NodeSample, Recorder, simulate};
 pub use links::Links;
 pub use paths::{document_at, path_of, usual_path};
 pub use policies::{choice, site, ward_costs};
-pub use read::{Resolver, read};
+pub use read::{Extended, Resolver, read};
 pub use stream::{Asked, Stream, document_of};
 pub use switch::Switch;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use assay_dispatch::node::{Crowding, NodeSpec};
+use assay_dispatch::node::NodeSpec;
 use assay_dispatch::policies::bounded_hash::BoundedHashSettings;
 use assay_dispatch::policies::cap::CapSettings;
 use assay_dispatch::policies::lard::LardSettings;
@@ -21,8 +21,17 @@ use crate::experiment::{
 };
 use crate::paths::usual_path;
 
-/// Gives the text of a file that another one extends, or says why not.
-pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+/// A file that another one extends, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extended {
+    /// Which file it is: its path, or that it is a bundled one. Mistakes in it, and results, name it so.
+    pub name: String,
+    /// The whole of it.
+    pub text: String,
+}
+
+/// Finds the file that another one extends, or says why not.
+pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<Extended, String>;
 
 const TOP: [&str; 20] = [
     "extends",
@@ -49,12 +58,11 @@ const TOP: [&str; 20] = [
 const REFERENCE: &str = "reference";
 const SWITCH: [&str; 7] =
     ["processors", "per-request", "network", "link", "retries", "notices-after", "reports-every"];
-const NODE: [&str; 13] = [
+const NODE: [&str; 12] = [
     "processors",
     "speed",
     "shared-speed",
-    "crowd-cost",
-    "crowd-most",
+    "crowded-speed",
     "disks",
     "disk-seek",
     "disk-rate",
@@ -91,20 +99,32 @@ pub fn read(file: &str, text: &str, resolver: Resolver<'_>) -> Result<Experiment
     only(&own)?;
     let Some(extended) = own.get("extends") else { return experiment(&Layers { own: &own, base: None }) };
     let name = extended.text()?;
-    let base_text = resolver(name).map_err(|why| extended.wrong(&why))?;
-    let base_source = Source { file: name, text: &base_text };
+    let found = resolver(name).map_err(|why| extended.wrong(&why))?;
+    let base_source = Source { file: &found.name, text: &found.text };
     let base_table = base_source.parse()?;
     let base = Fields::whole(base_source, "a cluster file", &base_table);
     only(&base)?;
     if let Some(further) = base.get("extends") {
         return Err(further.wrong("a file that is extended may not extend another"));
     }
-    experiment(&Layers { own: &own, base: Some(&base) })
+    let experiment = experiment(&Layers { own: &own, base: Some(&base) })?;
+    Ok(Experiment { extends: Some(found.name.clone()), ..experiment })
 }
 
 fn only(fields: &Fields<'_>) -> Result<(), Mistake> {
     let known: Vec<&str> = TOP.into_iter().chain([REFERENCE]).collect();
     fields.only(&known)
+}
+
+/// Fields of a node that there were once.
+fn gone(fields: &Fields<'_>) -> Result<(), Mistake> {
+    let found = ["crowd-cost", "crowd-most"].into_iter().find_map(|key| fields.get(key));
+    found.map_or(Ok(()), |value| {
+        Err(value.wrong(
+            "there are no `crowd-cost` and `crowd-most` any more: say `crowded-speed`, the part of the speed that is left when \
+             more requests compute than there are processors (0.88 for crowd-cost = 0.15 and crowd-most = 0.12)",
+        ))
+    })
 }
 
 /// A file and the one that it extends.
@@ -156,6 +176,7 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         None => None,
     };
     if let Some(node) = &node {
+        gone(node)?;
         node.only(&NODE)?;
     }
     Ok(Experiment {
@@ -174,6 +195,7 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         loads: loads(layers)?,
         failures: failures(layers)?,
         references: references(layers)?,
+        extends: None,
     })
 }
 
@@ -331,7 +353,7 @@ fn group(layers: &[&Fields<'_>]) -> Result<Group, Mistake> {
         processors: whole("processors", 1, 4096)? as u32,
         speed: number("speed", 1.0, 1e6)?,
         shared_speed: number("shared-speed", 1.0, 1.0)?,
-        crowding: Crowding { each: number("crowd-cost", 0.0, 0.99)?, most: number("crowd-most", 0.5, 0.99)? },
+        crowded_speed: number("crowded-speed", 1.0, 1.0)?,
         disks: whole("disks", 1, 4096)? as u32,
         disk_seek_s: get("disk-seek").map_or(Ok(usual.disk_seek_s), |value| seconds(&value))?,
         disk_bytes_per_s: get("disk-rate")
@@ -351,6 +373,14 @@ fn group(layers: &[&Fields<'_>]) -> Result<Group, Mistake> {
 fn clusters(layers: &Layers<'_, '_>, node: Option<&Fields<'_>>) -> Result<Vec<Cluster>, Mistake> {
     let known = |more: &[&'static str]| NODE.into_iter().chain(more.iter().copied()).collect::<Vec<_>>();
     let mut found = Vec::new();
+    let listed = layers.get("cluster").map_or(Ok(Vec::new()), |value| value.list())?;
+    for value in listed {
+        let cluster = value.fields("[[cluster]]")?;
+        gone(&cluster)?;
+        for group in cluster.get("group").map_or(Ok(Vec::new()), |value| value.list())? {
+            gone(&group.fields("[[cluster.group]]")?)?;
+        }
+    }
     for fields in layers.tables("cluster", "[[cluster]]", &known(&["label", "nodes", "group"]))? {
         let mut groups = Vec::new();
         for own in fields.tables("group", "[[cluster.group]]", &known(&["nodes"]))? {

@@ -249,6 +249,7 @@ fn result(args: &WebstoneArgs, plan: &Plan, sums: &[PointSum]) -> ClusterResult 
         origin: Origin::Measured,
         name: args.label.clone(),
         title: format!("WebStone: {name}"),
+        extends: None,
         seed: args.seed,
         repetitions: plan.iterations,
         warm_up_s: args.warm_up.map_or(0.0, |time| time.as_secs_f64()),

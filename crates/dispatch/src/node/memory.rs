@@ -2,6 +2,9 @@
 
 use assay_cache::lru::Lru;
 
+/// Memory that a document needs beside its own bytes: a node has to know where it is.
+pub const DOCUMENT_OVERHEAD_BYTES: u64 = 128;
+
 /// A node's memory of documents.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -10,7 +13,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(bytes: u64) -> Self {
-        Self { documents: Lru::new(bytes) }
+        Self { documents: Lru::new(bytes).with_overhead(DOCUMENT_OVERHEAD_BYTES) }
     }
 
     /// True when it is there; it is used thereby.

@@ -6,7 +6,8 @@
 //! node that sleeps) calls [`Node::advance`] then and learns what is done.
 //!
 //! A node with several processors may be slower than their sum when all are busy (memory and bus are shared):
-//! [`NodeSpec::shared_speed`]; and slower still when more requests compute than there are processors: [`Crowding`].
+//! [`NodeSpec::shared_speed`]; and slower still when more requests compute than there are processors:
+//! [`NodeSpec::crowded_speed`].
 
 mod disk;
 mod latency;
@@ -18,7 +19,8 @@ use std::collections::{HashMap, VecDeque};
 
 use thiserror::Error;
 
-pub use sharing::{Crowding, Sharing};
+pub use memory::DOCUMENT_OVERHEAD_BYTES;
+pub use sharing::Sharing;
 pub use usage::Busy;
 
 use crate::moment::Moment;
@@ -37,15 +39,16 @@ pub struct NodeSpec {
     pub speed: f64,
     /// How fast each is, relative to that, when all are busy.
     pub shared_speed: f64,
-    /// What it costs that more requests compute than there are processors.
-    pub crowding: Crowding,
+    /// How fast each is, relative to that, when more requests compute than there are processors.
+    pub crowded_speed: f64,
     /// Disks, each of which serves one request at a time.
     pub disks: u32,
     /// Finding a document on disk.
     pub disk_seek_s: f64,
     /// Reading from disk.
     pub disk_bytes_per_s: f64,
-    /// Memory for documents; what it does not hold is read from disk.
+    /// Memory for documents, each of which needs [`DOCUMENT_OVERHEAD_BYTES`] beside its own bytes; what it does not hold is
+    /// read from disk.
     pub memory_bytes: u64,
     /// Requests that are worked on at a time; the others wait. None: all.
     pub workers: Option<u32>,
@@ -60,7 +63,7 @@ impl Default for NodeSpec {
             processors: 1,
             speed: 1.0,
             shared_speed: 1.0,
-            crowding: Crowding::NONE,
+            crowded_speed: 1.0,
             disks: 1,
             disk_seek_s: 0.008,
             disk_bytes_per_s: 20e6,
@@ -134,7 +137,8 @@ impl Node {
             now: Moment::START,
             jobs: HashMap::new(),
             waiting: VecDeque::new(),
-            processors: Sharing::new(spec.processors, spec.speed, spec.shared_speed).crowding(spec.crowding),
+            processors: Sharing::new(spec.processors, spec.speed, spec.shared_speed)
+                .crowded_speed(spec.crowded_speed),
             disk: Disk::new(spec.disks),
             memory: Memory::new(spec.memory_bytes),
             latencies: Latencies::default(),

@@ -52,6 +52,26 @@ fn a_document_is_read_once_and_again_when_memory_was_too_small() {
 }
 
 #[test]
+fn a_document_needs_memory_for_its_bytes_and_128_more() {
+    let reads = |memory_bytes| {
+        let mut node = Node::new(NodeSpec { memory_bytes, ..NodeSpec::default() });
+        // Ten documents of 1,000 bytes, twice over.
+        for number in 0..20 {
+            let work = Work { processor_s: 0.0, disk_s: 0.0, document: Some((number % 10, 1000)) };
+            arrive(&mut node, number, work, number as f64);
+            run(&mut node);
+        }
+        node.reads()
+    };
+    assert_eq!(reads(10 * (1000 + 128)), 10, "all of them fit");
+    assert_eq!(
+        reads(10 * (1000 + 128) - 1),
+        20,
+        "one does not: each drives out the one that is asked for next"
+    );
+}
+
+#[test]
 fn with_one_worker_requests_are_served_in_order_and_too_many_are_refused() {
     let spec = NodeSpec { workers: Some(1), queue: Some(1), ..NodeSpec::default() };
     let mut node = Node::new(spec);

@@ -5,7 +5,9 @@ use std::fmt::Display;
 
 use assay_record::error_kind::{ErrorExample, ErrorKind};
 use assay_record::outcome::Outcome;
+use assay_record::planned_fault::PlannedFault;
 use assay_record::xact::XactRow;
+use assay_workload::Fault;
 
 use super::answer::Opening;
 use super::crew::{Crew, EXAMPLES, Report};
@@ -21,6 +23,7 @@ struct End {
     error: Option<ErrorKind>,
     status: Option<u16>,
     body_bytes: u64,
+    fault_met: bool,
 }
 
 impl Crew {
@@ -54,7 +57,8 @@ impl Crew {
             at,
         });
         let status = Some(opening.status);
-        self.log(&xact, End { last_byte_ns: now_ns, outcome, error: None, status, body_bytes });
+        let fault_met = xact.met_fault(opening.ending, outcome);
+        self.log(&xact, End { last_byte_ns: now_ns, outcome, error: None, status, body_bytes, fault_met });
         self.count_ended(xact.phase);
         if let Some(robot) = self.leave_page(&xact, false) {
             self.set_free(robot, xact.id.number);
@@ -206,10 +210,23 @@ impl Crew {
             status: end.status,
             body_bytes: end.body_bytes,
             connection: xact.connection,
+            fault: xact.fault().map(kind_of),
+            fault_met: end.fault_met,
         });
         if dropped > 0 {
             self.recorder(xact.phase).counts.dropped_samples += dropped;
         }
+    }
+}
+
+/// What records call a fault on purpose.
+fn kind_of(fault: Fault) -> PlannedFault {
+    match fault {
+        Fault::Status(_) => PlannedFault::Status,
+        Fault::Reset => PlannedFault::Reset,
+        Fault::Expired(_) => PlannedFault::Expired,
+        Fault::SlowStart(_) => PlannedFault::SlowStart,
+        Fault::SlowBody { .. } => PlannedFault::SlowBody,
     }
 }
 

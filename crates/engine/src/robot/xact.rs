@@ -1,10 +1,11 @@
 //! What is known about one request, and about one page, while it is under way.
 
+use assay_record::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
 
-use super::special::Extras;
+use super::special::{Ending, Extras};
 use crate::check::Asked;
 use crate::wire::{Kind, XactId};
 
@@ -120,8 +121,22 @@ impl Xact {
 
     /// Its origin resets the connection, or answers with an error, on purpose: whatever the target makes of that is no error.
     pub fn is_to_fail(&self) -> bool {
-        let fault = self.extras.as_ref().and_then(|extras| extras.fault);
-        matches!(fault, Some(Fault::Reset | Fault::Expired(_) | Fault::Status(_)))
+        matches!(self.fault(), Some(Fault::Reset | Fault::Expired(_) | Fault::Status(_)))
+    }
+
+    /// What its origin does wrong on purpose if the request gets there.
+    pub fn fault(&self) -> Option<Fault> {
+        self.extras.as_ref().and_then(|extras| extras.fault)
+    }
+
+    /// That it ended like this shows that it met its fault.
+    pub fn met_fault(&self, ending: Ending, outcome: Option<Outcome>) -> bool {
+        match self.fault() {
+            Some(Fault::Status(_) | Fault::Reset | Fault::Expired(_)) => ending == Ending::Fault,
+            Some(Fault::SlowStart(_)) => matches!(outcome, Some(Outcome::Miss | Outcome::Revalidated)),
+            Some(Fault::SlowBody { .. }) => outcome == Some(Outcome::Miss),
+            None => false,
+        }
     }
 
     /// It must reach the origin.

@@ -5,6 +5,7 @@ mod client;
 mod corpus;
 #[path = "../../../http/tests/corpus/ending.rs"]
 mod ending;
+mod faults;
 #[path = "../../../http/tests/corpus/format.rs"]
 mod format;
 mod health;

@@ -119,17 +119,22 @@ fn perform(spec: &OriginsSpec, commands: UnixStream, ready: &mpsc::Sender<Vec<So
 
 /// Runs robots against origins, from start to end.
 pub fn run(workload: &Workload) -> Both {
+    run_with_log(workload, None)
+}
+
+/// The same, with a log of every xact.
+pub fn run_with_log(workload: &Workload, xact_log: Option<PathBuf>) -> Both {
     let mut origins = Origins::start(workload);
     let clock = RunClock { start_ns: monotonic_ns() + 100_000_000, start_unix_s: 1_700_000_000 };
     let start = Command::Start { at_monotonic_ns: clock.start_ns, at_unix_s: clock.start_unix_s };
     let start = serde_json::to_string(&start).expect("is data");
     origins.tell(&start);
-    let mut events = robots(origins.path.clone(), origins.listening.clone(), &start);
+    let mut events = robots(origins.path.clone(), origins.listening.clone(), xact_log, &start);
     events.extend(origins.stop());
     Both::of(&events)
 }
 
-fn robots(path: PathBuf, origins: Vec<SocketAddr>, start: &str) -> Vec<Event> {
+fn robots(path: PathBuf, origins: Vec<SocketAddr>, xact_log: Option<PathBuf>, start: &str) -> Vec<Event> {
     let spec = RobotsSpec {
         robots: None,
         universe: universe(path),
@@ -142,7 +147,7 @@ fn robots(path: PathBuf, origins: Vec<SocketAddr>, start: &str) -> Vec<Event> {
         sources: Vec::new(),
         behaviour: CacheBehaviour { caches: false, ..CacheBehaviour::default() },
         timeout_ms: 10_000,
-        xact_log: None,
+        xact_log,
     };
     let (mut parent, child) = UnixStream::pair().expect("there are descriptors");
     writeln!(parent, "{start}").expect("is read");

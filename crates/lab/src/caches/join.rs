@@ -301,6 +301,8 @@ mod tests {
             status: Some(status),
             body_bytes: 90,
             connection: Some(0),
+            fault: None,
+            fault_met: false,
         }
     }
 

@@ -180,6 +180,13 @@ impl Analyser {
         if self.without_zone {
             notes.push("Times in this log have no zone and were taken as UTC.".into());
         }
+        if self.usual_ports > 0 {
+            notes.push(format!(
+                "{} requests name their host with the port that their scheme has anyway (http 80, https 443): they are \
+                 counted under the host without it.",
+                self.usual_ports
+            ));
+        }
         if self.longest_back_us > 0 {
             notes.push(format!(
                 "{} lines are earlier than the line before them, by up to {:.1} s: proxies write at the end of a \

@@ -6,7 +6,7 @@ mod kinds;
 mod series;
 mod tally;
 
-use crate::access::Access;
+use crate::access::{Access, without_usual_port};
 use crate::class::{self, Class, REQUEST_CLASSES, Route, Word};
 use crate::document::{Lines, MalformedLine, PeerQueries};
 use crate::format::{Format, Recognised};
@@ -97,6 +97,8 @@ pub struct Analyser {
     with_heads: bool,
     /// Some log's times have no zone.
     without_zone: bool,
+    /// Requests whose host was written with the port that its scheme has anyway.
+    usual_ports: u64,
     has_time: bool,
     has_outcome: bool,
 }
@@ -133,6 +135,7 @@ impl Analyser {
             replay: Replay::new(&options.cache_bytes, limit),
             with_heads: false,
             without_zone: false,
+            usual_ports: 0,
             has_time: false,
             has_outcome: false,
             options,
@@ -256,7 +259,9 @@ impl Analyser {
         let counted = Counted { class, bytes: access.bytes, duration_us: access.duration_us };
         self.count_groups(access, counted);
         self.count_time(access, counted);
-        Some(Asked::of(access, counted, ask))
+        let asked = Asked::of(access, counted, ask);
+        self.usual_ports += u64::from(asked.has_usual_port);
+        Some(asked)
     }
 
     /// Finds out what a kind of requests is that has not been seen, or not for a while.
@@ -399,6 +404,8 @@ struct Asked<'a> {
     client: &'a [u8],
     /// The URL holds its host.
     alone: bool,
+    /// The host was written with the port that its scheme has anyway.
+    has_usual_port: bool,
     url_key: u64,
     host_key: u64,
     ask: Ask,
@@ -408,12 +415,24 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     #[inline]
     fn of(access: &Access<'a>, counted: Counted, ask: Ask) -> Self {
-        let host = access.host();
+        let (scheme, written) = access.authority();
+        let host = without_usual_port(scheme, written);
+        let has_usual_port = host.len() < written.len();
         let host_key = hash(host);
         // An absolute URL holds its host; a path does not.
         let alone = access.host.is_empty() || access.url.first() != Some(&b'/');
         let url_key = if alone { hash(access.url) } else { hash_on(host_key, access.url) };
-        Self { url: access.url, host, client: access.client, alone, url_key, host_key, ask, counted }
+        Self {
+            url: access.url,
+            host,
+            client: access.client,
+            alone,
+            has_usual_port,
+            url_key,
+            host_key,
+            ask,
+            counted,
+        }
     }
 
     fn write_url(&self, text: &mut Vec<u8>) {

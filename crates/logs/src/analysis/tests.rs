@@ -73,6 +73,29 @@ fn the_figures_of_a_small_log_are_those_counted_by_hand() {
 }
 
 #[test]
+fn a_host_with_and_without_the_port_of_its_scheme_is_one_host_and_the_output_says_so() {
+    let hosts = |document: &Document| -> Vec<(String, u64)> {
+        let grouping = document.groups.iter().find(|grouping| grouping.by == "host").unwrap();
+        grouping.groups.iter().map(|group| (group.name.clone(), group.figures.requests)).collect()
+    };
+    let line = |method: &str, url: &str| {
+        format!("100.000 10 c TCP_MISS/200 1000 {method} {url} - HIER_DIRECT/o text/html\n")
+    };
+    let urls =
+        ["http://h/1", "http://h:80/2", "https://h:443/3", "https://h/4", "http://h:443/5", "https://h:80/6"];
+    let text: String =
+        urls.iter().map(|url| line("GET", url)).collect::<String>() + &line("CONNECT", "h:443");
+    let document = analyse(&text, Options::default());
+    // By hand: the first four are `h`; a tunnel has no scheme, so its port stays beside that of http on 443.
+    assert_eq!(hosts(&document), [("h".into(), 4), ("h:443".into(), 2), ("h:80".into(), 1)]);
+    assert_eq!(document.distinct.hosts.count, 3.0);
+    let said = |document: &Document| document.notes.iter().any(|note| note.contains("http 80, https 443"));
+    assert!(said(&document) && document.notes.iter().any(|note| note.starts_with("2 requests")));
+    // A log in which nobody names such a port has nothing to say of it.
+    assert!(!said(&analyse(SQUID, Options::default())));
+}
+
+#[test]
 fn other_caches_are_tried_on_the_same_requests() {
     let document = analyse(SQUID, Options { cache_bytes: vec![3000], ..Options::default() });
     let dhr: Vec<_> = document.caches.caches.iter().map(|cache| cache.dhr.unwrap() * 6.0).collect();

@@ -106,7 +106,7 @@ impl Field {
     #[inline]
     pub(crate) fn take<'a>(&self, text: &'a [u8], access: &mut Access<'a>, clock: &mut Clock) -> Option<()> {
         match self {
-            Field::Skip | Field::SkipList | Field::Braces | Field::Scheme => {}
+            Field::Skip | Field::SkipList | Field::Braces => {}
             Field::Query => {
                 let text = text_or_none(text);
                 access.query = text.strip_prefix(b"?").unwrap_or(text);
@@ -142,6 +142,7 @@ impl Field {
             Field::Method => access.method = text_or_none(text),
             Field::Url | Field::Path => access.url = text,
             Field::Host => access.host = text_or_none(text),
+            Field::Scheme => access.scheme = text_or_none(text),
             Field::HostPath => {
                 let at = memchr::memchr(b'/', text).unwrap_or(text.len());
                 (access.host, access.url) = text.split_at(at);

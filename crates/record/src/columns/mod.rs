@@ -289,8 +289,8 @@ pub(crate) const XACTS: TableSpec = TableSpec {
             Column::new("number", Kind::Uint, "its request number"),
             Column::new("place", Kind::Uint, "0: launched by the stream; else place in its page"),
             PHASE,
-            Column::new("method", Kind::Text, "`GET`, `HEAD` or `POST`"),
-            Column::new("type", Kind::Text, "`basic`, `ims200`, `ims304` or `reload`"),
+            Column::new("method", Kind::Text, "`GET`, `HEAD`, `POST` or `PUT`"),
+            Column::new("type", Kind::Text, "`basic`, `ims200`, `ims304`, `reload`, `range` or `upload`"),
             Column::new("object", Kind::Uint, "key of the object"),
             Column::new("content", Kind::Uint, "index into `contents` of workload.json"),
             Column::new("cachable", Kind::Bool, "the object may be cached"),
@@ -314,6 +314,18 @@ pub(crate) const XACTS: TableSpec = TableSpec {
             Column::optional("status", Kind::Uint, "status code"),
             Column::new("body_bytes", Kind::Uint, "body bytes received"),
             Column::optional("connection", Kind::Uint, "which connection of the robot, counted from 0"),
+            Column::optional(
+                "fault",
+                Kind::Text,
+                "what its origin does wrong on purpose if the request gets there: `status` (an error), `reset`, `expired` (a \
+                 reset after long thought), `slow_start` or `slow_body`; null: nothing",
+            ),
+            Column::new(
+                "fault_met",
+                Kind::Bool,
+                "its answer shows that it met that fault: the error or the lost connection came through (neither is an \
+                 `error`), or the origin made the late or slow answer for this very request",
+            ),
         ]
     },
 };

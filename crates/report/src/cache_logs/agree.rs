@@ -2,6 +2,7 @@
 
 use assay_record::caches::{Answers, CacheLogs, Seen, Source};
 use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_record::validations;
 
 use super::ALL;
 use super::document::Agreement;
@@ -146,7 +147,7 @@ fn odd_hits(rows: &[&Answers], is_plain: &dyn Fn(&Answers) -> bool) -> String {
 
 /// From the sums of both sides: why they differ can only be guessed.
 fn sums(all: &[&Answers], robots: &RobotCounts, origins: &OriginCounts) -> Vec<Agreement> {
-    let confirmed = origins.validated_basic.min(robots.hits);
+    let hidden = validations::hidden(robots, origins);
     let rows = [
         (
             "requests answered",
@@ -156,13 +157,13 @@ fn sums(all: &[&Answers], robots: &RobotCounts, origins: &OriginCounts) -> Vec<A
         ),
         (
             "plain GETs: hits",
-            robots.hits + robots.collapsed - confirmed,
+            robots.hits + robots.collapsed - hidden,
             count_of(all, |row| row.basic && row.source.is_hit()),
             "robots tell a hit by whom the answer was made for, the cache by what it had; `--xact-log` tells which",
         ),
         (
             "plain GETs: revalidated",
-            robots.revalidated + confirmed,
+            robots.revalidated + hidden,
             count_of(all, |row| row.basic && row.source == Source::Revalidated),
             "not every proxy has a word for what an origin confirmed",
         ),

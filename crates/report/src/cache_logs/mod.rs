@@ -128,6 +128,7 @@ fn source_name(source: Source) -> &'static str {
 #[cfg(test)]
 mod tests {
     use assay_record::caches::{LogRead, Seen};
+    use assay_record::interval::{OriginInterval, RobotInterval};
     use assay_record::run::PhaseInfo;
 
     use super::*;
@@ -196,6 +197,33 @@ mod tests {
         let whole = figures(&info(), &Series::default(), Some(&logs), None).unwrap();
         assert_eq!((whole.caches[2].requests, whole.traffic[0].requests), (70, 6));
         assert_eq!(figures(&info(), &Series::default(), None, None), None);
+    }
+
+    #[test]
+    fn sums_agree_where_replies_showed_some_validations_and_hid_others() {
+        // Six hits, of which two were validated without a sign of it; three validations that the reply showed; one fetch.
+        let mut robots = RobotInterval::default();
+        robots.counts.completed = 10;
+        (robots.counts.hits, robots.counts.revalidated, robots.counts.misses) = (6, 3, 1);
+        let mut origins = OriginInterval::default();
+        origins.counts.validated_basic = 2 + 3;
+        let series = Series { robots: vec![robots], origins: vec![origins], ..Series::default() };
+        let logs = CacheLogs {
+            joined: false,
+            ..logs(vec![
+                row("a", 0, Seen::Nothing, Source::Local, 4),
+                row("a", 0, Seen::Nothing, Source::Revalidated, 5),
+                row("a", 0, Seen::Nothing, Source::Origin, 1),
+            ])
+        };
+        let found = figures(&info(), &series, Some(&logs), None).unwrap();
+        let of = |what: &str| found.agreement.iter().find(|row| row.what == what).unwrap();
+        for (what, expected) in
+            [("requests answered", 10), ("plain GETs: hits", 4), ("plain GETs: revalidated", 5)]
+        {
+            let row = of(what);
+            assert_eq!((row.robots, row.logs, row.why.as_str()), (expected, expected, ""), "{what}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use assay_record::series::Series;
+use assay_record::validations;
 
 use super::times::{self, RESPONSE};
 use super::{
@@ -119,8 +120,7 @@ fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
         })),
         line("ideal", "ideal", steps, |s| ratio_percent(s.robots.ideal_hits, s.robots.ideal_basic)),
         line("measured", "hit", steps, |s| {
-            let hidden = s.origins.validated_basic.saturating_sub(s.robots.revalidated);
-            let hits = (s.robots.hits + s.robots.collapsed).saturating_sub(hidden);
+            let hits = s.robots.hits + s.robots.collapsed - validations::hidden(&s.robots, &s.origins);
             ratio_percent(hits, s.robots.basic)
         }),
     ];
@@ -132,8 +132,8 @@ fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
             ratio_percent(s.robots.ideal_hit_bytes, s.robots.ideal_basic_bytes)
         }),
         line("measured", "hit", steps, |s| {
-            let hidden = s.origins.validated_basic_bytes.saturating_sub(s.robots.revalidated_bytes);
-            let bytes = (s.robots.hit_bytes + s.robots.collapsed_bytes).saturating_sub(hidden);
+            let hidden = validations::hidden_bytes(&s.robots, &s.origins);
+            let bytes = s.robots.hit_bytes + s.robots.collapsed_bytes - hidden;
             ratio_percent(bytes, s.robots.basic_bytes)
         }),
     ];

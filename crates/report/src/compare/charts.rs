@@ -5,6 +5,7 @@
 use assay_record::histogram::Histogram;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
+use assay_record::validations;
 use serde::Serialize;
 
 use super::views::{self, Look};
@@ -82,8 +83,7 @@ impl Axis {
 fn row(step: &Step<'_>, ruler: &Histogram) -> Row {
     let counts = &step.robots;
     let all = Merged::of(step.hit.iter().chain(&step.miss).copied());
-    let hidden = step.origins.validated_basic.saturating_sub(counts.revalidated);
-    let hits = (counts.hits + counts.collapsed).saturating_sub(hidden);
+    let hits = counts.hits + counts.collapsed - validations::hidden(counts, &step.origins);
     let proxy = step.roles.get("proxy");
     Row {
         offered: step.per_second(counts.due),

@@ -6,7 +6,7 @@ use minijinja::{Environment, Value};
 use serde::Serialize;
 
 use super::charts::{Scene, scene};
-use super::{against, gain, megabits_per_s, scenes, terminal, within};
+use super::{against, gain, measured_gain, megabits_per_s, scenes, terminal, within};
 use crate::chart::said::said;
 use crate::chart::{Band, Chart};
 use crate::error::ReportError;
@@ -117,7 +117,8 @@ fn eyebrow(result: &ClusterResult) -> String {
     let each = format::duration_s(result.measure_s);
     let times =
         if result.repetitions == 1 { "once".to_owned() } else { format!("{} times", result.repetitions) };
-    format!("{how} · {each} each, {times} · seed {}", result.seed)
+    let extends = result.extends.as_ref().map_or_else(String::new, |file| format!(" · extends {file}"));
+    format!("{how} · {each} each, {times} · seed {}{extends}", result.seed)
 }
 
 /// How far it is from the other result.
@@ -161,7 +162,17 @@ fn titles(result: &ClusterResult) -> Vec<String> {
     let first = result.points.first().map_or("", |point| &point.policy);
     let over = format!("over {first}, %");
     let heads = ["load", "policy", "answers/s", &over, "p50 ms", "p90 ms", "p95 ms", "p99 ms", "longest ms"];
-    let more = ["Mbit/s", "processors", "disks", "requests", "failed", "elsewhere", "off, %"];
+    let more = [
+        "Mbit/s",
+        "processors",
+        "disks",
+        "requests",
+        "failed",
+        "elsewhere",
+        "off, %",
+        "gain elsewhere, %",
+        "gain off, points",
+    ];
     heads.iter().chain(&more).map(|head| (*head).to_owned()).collect()
 }
 
@@ -184,5 +195,8 @@ fn row(result: &ClusterResult, point: &ClusterPoint) -> Vec<String> {
         reference.map_or(String::new(), |there| format!("{there:.1}")),
         off,
     ]);
+    let measured = measured_gain(result, point);
+    let percent = |part: Option<f64>| part.map_or(String::new(), |part| format!("{:+.1}", part * 100.0));
+    cells.extend([measured.map(|gain| gain.measured), measured.map(|gain| gain.off())].map(percent));
     cells
 }

@@ -72,6 +72,30 @@ pub fn gain(result: &ClusterResult, point: &ClusterPoint) -> Option<Estimate> {
         .filter(|gain| gain.mean.is_finite())
 }
 
+/// How much more a policy answers than the first one under the same load, as parts: here, and where both were measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredGain {
+    /// Here.
+    pub here: f64,
+    /// As it was measured.
+    pub measured: f64,
+}
+
+impl MeasuredGain {
+    /// Here less as it was measured: 0.01 is a percentage point. Answers a second of two policies can each be a few per cent
+    /// off, and the gain of one over the other, which is a few per cent itself, by a multiple of what it is.
+    pub fn off(&self) -> f64 {
+        self.here - self.measured
+    }
+}
+
+/// The gain of a point, where its policy and the first one were both measured; none for the first policy itself.
+pub fn measured_gain(result: &ClusterResult, point: &ClusterPoint) -> Option<MeasuredGain> {
+    let here = gain(result, point)?.mean - 1.0;
+    let measured = point.reference_per_s? / baseline(result, point)?.reference_per_s? - 1.0;
+    measured.is_finite().then_some(MeasuredGain { here, measured })
+}
+
 /// A result with what follows from it: what `--json` prints.
 #[derive(Debug, Serialize)]
 pub struct Document<'r> {
@@ -79,6 +103,8 @@ pub struct Document<'r> {
     origin: assay_record::cluster::Origin,
     name: &'r str,
     title: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extends: Option<&'r str>,
     seed: u64,
     repetitions: u32,
     warm_up_s: f64,
@@ -95,6 +121,8 @@ struct PointDocument<'r> {
     answered_per_s_deviation: Option<f64>,
     gain: Option<f64>,
     gain_half_width: Option<f64>,
+    reference_gain: Option<f64>,
+    gain_off: Option<f64>,
     megabits_per_s: f64,
     #[serde(flatten)]
     point: &'r ClusterPoint,
@@ -104,6 +132,7 @@ struct PointDocument<'r> {
 pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) -> Document<'r> {
     let point = |point: &'r ClusterPoint| {
         let gain = gain(result, point);
+        let measured = measured_gain(result, point);
         let answered = Estimate::of(&point.answered_per_s_by_repetition);
         PointDocument {
             answered_per_s: point.mean_per_s(),
@@ -112,6 +141,8 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
             megabits_per_s: megabits_per_s(result, point),
             gain: gain.map(|gain| gain.mean),
             gain_half_width: gain.and_then(|gain| gain.half_width),
+            reference_gain: measured.map(|gain| gain.measured + 1.0),
+            gain_off: measured.map(|gain| gain.off()),
             point,
         }
     };
@@ -120,6 +151,7 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
         origin: result.origin,
         name: &result.name,
         title: &result.title,
+        extends: result.extends.as_deref(),
         seed: result.seed,
         repetitions: result.repetitions,
         warm_up_s: result.warm_up_s,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use assay_record::cluster::{ClusterPoint, ClusterResult, Origin};
 
-use super::{Against, Estimate, gain, megabits_per_s, scenes, within};
+use super::{Against, Estimate, MeasuredGain, gain, measured_gain, megabits_per_s, scenes, within};
 use crate::format::{NOTHING, duration_s};
 
 /// All tables.
@@ -12,6 +12,9 @@ pub fn words(result: &ClusterResult) -> String {
     let mut text = String::new();
     if !result.title.is_empty() {
         line(&mut text, &result.title);
+    }
+    if let Some(extends) = &result.extends {
+        line(&mut text, &format!("extends {extends}"));
     }
     let how = match result.origin {
         Origin::Simulated => "simulated",
@@ -53,7 +56,7 @@ fn head(text: &mut String, result: &ClusterResult, (mix, cluster): (&str, &str))
         "load", "policy", "answers/s", gain, "p50 ms", "p95 ms", "p99 ms", "uneven"
     );
     if is_measured(result) {
-        let _ = write!(titles, " {:>9} {:>7}", "measured", "off");
+        let _ = write!(titles, " {:>9} {:>7} {:>9} {:>9}", "measured", "off", "its gain", "gain off");
     }
     line(text, &titles);
 }
@@ -98,6 +101,9 @@ fn row(text: &mut String, result: &ClusterResult, point: &ClusterPoint) {
     if let Some(reference) = point.reference_per_s {
         let _ = write!(text, " {reference:>9.2} {:>+6.1}%", (point.mean_per_s() / reference - 1.0) * 100.0);
     }
+    if let Some(gain) = measured_gain(result, point) {
+        let _ = write!(text, " {:>+7.1} % {:>+6.1} pt", gain.measured * 100.0, gain.off() * 100.0);
+    }
     if point.failed > 0 {
         let _ = write!(text, "  {} failed", point.failed);
     }
@@ -123,6 +129,33 @@ fn off(text: &mut String, result: &ClusterResult) {
             ),
         );
     }
+    gains_off(text, result);
+}
+
+/// How far are gains over the first policy from those that were measured? In points, and where at most.
+fn gains_off(text: &mut String, result: &ClusterResult) {
+    let of = |point| Some((point, measured_gain(result, point)?));
+    let all: Vec<(&ClusterPoint, MeasuredGain)> = result.points.iter().filter_map(of).collect();
+    let size = |gain: &MeasuredGain| gain.off().abs();
+    let Some((worst, gain)) = all.iter().max_by(|one, other| size(&one.1).total_cmp(&size(&other.1))) else {
+        return;
+    };
+    let average = all.iter().map(|(_, gain)| size(gain)).sum::<f64>() / all.len() as f64;
+    let first = result.points.first().map_or("", |point| &point.policy);
+    line(
+        text,
+        &format!(
+            "{} gains over {first} were measured: off by {:.1} points on average, {:.1} at most ({} with {}: {:+.1} % here, {:+.1} % \
+             measured)",
+            all.len(),
+            average * 100.0,
+            size(gain) * 100.0,
+            worst.policy,
+            load(worst),
+            gain.here * 100.0,
+            gain.measured * 100.0
+        ),
+    );
 }
 
 /// Response times of each service, under each load: for a workload that is a list of files.

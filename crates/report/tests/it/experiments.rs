@@ -321,6 +321,8 @@ fn log(dir: &RunDir, kind: &Kind, mood: f64, own: &mut Dice) {
             status: Some(200),
             body_bytes: 4500,
             connection: Some(0),
+            fault: None,
+            fault_met: false,
         })
         .unwrap();
     }

@@ -1,8 +1,67 @@
 //! One set of parameters gives the figures of Jones's study.
 
+use std::collections::BTreeMap;
+
 use assay_simulate::{Experiment, Load, cells};
 
 use crate::support::{bundled, run};
+
+/// The averages of the study's own appendix D.
+const MEASURED: &str = include_str!("../data/appendix-d.csv");
+
+/// What the study measured in a figure: by nodes, processors of each, policy and clients.
+fn measured(figure: &str) -> BTreeMap<(u32, u32, String, u32), f64> {
+    let mut found = BTreeMap::new();
+    for line in MEASURED.lines().skip(1) {
+        let [number, _, nodes, processors, policy, clients, per_s] = line.split(',').collect::<Vec<_>>()[..]
+        else {
+            panic!("{line}")
+        };
+        if format!("figure-{number}") == figure {
+            // Figure 9 does not say its policy, and figure 10 calls CAP "CAP (RR)".
+            let policy = match policy {
+                "not stated" | "CAP (RR)" => "cap".to_owned(),
+                policy => policy.to_lowercase(),
+            };
+            let number = |text: &str| text.parse::<u32>().expect("a number");
+            let key = (number(nodes), number(processors), policy, number(clients));
+            assert!(found.insert(key, per_s.parse().expect("a rate")).is_none(), "{line} is there twice");
+        }
+    }
+    found
+}
+
+#[test]
+fn every_point_of_appendix_d_is_in_the_figures_and_no_other() {
+    for figure in ["figure-2", "figure-3", "figure-4", "figure-5", "figure-8", "figure-9", "figure-10"] {
+        let experiment = bundled(figure);
+        let mut found = BTreeMap::new();
+        for cell in cells(&experiment).iter().filter(|cell| cell.repetition == 0) {
+            let Some(per_s) = experiment.reference(cell) else { continue };
+            let Load::Clients(clients) = experiment.loads[cell.load] else { panic!("{figure}") };
+            let cluster = &experiment.clusters[cell.cluster];
+            let nodes = cluster.nodes().count() as u32;
+            let processors = cluster.nodes().next().expect("a node").node.processors;
+            let policy = experiment.policies[cell.policy].label.clone();
+            found.insert((nodes, processors, policy, clients), per_s);
+        }
+        assert_eq!(found, measured(figure), "{figure}");
+    }
+}
+
+#[test]
+fn nodes_are_as_fast_as_figure_7_found_each_of_them() {
+    let alone = [149.67, 150.0, 168.67, 166.0];
+    let mean = alone.iter().sum::<f64>() / 4.0;
+    for figure in ["figure-2", "figure-3", "figure-4", "figure-5", "figure-9", "figure-10"] {
+        let experiment = bundled(figure);
+        let four =
+            experiment.clusters.iter().find(|cluster| cluster.nodes().count() == 4).expect("four nodes");
+        for (group, alone) in four.nodes().zip(alone) {
+            assert!((group.node.speed - alone / mean).abs() < 0.000_5, "{figure}: {}", group.node.speed);
+        }
+    }
+}
 
 /// Every point of a figure: its name, what the study measured, and what the simulation answers in a second.
 fn points(name: &str, measure_s: f64) -> Vec<(String, f64, f64)> {
@@ -44,8 +103,50 @@ fn figures_4_5_and_8_are_met_within_7_percent_at_every_point() {
 }
 
 #[test]
-fn figure_9_is_met_within_15_percent_at_every_point() {
-    all_within("figure-9", 200.0, 0.15);
+fn figure_9_is_met_within_10_percent_at_every_point() {
+    all_within("figure-9", 200.0, 0.10);
+}
+
+/// Gains of CAP over RAND in percentage points: clients, simulated, measured.
+fn gains(figure: &str, measure_s: f64) -> Vec<(u32, f64, f64)> {
+    let simulated: BTreeMap<String, f64> =
+        points(figure, measure_s).into_iter().map(|(point, _, per_s)| (point, per_s)).collect();
+    let studied = measured(figure);
+    let mut found = Vec::new();
+    for ((nodes, _, policy, clients), cap) in &studied {
+        let Some(rand) = studied.get(&(*nodes, 2, "rand".to_owned(), *clients)).filter(|_| policy == "cap")
+        else {
+            continue;
+        };
+        let at = |policy: &str| simulated[&format!("{figure}: {nodes} nodes, {policy}, {clients} clients")];
+        found.push((*clients, (at("cap") / at("rand") - 1.0) * 100.0, (cap / rand - 1.0) * 100.0));
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+#[test]
+fn caps_gain_over_rand_is_met_within_7_points_but_with_25_clients_on_80_20() {
+    // A run of 300 s has a standard error of 1 to 2 points in the gain; seeds are fixed.
+    for figure in ["figure-4", "figure-5", "figure-8"] {
+        let all = gains(figure, 300.0);
+        for (clients, simulated, measured) in &all {
+            let off = simulated - measured;
+            // CAP lost 4 % of its throughput between 20 and 25 clients there, and does not here.
+            let known = (figure, *clients) == ("figure-4", 25);
+            assert!(
+                off.abs() <= if known { 10.0 } else { 7.0 },
+                "{figure}, {clients} clients: {off:+.1} points"
+            );
+            assert!(
+                !known || off > 3.0,
+                "this is met now: the manual says that it is not ({off:+.1} points)"
+            );
+        }
+        let squares = all.iter().map(|(_, simulated, measured)| (simulated - measured).powi(2)).sum::<f64>();
+        let typical = (squares / all.len() as f64).sqrt();
+        assert!(typical < 3.5, "{figure}: {typical:.1} points");
+    }
 }
 
 #[test]
@@ -57,7 +158,7 @@ fn figure_10_is_met_within_10_percent_with_its_own_programs() {
 fn caps_gain_is_the_documents_and_goes_where_it_went() {
     let gain = |name, clients| at(name, "cap", clients) / at(name, "rand", clients);
     let most = gain("figure-5", 8);
-    assert!((1.24..=1.34).contains(&most), "60/40 at 8 clients: {most:.3}");
+    assert!((1.22..=1.34).contains(&most), "60/40 at 8 clients: {most:.3}");
     let moderate = gain("figure-4", 10);
     assert!((1.15..=1.25).contains(&moderate), "80/20 at 10 clients: {moderate:.3}");
     let heavy = gain("figure-5", 24);

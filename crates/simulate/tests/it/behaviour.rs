@@ -1,6 +1,7 @@
 //! The same twice, nothing lost, and policies as their papers say they are.
 
-use assay_simulate::{Experiment, PolicyChoice, cells};
+use assay_dispatch::node::DOCUMENT_OVERHEAD_BYTES;
+use assay_simulate::{Experiment, Extended, PolicyChoice, cells};
 
 use crate::support::{Seen, bundled, cluster, run};
 
@@ -90,9 +91,38 @@ fn a_mistake_names_its_line_what_was_read_and_what_is_expected() {
         ("name = \"a\"\n", "name = \"a\"\nclass = \"b\"\n", "there is no class `b`; there are: all"),
         ("policies = [\"cap\"]", "policies = \"cap", "x.toml:1: "),
         ("[[cluster]]", "[[policy]]\nname = \"lc\"\nbound = 2\n[[cluster]]", "unknown field `bound`"),
+        ("nodes = 2", "nodes = 2\ncrowd-cost = 0.15", "x.toml:5: crowd-cost: there are no `crowd-cost` and"),
+        ("[[cluster]]", "[node]\ncrowd-most = 0.12\n[[cluster]]", "say `crowded-speed`"),
+        (
+            "nodes = 2",
+            "[[cluster.group]]\nnodes = 2\ncrowd-cost = 0.15",
+            "(0.88 for crowd-cost = 0.15 and crowd-most = 0.12)",
+        ),
     ] {
         assert!(good.contains(from), "{from}");
         let seen = mistake(&good.replacen(from, to, 1));
         assert!(seen.contains(words), "{words} is not in: {seen}");
     }
+}
+
+#[test]
+fn an_experiment_names_the_file_that_it_extends_and_mistakes_there_name_it_too() {
+    let base = "clients = [2]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\nprocessor = \"1ms\"\n";
+    let read = |base: String| {
+        let found = move |name: &str| Ok(Extended { name: format!("shelf/{name}"), text: base.clone() });
+        assay_simulate::read("x.toml", "extends = \"base\"\npolicies = [\"rand\"]\n", &found)
+    };
+    let experiment = read(base.to_owned()).expect("both are right");
+    assert_eq!(experiment.extends.as_deref(), Some("shelf/base"));
+    assert_eq!(cluster(&format!("policies = [\"rand\"]\n{base}")).extends, None);
+    let mistake = read(base.replace("nodes = 2", "nodes = 0")).expect_err("a mistake").to_string();
+    assert!(mistake.starts_with("shelf/base:3: "), "{mistake}");
+}
+
+#[test]
+fn the_manual_says_how_much_memory_a_document_needs_beside_its_own_bytes() {
+    let page = include_str!("../../../../docs/reference/simulate.md");
+    let said = format!("{DOCUMENT_OVERHEAD_BYTES} bytes");
+    let row = page.lines().find(|line| line.starts_with("| `memory`")).expect("a row");
+    assert!(row.contains(&said), "{said} is not in: {row}");
 }

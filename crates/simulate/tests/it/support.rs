@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_simulate::{Answered, Cell, Experiment, NodeSample, Recorder, cells, read, simulate};
+use assay_simulate::{Answered, Cell, Experiment, Extended, NodeSample, Recorder, cells, read, simulate};
 
 /// Counts and sums of one cell.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,7 +64,9 @@ pub fn bundled(name: &str) -> Experiment {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clusters");
     let text =
         |name: &str| std::fs::read_to_string(folder.join(format!("{name}.toml"))).map_err(|e| e.to_string());
-    read(name, &text(name).expect("a bundled cluster"), &text).unwrap_or_else(|mistake| panic!("{mistake}"))
+    let resolver = |name: &str| Ok(Extended { name: name.to_owned(), text: text(name)? });
+    read(name, &text(name).expect("a bundled cluster"), &resolver)
+        .unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
 /// Runs one cell.

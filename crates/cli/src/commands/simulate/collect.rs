@@ -64,6 +64,7 @@ pub fn result(name: &str, experiment: &Experiment, origin: Origin, taken: &[(Cel
         origin,
         name: name.to_owned(),
         title: experiment.title.clone(),
+        extends: experiment.extends.clone(),
         seed: experiment.seed,
         repetitions: experiment.repetitions,
         warm_up_s: experiment.warm_up_s,
