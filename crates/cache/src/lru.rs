@@ -173,6 +173,11 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Lru<K, V, S> {
         self.vacate(at).map(|node| node.value)
     }
 
+    /// What was used longest ago.
+    pub fn peek_oldest(&self) -> Option<&V> {
+        self.node(self.oldest?).map(|node| &node.value)
+    }
+
     /// Takes out what was used longest ago, as if room were needed.
     pub fn pop_oldest(&mut self) -> Option<(K, V)> {
         let node = self.vacate(self.oldest?)?;
@@ -302,6 +307,7 @@ mod tests {
         let mut lru = Lru::new(1000 * OVERHEAD);
         (0..3).for_each(|key| lru.insert(key, 10 * key, 10).unwrap());
         lru.get(&0);
+        assert_eq!(lru.peek_oldest(), Some(&10));
         assert_eq!((lru.pop_oldest(), lru.evictions()), (Some((1, 10)), 1));
         assert_eq!((keys(&lru), lru.used_bytes()), (vec![0, 2], 2 * (10 + OVERHEAD)));
         assert_eq!(Lru::<u32, u32>::new(10).pop_oldest(), None);

@@ -28,8 +28,8 @@ pub struct ProxySpec {
     /// in seconds; 0: not at all.
     #[serde(default)]
     pub stale_if_error_s: u64,
-    /// Reverse: which `Host` goes to which real origin. A `Host` that is not listed goes to the first; an
-    /// absolute-form request (forward) goes to the authority it names.
+    /// Reverse: which host goes to which real origin; one that is not listed goes to the first, in whatever form a request
+    /// names it, and no other address is ever connected to. Empty (forward): a whole URL goes to the host that it names.
     pub origins: Vec<OriginRoute>,
     /// Where each request is written down, as [`ACCESS_LOG_FORMAT`] has it; none: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,8 @@ pub enum Route {
     Nowhere,
 }
 
-/// Which origin is where.
+/// Which origin is where. Where origins are listed (reverse), nothing but their addresses is ever connected to, whatever a
+/// request names and in which form; without any (forward), a whole URL says where to go.
 #[derive(Debug)]
 pub struct Routes {
     /// Everything goes there, whatever it names.
@@ -45,10 +46,11 @@ impl Routes {
         self.first.as_ref().map_or("", |origin| &origin.authority)
     }
 
-    /// Whether the host of a request is one that was named.
+    /// Whether the host of a request has a place: it was listed, or none was, so that each is where it says.
     pub fn knows(&self, target: &Target<'_>) -> bool {
         let authority = target.authority.unwrap_or(self.fallback_authority());
         self.all.is_some()
+            || self.first.is_none()
             || self.by_authority.contains_key(&without_default_port(authority).to_ascii_lowercase())
     }
 
@@ -66,9 +68,9 @@ impl Routes {
             return Route::Address(address);
         }
         match &self.first {
-            Some(first) if !target.is_absolute => Route::Address(first.address),
+            Some(first) => Route::Address(first.address),
             None if !target.is_absolute => Route::Nowhere,
-            _ => forward(&name),
+            None => forward(&name),
         }
     }
 }
@@ -107,31 +109,42 @@ mod tests {
         Routes::new(&[origin("a:8000", 1), origin("B", 2)])
     }
 
-    fn port(text: &str) -> Option<u16> {
+    fn routed(routes: &Routes, text: &str) -> Route {
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        match routes().route(&Target::of(&head).unwrap()) {
-            Route::Address(address) => Some(address.port()),
-            _ => None,
-        }
+        routes.route(&Target::of(&head).unwrap())
+    }
+
+    fn at(address: &str) -> Route {
+        Route::Address(address.parse().unwrap())
     }
 
     #[test]
-    fn reverse_goes_by_host_and_to_the_first_otherwise_forward_goes_where_it_is_told() {
-        assert_eq!(port("GET / HTTP/1.1\r\nHost: A:8000\r\n\r\n"), Some(1));
-        assert_eq!(port("GET / HTTP/1.1\r\nHost: b:80\r\n\r\n"), Some(2));
-        assert_eq!(port("GET / HTTP/1.1\r\nHost: c\r\n\r\n"), Some(1));
-        assert_eq!(port("GET / HTTP/1.0\r\n\r\n"), Some(1));
-        assert_eq!(port("GET http://b/ HTTP/1.1\r\nHost: x\r\n\r\n"), Some(2));
-        assert_eq!(port("GET http://127.0.0.9:77/ HTTP/1.1\r\nHost: x\r\n\r\n"), Some(77));
-        assert_eq!(port("GET http://[::1]/ HTTP/1.1\r\nHost: x\r\n\r\n"), Some(80));
-        assert_eq!(forward("c"), Route::Name("c:80".into()));
+    fn reverse_goes_by_name_and_to_the_first_otherwise_whatever_the_form() {
+        for (request, port) in [
+            ("GET / HTTP/1.1\r\nHost: A:8000\r\n\r\n", 1),
+            ("GET / HTTP/1.1\r\nHost: b:80\r\n\r\n", 2),
+            ("GET / HTTP/1.1\r\nHost: c\r\n\r\n", 1),
+            ("GET / HTTP/1.0\r\n\r\n", 1),
+            ("GET http://b/ HTTP/1.1\r\nHost: x\r\n\r\n", 2),
+            ("GET http://127.0.0.9:77/ HTTP/1.1\r\nHost: b\r\n\r\n", 1),
+            ("GET HTTP://[::1]/ HTTP/1.1\r\nHost: x\r\n\r\n", 1),
+            ("GET http://b.:80/ HTTP/1.1\r\nHost: b\r\n\r\n", 1),
+            ("GET //b/x HTTP/1.1\r\nHost: a:8000\r\n\r\n", 1),
+        ] {
+            assert_eq!(routed(&routes(), request), at(&format!("127.0.0.1:{port}")), "{request}");
+        }
         let all = OriginRoute { authority: EVERY_HOST.into(), address: "127.0.0.1:9".parse().unwrap() };
         let routes = Routes::new(&[all]);
-        let target = Target { authority: Some("a"), path: "/", is_absolute: true };
-        assert_eq!(routes.route(&target), Route::Address("127.0.0.1:9".parse().unwrap()));
+        assert_eq!(routed(&routes, "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"), at("127.0.0.1:9"));
         assert_eq!(routes.fallback_authority(), "");
+    }
+
+    #[test]
+    fn forward_goes_where_it_is_told() {
         let none = Routes::new(&[]);
-        let target = Target { authority: Some("a"), path: "/", is_absolute: false };
-        assert_eq!(none.route(&target), Route::Nowhere);
+        assert_eq!(routed(&none, "GET http://127.0.0.9:77/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("127.0.0.9:77"));
+        assert_eq!(routed(&none, "GET http://[::1]/ HTTP/1.1\r\nHost: x\r\n\r\n"), at("[::1]:80"));
+        assert_eq!(routed(&none, "GET http://C/ HTTP/1.1\r\nHost: x\r\n\r\n"), Route::Name("c:80".into()));
+        assert_eq!(routed(&none, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Route::Nowhere);
     }
 }

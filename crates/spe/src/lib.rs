@@ -13,5 +13,6 @@
 
 pub mod collector;
 pub mod multiplier;
+pub mod number;
 pub mod spec;
 pub mod validate;

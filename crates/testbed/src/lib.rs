@@ -6,6 +6,7 @@
 
 mod body;
 mod client;
+mod elsewhere;
 mod server;
 
 use std::future::Future;
@@ -15,6 +16,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::yield_now;
 
 pub use client::{Client, Reply};
+pub use elsewhere::{answer_to, elsewhere};
 pub use server::{Part, Seen, Server, ok, pause_ms, send};
 
 /// No test takes this long unless it hangs.

@@ -77,6 +77,8 @@ pub struct Server {
     pub address: SocketAddr,
     seen: Rc<RefCell<Vec<Seen>>>,
     open: Rc<Cell<usize>>,
+    /// How many connections were accepted, and who made the last one.
+    accepted: Rc<Cell<(usize, Option<SocketAddr>)>>,
 }
 
 impl Server {
@@ -84,12 +86,13 @@ impl Server {
     pub async fn start(answer: impl Fn(&Seen, usize) -> Vec<Part> + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("is bound");
-        let server = Self { address, seen: Rc::default(), open: Rc::default() };
+        let server = Self { address, seen: Rc::default(), open: Rc::default(), accepted: Rc::default() };
         let (own, answer) = (server.clone(), Rc::new(answer));
         spawn_local(async move {
             for connection in 0.. {
-                let (stream, _) = listener.accept().await.expect("somebody connects");
+                let (stream, from) = listener.accept().await.expect("somebody connects");
                 let (own, answer) = (own.clone(), Rc::clone(&answer));
+                own.accepted.set((own.accepted.get().0 + 1, Some(from)));
                 spawn_local(async move {
                     own.open.set(own.open.get() + 1);
                     own.serve(stream, connection, answer).await;
@@ -118,6 +121,19 @@ impl Server {
     /// Connections that are open now.
     pub fn open(&self) -> usize {
         self.open.get()
+    }
+
+    /// Connections that were made to it so far, those that nobody has accepted yet among them.
+    pub async fn connections(&self) -> usize {
+        let own = TcpStream::connect(self.address).await.expect("it listens");
+        let own = own.local_addr().expect("it is connected");
+        // They are accepted in the order in which they were made, and this one is the last.
+        while self.accepted.get().1 != Some(own) {
+            tokio::task::yield_now().await;
+        }
+        let others = self.accepted.get().0 - 1;
+        self.accepted.set((others, None));
+        others
     }
 
     async fn serve(

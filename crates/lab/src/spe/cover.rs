@@ -366,6 +366,8 @@ fn totals(standing: &Standing) -> Totals {
         origin_requests: collector.origin_requests,
         origin_errors: collector.origin_errors,
         given_up: collector.given_up,
+        not_kept: collector.not_kept,
+        repeated: collector.repeated,
         evictions: collector.evictions,
         recordings: collector.recordings,
         stored_bytes: collector.memory_bytes + collector.disk_bytes,

@@ -1,11 +1,14 @@
 //! What nodes answer, and when.
 
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use assay_node::Pace;
 use assay_node::calibrate::{CalibrationSpec, calibrate};
 use assay_node::nodes::Kind;
 use assay_record::cluster::NodeState;
+use assay_testbed::elsewhere;
 
 use crate::support::{SMALL, ask, cluster, get, start};
 
@@ -47,6 +50,26 @@ fn a_connection_is_used_again_and_a_head_is_all_that_is_asked_for() {
         answer.contains("Content-Length: 5125\r\n")
             && answer.ends_with("\r\n\r\n") | (body_of(&answer).len() < 5000)
     );
+}
+
+#[test]
+fn a_node_answers_for_every_host_itself_and_asks_nobody() {
+    let nodes = start(&cluster(SMALL), Kind::Virtual, Pace::now_at(1.0));
+    let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    other.set_nonblocking(true).expect("a socket");
+    let (node, elsewhere_at) = (nodes.addresses()[0], other.local_addr().expect("is bound"));
+    for request in elsewhere(node, elsewhere_at) {
+        let answer = ask(node, &request);
+        assert!(
+            ["200", "400", "404", "405", "501"].contains(&answer.get(9..12).unwrap_or("")),
+            "{request}{answer}"
+        );
+        assert!(
+            !request.starts_with("CONNECT ") || !answer.starts_with("HTTP/1.1 200 "),
+            "{request}{answer}"
+        );
+    }
+    assert_eq!(other.accept().map_err(|error| error.kind()).err(), Some(ErrorKind::WouldBlock));
 }
 
 #[test]

@@ -39,7 +39,7 @@ const REPEATED: [&str; 3] = ["accept-encoding", "accept-language", "user-agent"]
 pub struct Page {
     /// Where it is.
     pub base: Base,
-    /// It was asked for by its whole URL: other hosts may be asked too.
+    /// It was asked for by its whole URL, as what it names is going to be.
     pub is_absolute: bool,
 }
 
@@ -228,7 +228,7 @@ async fn fetch(shared: &Rc<Shared>, job: &Job) {
 fn order(shared: &Shared, job: &Job, target: &Target<'_>) -> Option<Order> {
     let mut key = Vec::new();
     target.write_key(shared.routes.fallback_authority(), &mut key);
-    let is_elsewhere = !job.is_absolute && !job.is_own && !shared.routes.knows(target);
+    let is_elsewhere = !job.is_own && !shared.routes.knows(target);
     if job.budget.get() == 0 || is_elsewhere || shared.fetches.borrow().contains_key(&key[..]) {
         return None;
     }

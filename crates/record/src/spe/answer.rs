@@ -25,19 +25,23 @@ pub enum Verdict {
     NoAnswer,
     /// There is nothing to compare: a tunnel, or the Collector's answer itself.
     NotCompared,
+    /// Not compared, through Assay's own bound: the Collector had no room to keep what the client got until the proxy asked for
+    /// it, so that the proxy was given something else.
+    NotKept,
     /// Never asked: too much was waiting for it.
     Dropped,
 }
 
 impl Verdict {
     /// All of them, in table order.
-    pub const ALL: [Verdict; 7] = [
+    pub const ALL: [Verdict; 8] = [
         Verdict::Ok,
         Verdict::StatusCodeMismatch,
         Verdict::HeaderMismatch,
         Verdict::BodyMismatch,
         Verdict::NoAnswer,
         Verdict::NotCompared,
+        Verdict::NotKept,
         Verdict::Dropped,
     ];
 
@@ -50,6 +54,7 @@ impl Verdict {
             Verdict::BodyMismatch => "BODY_MISMATCH",
             Verdict::NoAnswer => "NO_ANSWER",
             Verdict::NotCompared => "NOT_COMPARED",
+            Verdict::NotKept => "NOT_KEPT",
             Verdict::Dropped => "DROPPED",
         }
     }
@@ -209,7 +214,8 @@ pub(crate) const ANSWERS: TableSpec = TableSpec {
                 "verdict",
                 Kind::Text,
                 "`OK`, `STATUS_CODE_MISMATCH`, `HEADER_MISMATCH`, `BODY_MISMATCH`, `NO_ANSWER` (`error` says why), \
-                 `NOT_COMPARED` (a tunnel, or the direct answer itself) or `DROPPED` (never asked: too much was waiting)",
+                 `NOT_COMPARED` (a tunnel, or the direct answer itself), `NOT_KEPT` (not compared: the Collector had no room to \
+                 keep what the client got until the proxy asked for it) or `DROPPED` (never asked: too much was waiting)",
             ),
             Column::optional("header", Kind::Text, "name of the header field that differs"),
             Column::optional(

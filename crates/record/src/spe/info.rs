@@ -116,6 +116,11 @@ pub struct Totals {
     /// Answers that the Collector broke off, because the answer of a client would have had to wait for them; whoever asked
     /// is not to blame for what it then lacks.
     pub given_up: u64,
+    /// Recordings that the Collector could not keep until every proxy had asked for them: what a proxy gets instead is not
+    /// compared (`NOT_KEPT`).
+    pub not_kept: u64,
+    /// Requests that the Collector sent to origins once more for a proxy, because of that; among `origin_requests`.
+    pub repeated: u64,
     /// Recordings that were thrown away to make room.
     pub evictions: u64,
     /// Recordings held at the end.
@@ -150,6 +155,10 @@ pub struct CollectorCounters {
     pub origin_errors: u64,
     /// Answers that it broke off, because the answer of a client would have had to wait for them.
     pub given_up: u64,
+    /// Recordings that could not be kept until every door had asked for them.
+    pub not_kept: u64,
+    /// Requests sent to origins once more because of that.
+    pub repeated: u64,
     /// Recordings thrown away to make room.
     pub evictions: u64,
     /// Recordings held now.
@@ -202,13 +211,15 @@ pub struct TargetCounters {
     pub matching: u64,
     /// Of these, others than the Collector's.
     pub mismatches: u64,
+    /// Of these, not compared: the Collector had not kept what the client got.
+    pub not_kept: u64,
     /// Requests without a whole answer.
     pub no_answer: u64,
     /// Never asked: too much was waiting.
     pub dropped: u64,
     /// Waiting or under way now.
     pub waiting: u64,
-    /// Sum of the response times of whole answers, in microseconds.
+    /// Sum of the response times of whole answers but those of `not_kept`, in microseconds.
     pub response_sum_us: u64,
     /// Bytes of bodies that it sent.
     pub body_bytes: u64,

@@ -2,12 +2,15 @@
 
 mod server;
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use assay_replay::plan::list::Arrivals;
 use assay_replay::{Door, List, Log, Options, Origins, ReplayError, Results, Simulated, Source, drive};
+use assay_testbed::elsewhere;
 use server::{Asked, Server};
 
 /// So fast that nobody waits.
@@ -275,4 +278,33 @@ fn an_answer_that_no_simulated_origin_made_is_the_proxys_own() {
     let results = replay(Options { simulated: Some(simulated), ..options(&server) }, source).unwrap();
     let cache = results.cache.unwrap();
     assert_eq!((cache.own, cache.misses, cache.wrong), (1, 0, 0));
+}
+
+#[test]
+fn simulated_origins_answer_for_every_host_themselves_and_ask_nobody() {
+    let (server, tmp) = (Server::start(), tempfile::tempdir().unwrap());
+    let file = tmp.path().join("access.log");
+    std::fs::write(&file, combined(1, 1, "GET /a HTTP/1.1")).unwrap();
+    let catalogue = Source::Log(log(vec![file])).survey().unwrap();
+    let simulated = Arc::new(Simulated::new(catalogue, Duration::from_secs(60), Duration::ZERO));
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    for host in [None, Some("www.example.org".to_owned())] {
+        let door = Door { listen: "127.0.0.1:0".parse().unwrap(), host };
+        let origins = Origins::start(vec![door], Arc::clone(&simulated)).unwrap();
+        let door = origins.addresses()[0];
+        for request in elsewhere(server.address, other.local_addr().unwrap()) {
+            let mut stream = TcpStream::connect(door).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = Vec::new();
+            // A connection that is reset has said nothing more.
+            let _ = stream.read_to_end(&mut answer);
+            let is_tunnel = request.starts_with("CONNECT ") && answer.starts_with(b"HTTP/1.1 200 ");
+            assert!(!is_tunnel, "{request}{}", String::from_utf8_lossy(&answer));
+        }
+    }
+    assert!(simulated.counts().requests > 100);
+    assert!(server.asked().is_empty());
+    assert_eq!(other.accept().map_err(|error| error.kind()).err(), Some(ErrorKind::WouldBlock));
 }

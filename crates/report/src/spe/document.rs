@@ -93,6 +93,10 @@ pub struct TargetFigures {
     pub asked: u64,
     /// Requests that it was never asked, because too much was waiting for it.
     pub dropped: u64,
+    /// Its answers that could not be compared, through Assay's own bound: the Collector had not kept what the client got. They
+    /// are left out of every other figure but `asked`.
+    #[serde(default)]
+    pub not_kept: u64,
     /// Whole answers.
     pub delivered: u64,
     /// Whole answers relative to those of direct.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_record::spe::{How, SpeDir, SpeInfo};
 
 use super::document::{Difference, EVALUATION_SCHEMA, Estimate, Evaluation, TargetFigures, Times};
-use super::gather::{Gathered, Sample};
+use super::gather::{Door, Gathered, Sample};
 use super::{places, sections};
 use crate::chart::Charts;
 use crate::figures::{percentiles, ratio, round};
@@ -85,6 +85,19 @@ fn warnings(info: &SpeInfo, gathered: &Gathered) -> Vec<String> {
             info.totals.origin_errors
         ));
     }
+    if info.totals.not_kept > 0 {
+        warnings.push(format!(
+            "The Collector could not keep {} of the answers that clients got until every proxy had asked for them. A proxy that \
+             asked for one later was given something else: where that differs it is not compared (`NOT_KEPT`), and counts \
+             neither for nor against the proxy{}. More --collector-memory or --collector-disk, or a longer \
+             --minimum-freshness for proxies that lag behind, keeps more.",
+            info.totals.not_kept,
+            match info.totals.repeated {
+                0 => String::new(),
+                more => format!("; origins were asked {more} times more for that"),
+            }
+        ));
+    }
     if info.totals.given_up > 0 {
         warnings.push(format!(
             "The Collector itself broke off {} answers, which were too large to keep and read too slowly: a client's own \
@@ -114,8 +127,13 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
     let known = info.targets.get(index).cloned().unwrap_or_default();
     let doors = gathered.doors.as_ref();
     let (door, direct_door) = (doors.map(|all| &all[index]), doors.map(|all| &all[0]));
-    let relative = |of: fn(&super::gather::Door) -> u64| ratio(of(door?), of(direct_door?));
-    let bytes_received_ratio = relative(|door| door.bytes_out);
+    // What was not compared is left out on both sides.
+    let out = sums.not_kept;
+    let relative = |of: fn(&Door) -> u64, own: u64, directs: u64| {
+        ratio(of(door?).saturating_sub(own), of(direct_door?).saturating_sub(directs))
+    };
+    let bytes_received_ratio = relative(|door| door.bytes_out, out.body_bytes, out.direct_bytes);
+    let direct_delivered = direct.delivered.saturating_sub(out.direct_delivered);
     let count = |name: &str| sums.verdicts.get(name).copied().unwrap_or(0);
     let mismatches = count("STATUS_CODE_MISMATCH") + count("HEADER_MISMATCH") + count("BODY_MISMATCH");
     // Direct is what the others are held against: it is like itself.
@@ -131,21 +149,22 @@ fn target(info: &SpeInfo, gathered: &Gathered, index: usize) -> TargetFigures {
         settings: known.settings,
         asked: sums.asked,
         dropped: sums.dropped,
+        not_kept: out.count,
         delivered: sums.delivered,
-        delivered_ratio: match sums.delivered <= direct.delivered {
-            true => share(sums.delivered, direct.delivered),
+        delivered_ratio: match sums.delivered <= direct_delivered {
+            true => share(sums.delivered, direct_delivered),
             // It answered what the Collector's client did not wait for.
             false => {
-                ratio(sums.delivered, direct.delivered).map(|value| Estimate { value, low: None, high: None })
+                ratio(sums.delivered, direct_delivered).map(|value| Estimate { value, low: None, high: None })
             }
         },
         bytes_sent: sums.body_bytes,
-        bytes_sent_ratio: ratio(sums.body_bytes, direct.body_bytes),
+        bytes_sent_ratio: ratio(sums.body_bytes, direct.body_bytes.saturating_sub(out.direct_bytes)),
         bytes_received: door.map(|door| door.bytes_out),
         bytes_received_ratio,
         bandwidth_saved: bytes_received_ratio.map(|ratio| round(1.0 - ratio, 6)),
         requests_received: door.map(|door| door.requests),
-        requests_received_ratio: relative(|door| door.requests),
+        requests_received_ratio: relative(|door| door.requests, out.count, out.count),
         compared,
         matching: share(matching, compared),
         not_matching: share(mismatches, compared),

@@ -3,7 +3,7 @@
 //! The table of answers is read once, in stretches; of each answer some bytes are kept, because differences are taken
 //! request by request and answers of one request can lie far apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_record::histogram::Histogram;
 use assay_record::spe::{AnswerError, AnswerRow, SpeDir, Verdict, for_each_answer, read_doors};
@@ -39,6 +39,7 @@ pub(super) struct Sums {
     pub errors: BTreeMap<&'static str, u64>,
     pub asked: u64,
     pub dropped: u64,
+    pub not_kept: NotKept,
     pub delivered: u64,
     pub body_bytes: u64,
     pub response: Histogram,
@@ -47,6 +48,19 @@ pub(super) struct Sums {
     pub transfer: Histogram,
     /// By second of asking: sum of response times and how many.
     pub seconds: BTreeMap<u32, (u64, u64)>,
+}
+
+/// Answers that Assay could not compare, and what of them is on both sides: figures that are relative to direct's leave
+/// these requests out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NotKept {
+    pub count: u64,
+    /// Bytes of bodies that the proxy sent for them.
+    pub body_bytes: u64,
+    /// Those of direct.
+    pub direct_bytes: u64,
+    /// How many of them direct delivered.
+    pub direct_delivered: u64,
 }
 
 /// What the Collector did for one target.
@@ -69,6 +83,8 @@ pub(super) struct Gathered {
     pub tunnels: u64,
     /// Some answer differs, or did not come.
     pub differs: bool,
+    /// Requests, each with a target whose answer could not be compared.
+    not_kept: BTreeSet<(u64, u16)>,
     /// What could not be read, a sentence each.
     pub missing: Vec<String>,
     /// When the last answer was asked for, in microseconds.
@@ -83,6 +99,7 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
         samples: Vec::new(),
         tunnels: 0,
         differs: false,
+        not_kept: BTreeSet::new(),
         missing: Vec::new(),
         last_us: 0,
     };
@@ -92,6 +109,12 @@ pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportErr
             gathered.take(&row);
             Ok::<_, ReportError>(())
         })?;
+        if !gathered.not_kept.is_empty() {
+            for_each_answer(&answers, |row| {
+                gathered.leave_out(&row);
+                Ok::<_, ReportError>(())
+            })?;
+        }
     } else {
         gathered.missing.push(
             "There is no answers.parquet: the evaluation goes on, or was cut off, and of its answers nothing is known.".into(),
@@ -131,11 +154,18 @@ impl Gathered {
             return;
         }
         sums.asked += 1;
-        sums.body_bytes += row.body_bytes;
+        let is_compared = row.verdict != Verdict::NotKept;
+        if is_compared {
+            sums.body_bytes += row.body_bytes;
+        } else {
+            sums.not_kept.count += 1;
+            sums.not_kept.body_bytes += row.body_bytes;
+            self.not_kept.insert((row.request, row.target));
+        }
         if let Some(error) = row.error {
             *sums.errors.entry(AnswerError::name(error)).or_default() += 1;
         }
-        let response_us = row.response_us().filter(|_| row.verdict != Verdict::NoAnswer);
+        let response_us = row.response_us().filter(|_| is_compared && row.verdict != Verdict::NoAnswer);
         let kept = response_us
             .map_or(NONE_US, |us| u32::try_from(us.max(0)).unwrap_or(NONE_US - 1).min(NONE_US - 1));
         self.samples.push(Sample {
@@ -166,6 +196,19 @@ impl Gathered {
             let (sum, count) = sums.seconds.entry(second as u32).or_default();
             *sum += u64::from(kept);
             *count += 1;
+        }
+    }
+
+    /// Notes what direct answered where others' answers could not be compared with it.
+    fn leave_out(&mut self, direct: &AnswerRow) {
+        if direct.target != 0 || direct.method == "CONNECT" {
+            return;
+        }
+        let is_delivered = direct.verdict != Verdict::NoAnswer && direct.response_us().is_some();
+        for &(_, target) in self.not_kept.range((direct.request, 0)..=(direct.request, u16::MAX)) {
+            let Some(sums) = self.sums.get_mut(usize::from(target)) else { continue };
+            sums.not_kept.direct_bytes += direct.body_bytes;
+            sums.not_kept.direct_delivered += u64::from(is_delivered);
         }
     }
 

@@ -177,6 +177,7 @@ fn setup(evaluation: &Evaluation) -> Vec<Fact> {
         fact("Tunnels", count(evaluation.tunnels)),
         fact("Requests sent to origins", count(evaluation.totals.origin_requests)),
         fact("Of these, failed", count(evaluation.totals.origin_errors)),
+        fact("Recordings that the Collector could not keep for all", count(evaluation.totals.not_kept)),
         fact("Answers that the Collector broke off", count(evaluation.totals.given_up)),
         fact("Recordings thrown away", count(evaluation.totals.evictions)),
         fact("Clients that left early", count(evaluation.totals.client_gone)),

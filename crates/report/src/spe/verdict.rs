@@ -15,7 +15,11 @@ const MOST_FAILED_PARTS: u64 = 100;
 /// Questions and answers.
 pub(super) fn answers(evaluation: &Evaluation) -> Vec<Answer> {
     let answer = |question: &str, (mood, text)| Answer { question: question.to_owned(), mood, text };
-    let mut all = vec![answer("What was evaluated?", (Mood::Plain, subject(evaluation)))];
+    let mut all = Vec::new();
+    all.extend(
+        not_compared(evaluation).map(|text| answer("What could Assay not compare?", (Mood::Doubtful, text))),
+    );
+    all.push(answer("What was evaluated?", (Mood::Plain, subject(evaluation))));
     if evaluation.requests > 0 && evaluation.targets.len() > 1 {
         all.extend(speed(evaluation).map(|text| answer("Which was the fastest?", (Mood::Plain, text))));
         all.extend(savings(evaluation).map(|text| answer("What did they save?", (Mood::Plain, text))));
@@ -27,6 +31,24 @@ pub(super) fn answers(evaluation: &Evaluation) -> Vec<Answer> {
 
 fn proxies(evaluation: &Evaluation) -> impl Iterator<Item = &TargetFigures> {
     evaluation.targets.iter().skip(1)
+}
+
+/// What Assay's own bound has left out, before anything is said of proxies.
+fn not_compared(evaluation: &Evaluation) -> Option<String> {
+    let left_out = proxies(evaluation).filter(|target| target.not_kept > 0);
+    let named: Vec<String> = left_out
+        .map(|target| {
+            let of = format::share(target.not_kept, target.asked);
+            format!("{} of {} ({of})", count(target.not_kept), target.label)
+        })
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "Answers: {}. The Collector had no room to keep what the client got until the proxy asked for it; that is Assay's \
+             bound, not the proxies' doing, and these answers are in no figure below.",
+            named.join(", ")
+        )
+    })
 }
 
 fn subject(evaluation: &Evaluation) -> String {
@@ -186,8 +208,10 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
             parts.push(format!("{}: {}", target.label, said.join(", ")));
         }
     }
+    let is_all = proxies(evaluation).all(|target| target.not_kept == 0);
     match parts.is_empty() {
-        true => (mood, "No: every proxy answered every request as the Collector did.".to_owned()),
+        true if is_all => (mood, "No: every proxy answered every request as the Collector did.".to_owned()),
+        true => (mood, "No: every answer that could be compared was the Collector's.".to_owned()),
         false => (mood, format!("{}.", parts.join("; "))),
     }
 }
@@ -200,6 +224,10 @@ fn trust(evaluation: &Evaluation) -> (Mood, String) {
     let failed = evaluation.totals.origin_errors;
     if failed.saturating_mul(MOST_FAILED_PARTS) > evaluation.requests {
         doubts.push(format!("{} fetches from origins failed, see the warnings", count(failed)));
+    }
+    let not_kept: u64 = proxies(evaluation).map(|target| target.not_kept).sum();
+    if not_kept > 0 {
+        doubts.push(format!("Assay could not compare {} answers, see above", count(not_kept)));
     }
     if evaluation.totals.given_up > 0 {
         let broken = count(evaluation.totals.given_up);

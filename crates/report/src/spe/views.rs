@@ -195,11 +195,12 @@ fn places(evaluation: &Evaluation) -> Table {
 }
 
 fn volumes(evaluation: &Evaluation) -> Table {
-    const COLUMNS: [Column; 8] = [
+    const COLUMNS: [Column; 9] = [
         ("asked", |target| count(target.asked)),
         ("whole answers", |target| count(target.delivered)),
         ("no answer", |target| count(target.verdicts.get(Verdict::NoAnswer.name()).copied().unwrap_or(0))),
         ("dropped", |target| count(target.dropped)),
+        ("not kept", |target| count(target.not_kept)),
         ("bytes sent", |target| bytes(target.bytes_sent)),
         ("bytes received", |target| target.bytes_received.map_or_else(|| NOTHING.to_owned(), bytes)),
         ("requests to the Collector", |target| {
@@ -213,7 +214,8 @@ fn volumes(evaluation: &Evaluation) -> Table {
     Table {
         id: "volumes-table",
         title: "In numbers",
-        about: "Bytes are of bodies. Dropped: never asked, because too much was waiting for that proxy.",
+        about: "Bytes are of bodies. Dropped: never asked, because too much was waiting for that proxy. Not kept: not compared, \
+                because the Collector had no room for what the client got.",
         first: "proxy",
         heads: heads(&COLUMNS),
         rows: of_targets(evaluation, &COLUMNS),

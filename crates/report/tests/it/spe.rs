@@ -90,6 +90,78 @@ fn info() -> SpeInfo {
     }
 }
 
+/// A fourth of what `plain` answers could not be compared: the Collector said 503 for it, in 110 bytes.
+fn without_room(request: u64, target: u16) -> AnswerRow {
+    let row = answer(request, target);
+    match target == 2 && request.is_multiple_of(4) {
+        true => AnswerRow {
+            status: Some(503),
+            first_byte_us: Some(9),
+            body_bytes: 110,
+            verdict: Verdict::NotKept,
+            ..row
+        },
+        false => row,
+    }
+}
+
+#[test]
+fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = SpeDir::create(&tmp.path().join("e")).unwrap();
+    let not_kept = REQUESTS / 4;
+    let mut info = info();
+    (info.totals.not_kept, info.totals.repeated) = (not_kept, 3);
+    dir.write_info(&info).unwrap();
+    let mut answers = AnswerWriter::create(&dir.answers_path()).unwrap();
+    // Proxies' answers come before direct's here.
+    for target in [2, 1, 3, 0] {
+        (0..REQUESTS).for_each(|request| answers.push(&without_room(request, target)).unwrap());
+    }
+    answers.finish().unwrap();
+    let mut doors = DoorWriter::create(&dir.doors_path()).unwrap();
+    let lacks = not_kept * (10_000 - 110);
+    for (door, bytes_out) in (0..).zip([0, 0, lacks, 0].map(|lacks| REQUESTS * 10_000 - lacks)) {
+        doors.push(&DoorRow { door, requests: REQUESTS, bytes_out, ..DoorRow::default() }).unwrap();
+    }
+    doors.finish().unwrap();
+    let evaluation = spe::evaluate(&dir).unwrap();
+    let (plain, swift) = (&evaluation.targets[2], &evaluation.targets[1]);
+    assert_eq!((plain.not_kept, swift.not_kept), (not_kept, 0));
+    assert_eq!((plain.asked, plain.delivered), (REQUESTS, REQUESTS - not_kept));
+    assert_eq!((plain.compared, plain.response_ms.count), (REQUESTS - not_kept, REQUESTS - not_kept));
+    // All that is left is as direct's, request by request, byte by byte.
+    for ratio in [plain.matching, plain.delivered_ratio].map(|share| share.unwrap().value) {
+        assert_eq!(ratio, 1.0);
+    }
+    assert_eq!((plain.bytes_sent_ratio, plain.bytes_received_ratio), (Some(1.0), Some(1.0)));
+    assert_eq!((plain.requests_received_ratio, plain.bandwidth_saved), (Some(1.0), Some(0.0)));
+    let first = &evaluation.verdict[0];
+    assert_eq!(first.question, "What could Assay not compare?");
+    assert!(
+        first.text.starts_with("Answers: 150 of plain (25.0 %). The Collector had no room"),
+        "{}",
+        first.text
+    );
+    let wrong = evaluation.verdict.iter().find(|answer| answer.question == "Was anything wrong?").unwrap();
+    assert!(!wrong.text.contains("plain"), "{}", wrong.text);
+    assert!(
+        evaluation.warnings[0].contains("could not keep 150 of the answers"),
+        "{:?}",
+        evaluation.warnings
+    );
+    assert!(evaluation.differing.iter().all(|group| group.target != "plain"));
+    let shown = |text: &str| {
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is missing"));
+        assert!(place("What could Assay not compare?") < place("What was evaluated?"));
+    };
+    shown(&evaluation.to_terminal(None, &Style { colour: false, width: 100 }));
+    shown(&evaluation.to_html().unwrap());
+    let value: serde_json::Value = serde_json::from_str(&evaluation.to_json().unwrap()).unwrap();
+    assert_eq!(value["targets"][2]["not_kept"], not_kept);
+    assert!(jsonschema::validator_for(&Evaluation::json_schema()).unwrap().is_valid(&value));
+}
+
 /// An evaluation of `requests` requests in `path`.
 fn write(path: &Path, info: &SpeInfo, requests: u64) -> SpeDir {
     let dir = SpeDir::create(path).unwrap();

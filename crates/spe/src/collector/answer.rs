@@ -11,6 +11,7 @@ use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_plane::{caching, fields};
 
 use crate::collector::ask::NAME;
+use crate::number;
 
 /// What describes a body or how it can be had, and has no place in a 304.
 const OF_THE_BODY: [&str; 5] =
@@ -76,7 +77,7 @@ impl Answer {
             fields::append(&mut text, b"Date", &date);
         }
         fields::append_end_to_end(&mut text, head.headers(), (head.facts.version, NAME), |field| {
-            field.is("age") || field.is("content-length")
+            field.is("age") || field.is("content-length") || field.is(number::LOST)
         });
         let facts = facts_of(head);
         let values = head.headers().filter(|field| field.is("vary")).map(|field| field.value);
@@ -120,6 +121,7 @@ impl Answer {
             413 => "Content Too Large",
             431 => "Request Header Fields Too Large",
             501 => "Not Implemented",
+            503 => "Service Unavailable",
             504 => "Gateway Timeout",
             505 => "HTTP Version Not Supported",
             508 => "Loop Detected",
@@ -188,9 +190,12 @@ impl Answer {
 
     /// Whether it is fresh for this request.
     pub fn is_fresh(&self, request: &RequestControl, now_ms: i64) -> bool {
-        self.is_storable
-            && self.vary != Vary::Everything
-            && self.freshness.reuse(request, now_ms) == Reuse::Serve
+        self.is_for_all() && self.freshness.reuse(request, now_ms) == Reuse::Serve
+    }
+
+    /// Whether caches may have it, for however short a time: another one is as good.
+    pub fn is_for_all(&self) -> bool {
+        self.is_storable && self.vary != Vary::Everything
     }
 
     /// Whether the origin can be asked if it still holds, instead of for all of it.
@@ -319,7 +324,7 @@ pub mod tests {
     #[test]
     fn the_head_for_others_has_no_framing_no_age_and_a_date() {
         let answer = answer(
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nConnection: close\r\nETag: \"a\"\r\n\
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nAge: 5\r\nX-Assay-Lost: 1\r\nConnection: close\r\nETag: \"a\"\r\n\
              Cache-Control: max-age=60\r\n\r\n",
         );
         assert_eq!(

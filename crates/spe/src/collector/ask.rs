@@ -15,6 +15,7 @@ use assay_http::head::RequestHead;
 use assay_plane::{caching, fields};
 
 use crate::collector::url::Target;
+use crate::number;
 
 /// What this program calls itself in `Via`.
 pub const NAME: &str = "assay-collector";
@@ -43,6 +44,8 @@ pub struct Ask<'b> {
     pub conditions: Conditions<'b>,
     /// It has `Authorization`.
     pub is_authorised: bool,
+    /// The number of the client's request.
+    pub number: Option<u64>,
     /// There are conditions that only the origin can weigh.
     is_for_origin: bool,
 }
@@ -58,6 +61,7 @@ impl<'b> Ask<'b> {
             control: RequestControl::default(),
             conditions: Conditions::default(),
             is_authorised: false,
+            number: number::of_request(&head),
             is_for_origin: !matches!(class, MethodClass::Get | MethodClass::Head),
         };
         let mut directives: Option<CacheControl> = None;
@@ -145,7 +149,8 @@ impl<'b> Ask<'b> {
             !self.is_for_origin && (field.is("if-none-match") || field.is("if-modified-since"))
         };
         fields::append_end_to_end(&mut request, head.headers(), (head.facts.version, NAME), |field| {
-            ["host", "content-length", "expect"].iter().any(|name| field.is(name)) || is_condition(field)
+            ["host", "content-length", "expect", number::REQUEST].iter().any(|name| field.is(name))
+                || is_condition(field)
         });
         if !matches!(head.body(), BodyFraming::None) {
             fields::append_number(&mut request, "Content-Length", body_bytes);
@@ -192,9 +197,12 @@ mod tests {
     #[test]
     fn conditions_and_what_is_negotiated_do_not() {
         let plain = key("GET /x", "");
-        for fields in
-            ["If-None-Match: \"a\"\r\n", "Accept: b\r\n", "Cache-Control: no-cache\r\n", "Via: 1.1 x\r\n"]
-        {
+        for fields in [
+            "If-None-Match: \"a\"\r\n",
+            "Accept: b\r\n",
+            "Cache-Control: no-cache\r\n",
+            "X-Assay-Request: 1\r\n",
+        ] {
             assert_eq!(key("GET /x", fields), plain, "{fields}");
         }
         assert_ne!(
@@ -217,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_origin_is_asked_on_a_connection_that_ends_and_conditions_stand_apart() {
-        let fields = "If-None-Match: \"a\"\r\nX: 1\r\nConnection: keep-alive\r\nExpect: 100-continue\r\n\
+        let fields = "If-None-Match: \"a\"\r\nX: 1\r\nX-Assay-Request: 7\r\nConnection: keep-alive\r\nExpect: 100-continue\r\n\
                       Content-Length: 3\r\n";
         let (request, conditions) = ask("GET http://b/x", fields).request(3);
         assert_eq!(

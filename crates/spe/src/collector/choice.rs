@@ -4,6 +4,9 @@
 //! not be cached, what is stale, errors) is replayed, for a while, to each door that has not seen it yet, and to no door
 //! twice: who asks again wants another one. Several may wait under one key: a door that is behind gets the one that
 //! comes next for it, so that each need is fetched once however far the proxies lag behind each other.
+//!
+//! Where requests are numbered ([`crate::number`]), a proxy's request is answered with what the client's own one got, and
+//! never with what only others got: order means nothing then.
 
 use std::time::Duration;
 
@@ -22,9 +25,22 @@ pub struct Limits {
     pub maximum_age_ns: u64,
 }
 
+/// Whose request got a recording, or caused it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bond {
+    /// The very one that is asked for now.
+    Own,
+    /// Others only.
+    Others,
+    /// Nobody knows: one of the two has no number.
+    Unknown,
+}
+
 /// What matters about a recording to one who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
+    /// Whose it is.
+    pub bond: Bond,
     /// The door has had it.
     pub is_seen: bool,
     /// Since it was asked for.
@@ -80,6 +96,17 @@ pub enum Choice {
 /// `is_shared`: what was last answered under it could be shared (none: not known); `wants_new`: the client reloads.
 pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_new: bool) -> Choice {
     let all = || views.iter().enumerate().filter(|(_, view)| view.timed_ns <= limits.maximum_age_ns);
+    let own =
+        all().rev().filter(|(_, view)| view.bond == Bond::Own).find_map(|(index, view)| match view.stage {
+            Stage::Answered { suits: true, .. } => Some(Choice::Replay(index)),
+            Stage::Asked { .. } if may_be_awaited(view) => {
+                Some(Choice::Wait { index, claims: !view.is_seen })
+            }
+            _ => None,
+        });
+    if let Some(own) = own {
+        return own;
+    }
     let fresh = all()
         .rev()
         .find(|(_, view)| matches!(view.stage, Stage::Answered { suits: true, is_fresh: true, .. }));
@@ -89,7 +116,7 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     let longest_ns =
         if wants_new { BEHIND_NS.min(limits.minimum_freshness_ns) } else { limits.minimum_freshness_ns };
     let unseen = || {
-        let is_new = |view: &View| !view.is_seen && view.age_ns <= longest_ns;
+        let is_new = |view: &View| is_open(view) && view.age_ns <= longest_ns;
         all().filter(move |(_, view)| {
             is_new(view) && matches!(view.stage, Stage::Answered { suits: true, .. })
         })
@@ -98,14 +125,10 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
     if let Some((index, _)) = next {
         return Choice::Replay(index);
     }
-    let mut waiting = all().filter_map(|(index, view)| match view.stage {
-        Stage::Asked { is_conditional: false, is_of_a_proxy } => {
-            let loses = is_of_a_proxy && view.age_ns > RACE_NS;
-            // What this door has had already is of use only if it may be shared.
-            let may_be_of_use = !view.is_seen || is_shared != Some(false);
-            (!loses && may_be_of_use).then_some((index, !view.is_seen))
-        }
-        _ => None,
+    let mut waiting = all().filter_map(|(index, view)| {
+        // What this door has had already, or others are to have, is of use only if it may be shared.
+        let may_be_of_use = is_open(view) || is_shared != Some(false);
+        (may_be_awaited(view) && may_be_of_use).then_some((index, is_open(view)))
     });
     if let Some((index, claims)) = waiting.next() {
         return Choice::Wait { index, claims };
@@ -117,6 +140,32 @@ pub fn choose(views: &[View], limits: &Limits, is_shared: Option<bool>, wants_ne
         Some((index, _)) => Choice::Confirm(index),
         None => Choice::Fetch,
     }
+}
+
+/// The door has not had it, and it is not somebody else's.
+fn is_open(view: &View) -> bool {
+    !view.is_seen && view.bond != Bond::Others
+}
+
+/// Whether the head of a fetch is worth waiting for.
+fn may_be_awaited(view: &View) -> bool {
+    match view.stage {
+        Stage::Asked { is_conditional, is_of_a_proxy } => {
+            !is_conditional && !(is_of_a_proxy && view.age_ns > RACE_NS)
+        }
+        Stage::Answered { .. } => false,
+    }
+}
+
+/// Whether a door may still be going to ask for a recording, so that it is kept as long as there is room; `is_done`: it is
+/// complete, and all doors have had it.
+pub fn is_waited_for(age_ns: u64, limits: &Limits, is_done: bool) -> bool {
+    !is_done && age_ns <= limits.minimum_freshness_ns
+}
+
+/// Whether a recording that a door still waits for may go for want of room: the door is too far behind.
+pub fn may_go(age_ns: u64) -> bool {
+    age_ns > BEHIND_NS
 }
 
 /// Whether a recording can still be of use to anybody; `is_done`: it is complete, and all doors have had it.
@@ -140,11 +189,12 @@ mod tests {
 
     fn answered(is_seen: bool, age_s: u64, is_fresh: bool, can_be_confirmed: bool) -> View {
         let stage = Stage::Answered { suits: true, is_fresh, can_be_confirmed };
-        View { is_seen, age_ns: age_s * S, timed_ns: age_s * S, stage }
+        View { bond: Bond::Unknown, is_seen, age_ns: age_s * S, timed_ns: age_s * S, stage }
     }
 
     fn asked(is_seen: bool, age_ns: u64, is_conditional: bool, is_of_a_proxy: bool) -> View {
-        View { is_seen, age_ns, timed_ns: age_ns, stage: Stage::Asked { is_conditional, is_of_a_proxy } }
+        let stage = Stage::Asked { is_conditional, is_of_a_proxy };
+        View { bond: Bond::Unknown, is_seen, age_ns, timed_ns: age_ns, stage }
     }
 
     fn plain(views: &[View]) -> Choice {
@@ -203,6 +253,39 @@ mod tests {
         assert_eq!(plain(&[asked(false, RACE_NS + 1, false, true)]), Choice::Fetch);
     }
 
+    #[test]
+    fn a_numbered_request_gets_what_its_own_client_got_and_nothing_of_others() {
+        let of = |bond, view| View { bond, ..view };
+        let others = of(Bond::Others, answered(false, 3, false, false));
+        let own = of(Bond::Own, answered(false, 2, false, false));
+        assert_eq!(plain(&[others, own, others]), Choice::Replay(1), "in whatever order they are asked for");
+        assert_eq!(
+            plain(&[others, of(Bond::Own, answered(true, 2, false, false))]),
+            Choice::Replay(1),
+            "twice"
+        );
+        assert_eq!(plain(&[others]), Choice::Fetch);
+        let newer = of(Bond::Others, answered(false, 1, true, true));
+        assert_eq!(
+            plain(&[own, newer]),
+            Choice::Replay(0),
+            "what the client got, though there is a newer one"
+        );
+        assert_eq!(plain(&[newer]), Choice::Replay(0), "what is fresh is everybody's");
+        let under_way = |bond, is_seen| [of(bond, asked(is_seen, 0, false, false))];
+        assert_eq!(plain(&under_way(Bond::Own, false)), Choice::Wait { index: 0, claims: true });
+        assert_eq!(plain(&under_way(Bond::Others, false)), Choice::Wait { index: 0, claims: false });
+        let known = choose(&under_way(Bond::Others, false), &LIMITS, Some(false), false);
+        assert_eq!(known, Choice::Fetch, "it is not going to be shared");
+    }
+
+    #[test]
+    fn what_a_door_waits_for_is_kept_for_a_while_and_then_as_long_as_there_is_room() {
+        assert!(is_waited_for(180 * S, &LIMITS, false) && !is_waited_for(180 * S + 1, &LIMITS, false));
+        assert!(!is_waited_for(0, &LIMITS, true));
+        assert!(!may_go(10 * S) && may_go(10 * S + 1));
+    }
+
     fn view() -> impl Strategy<Value = View> {
         let stage = prop_oneof![
             (any::<bool>(), any::<bool>())
@@ -211,12 +294,16 @@ mod tests {
                 Stage::Answered { suits, is_fresh, can_be_confirmed }
             }),
         ];
-        (any::<bool>(), 0u64..5000, 0u64..1000, stage).prop_map(|(is_seen, age_s, more_s, stage)| View {
-            is_seen,
-            age_ns: age_s * S,
-            timed_ns: (age_s + more_s) * S,
-            stage,
-        })
+        let bond = prop_oneof![Just(Bond::Own), Just(Bond::Others), Just(Bond::Unknown)];
+        (bond, any::<bool>(), 0u64..5000, 0u64..1000, stage).prop_map(
+            |(bond, is_seen, age_s, more_s, stage)| View {
+                bond,
+                is_seen,
+                age_ns: age_s * S,
+                timed_ns: (age_s + more_s) * S,
+                stage,
+            },
+        )
     }
 
     proptest! {
@@ -229,12 +316,16 @@ mod tests {
                     let view = views[index];
                     let Stage::Answered { suits, is_fresh, .. } = view.stage else { panic!("not answered") };
                     prop_assert!(suits && view.timed_ns <= LIMITS.maximum_age_ns);
-                    prop_assert!(is_fresh || (!view.is_seen && view.age_ns <= LIMITS.minimum_freshness_ns));
-                    prop_assert!(is_of_use(&view, &LIMITS, false));
+                    let is_next = !view.is_seen
+                        && view.bond == Bond::Unknown
+                        && view.age_ns <= LIMITS.minimum_freshness_ns;
+                    prop_assert!(is_fresh || view.bond == Bond::Own || is_next);
+                    prop_assert!(view.bond == Bond::Own || is_of_use(&view, &LIMITS, false));
                 }
                 Choice::Wait { index, claims } => {
                     let is_right = matches!(views[index].stage, Stage::Asked { is_conditional: false, .. });
-                    prop_assert!(is_right && claims != views[index].is_seen);
+                    let is_its = !views[index].is_seen && views[index].bond != Bond::Others;
+                    prop_assert!(is_right && claims == is_its);
                 }
                 Choice::Confirm(index) => {
                     let is_right = matches!(views[index].stage, Stage::Answered { can_be_confirmed: true, suits: true, .. });
@@ -243,7 +334,8 @@ mod tests {
                 Choice::Fetch => {
                     let is_answer = |view: &View| {
                         let Stage::Answered { suits: true, is_fresh, .. } = view.stage else { return false };
-                        view.timed_ns <= LIMITS.maximum_age_ns && (is_fresh || (!view.is_seen && view.age_ns <= BEHIND_NS))
+                        let is_next = !view.is_seen && view.bond != Bond::Others && view.age_ns <= BEHIND_NS;
+                        view.timed_ns <= LIMITS.maximum_age_ns && (is_fresh || is_next || view.bond == Bond::Own)
                     };
                     prop_assert!(!views.iter().any(is_answer));
                 }

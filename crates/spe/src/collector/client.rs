@@ -17,9 +17,10 @@ use tokio::task::spawn_local;
 
 use crate::collector::ask::Ask;
 use crate::collector::fetch::{self, Order};
+use crate::collector::lost::Gone;
 use crate::collector::play::Client;
 use crate::collector::recording::{Claim, Outcome, Reader, Recording};
-use crate::collector::shared::{CLIENT_READ, Shared};
+use crate::collector::shared::{CLIENT_READ, Place, Shared};
 use crate::collector::shelf::{Asker, Found, Key};
 use crate::collector::tunnel;
 use crate::collector::url::Target;
@@ -29,6 +30,8 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 16;
 /// After so many recordings that were waited for in vain, a request gets a fetch of its own.
 const MOST_WAITS: usize = 8;
+/// What a proxy is told in place of an answer that was its client's own, and is gone.
+const NOT_KEPT: &str = "the Collector has not kept what the client was answered, and asks no origin twice for it: this is not compared";
 
 /// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is interested.
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>, door: u16) {
@@ -38,7 +41,7 @@ pub async fn serve(stream: TcpStream, shared: Rc<Shared>, door: u16) {
         match turn(&mut client, &mut input, &mut head, &mut key).await {
             Ok(Next::Request) => {}
             Ok(Next::End) => return,
-            Ok(Next::Tunnel) => return tunnel::serve(client, &input, &head).await,
+            Ok(Next::Tunnel(place)) => return tunnel::serve(client, &input, &place).await,
             Ok(Next::Linger) => return linger(&mut client).await,
             Err(_) => return shared.count(|c| c.client_gone += 1),
         }
@@ -49,8 +52,8 @@ pub async fn serve(stream: TcpStream, shared: Rc<Shared>, door: u16) {
 enum Next {
     Request,
     End,
-    /// It was one for a tunnel.
-    Tunnel,
+    /// It was one for a tunnel to this place.
+    Tunnel(Place),
     /// It was refused, and what is left of it was not read.
     Linger,
 }
@@ -95,10 +98,13 @@ async fn turn(
         return Ok(if client.persists { Next::Request } else { Next::End });
     }
     client.shared.count_door(client.door, |c| c.requests += 1);
-    if parsed.method == "CONNECT" {
-        return Ok(Next::Tunnel);
-    }
     let shared = Rc::clone(&client.shared);
+    if parsed.method == "CONNECT" {
+        return match shared.routes.tunnel(parsed.target) {
+            Some(place) => Ok(Next::Tunnel(place)),
+            None => refuse(client, 501, "tunnels are not served in front of an origin").await,
+        };
+    }
     let target = match Target::of(&parsed, shared.routes.fallback_authority()) {
         Ok(target) => target,
         Err(error) => return refuse(client, error.status(), &error.to_string()).await,
@@ -169,7 +175,7 @@ async fn receive(client: &mut Client, input: &mut Input, ask: &Ask<'_>) -> Resul
     let (mut reader, mut digest) = (BodyReader::new(framing), ContentMd5::new());
     while let Some(part) = reader.next(&mut client.stream, input, &shared.scratch, CLIENT_READ).await? {
         digest.update(&part);
-        if !shared.shelf.borrow_mut().reserve(body.room.bytes, part.len() as u64) {
+        if !shared.shelf.borrow_mut().reserve_for_request(body.room.bytes, part.len() as u64) {
             return Err(BodyError::Io(io::ErrorKind::FileTooLarge.into()));
         }
         body.room.bytes += part.len() as u64;
@@ -196,13 +202,17 @@ async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> i
             conditions: &ask.conditions,
             control: &ask.control,
             wants_new: ask.wants_new(),
+            number: ask.number,
             claimed: claimed.as_ref(),
             now_ns: monotonic_ns(),
             now_ms: shared.now_ms(),
         };
         let found = shared.shelf.borrow_mut().find(key, &asker);
+        if is_gone_for(client, ask, key, &found) {
+            return client.send_error(503, NOT_KEPT, ask.head.method == "HEAD").await;
+        }
         match found {
-            Found::Replay(recording) => {
+            Found::Replay(recording, _) => {
                 let Some(reader) = Reader::new(&recording, shared.is_direct(client.door)) else { break };
                 let is_complete = recording.end().is_some();
                 shared.count_door(client.door, |c| match is_complete {
@@ -233,6 +243,20 @@ async fn answer(client: &mut Client, ask: &Ask<'_>, key: &[u8], body: Body) -> i
     lead(client, ask, key.into(), body, confirming, asked_ns).await
 }
 
+/// True where a proxy asks for what its client was answered, that is gone, and another one would not do. Whatever else it is
+/// answered in place of that is marked.
+fn is_gone_for(client: &mut Client, ask: &Ask<'_>, key: &[u8], found: &Found) -> bool {
+    client.lost = None;
+    let is_replay = matches!(found, Found::Replay(..));
+    let Some(number) = ask.number.filter(|_| !client.shared.is_direct(client.door)) else { return false };
+    if matches!(found, Found::Replay(_, true)) {
+        return false;
+    }
+    let gone = client.shared.shelf.borrow().gone(key, number);
+    client.lost = gone.map(|_| number);
+    gone == Some(Gone::Own) && !is_replay
+}
+
 /// Fetches, and answers with what comes.
 async fn lead(
     client: &mut Client,
@@ -251,9 +275,12 @@ async fn lead(
     if confirming.is_some() {
         conditions.clear();
     }
-    let recording = Recording::begin(began_ns, client.door, !conditions.is_empty());
+    shared.count(|c| c.repeated += u64::from(client.lost.is_some()));
+    // In place of what is gone: nobody's own answer.
+    let number = ask.number.filter(|_| client.lost.is_none());
+    let recording = Recording::begin(began_ns, client.door, !conditions.is_empty(), number);
     shared.count_door(client.door, |c| c.fetches += 1);
-    shared.shelf.borrow_mut().add(&key, &recording);
+    shared.shelf.borrow_mut().add(&key, &recording, monotonic_ns());
     let order = Order {
         key,
         place: shared.routes.place(&ask.target),

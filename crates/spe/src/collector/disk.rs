@@ -88,16 +88,17 @@ impl Disk {
         self.dropped
     }
 
-    /// Takes what was under a key in memory; what cannot be taken is lost.
-    pub fn put(&mut self, key: Key, recordings: Vec<Rc<Recording>>) {
-        let mut kept = Vec::new();
+    /// Takes what was under a key in memory. What cannot be taken, and what has to go for it, is lost, and returned.
+    pub fn put(&mut self, key: Key, recordings: Vec<Rc<Recording>>) -> Vec<(Key, Rc<Recording>)> {
+        let (mut kept, mut lost) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         for recording in recordings {
             let length = recording.body_bytes();
-            if self.pending_bytes.load(Ordering::Relaxed) + length > MOST_PENDING_BYTES {
+            let has_room = self.pending_bytes.load(Ordering::Relaxed) + length <= MOST_PENDING_BYTES;
+            let Some(body) = has_room.then(|| recording.unload()).flatten() else {
+                lost.push((Rc::clone(&key), recording));
                 continue;
-            }
-            let Some(body) = recording.unload() else { continue };
+            };
             bytes += length.next_multiple_of(BLOCK_BYTES);
             self.pending_bytes.fetch_add(length, Ordering::Relaxed);
             self.next += 1;
@@ -106,24 +107,26 @@ impl Disk {
         }
         if kept.is_empty() {
             self.dropped += 1;
-            return;
+            return lost;
         }
         let overhead = Lru::<Key, Vec<(Rc<Recording>, Id)>>::ENTRY_OVERHEAD;
         let most_bytes = self.index.bound_bytes().saturating_sub(overhead);
         if bytes > most_bytes {
-            return self.forget(kept);
+            self.forget(&key, kept, &mut lost);
+            return lost;
         }
         let kept_weight = weight(&key, &kept);
         self.index_bytes += kept_weight;
         while self.index_bytes > self.most_index_bytes || self.index.used_bytes() + bytes > most_bytes {
             let Some((oldest, gone)) = self.index.pop_oldest() else { break };
             self.index_bytes -= weight(&oldest, &gone);
-            self.forget(gone);
+            self.forget(&oldest, gone, &mut lost);
         }
         if self.index.insert(key, kept, bytes).is_err() {
             // Cannot be: there is room. Its files go with the directory.
             self.index_bytes -= kept_weight;
         }
+        lost
     }
 
     /// What there is under a key, on its way back into memory. Needs a tokio runtime that can run local tasks.
@@ -140,9 +143,12 @@ impl Disk {
         there.into_iter().map(load).collect()
     }
 
-    fn forget(&mut self, gone: Vec<(Rc<Recording>, Id)>) {
+    fn forget(&mut self, key: &Key, gone: Vec<(Rc<Recording>, Id)>, lost: &mut Vec<(Key, Rc<Recording>)>) {
         self.dropped += 1;
-        gone.into_iter().for_each(|(_, id)| self.send(Task::Remove(id)));
+        for (recording, id) in gone {
+            self.send(Task::Remove(id));
+            lost.push((Rc::clone(key), recording));
+        }
     }
 
     fn send(&self, task: Task) {

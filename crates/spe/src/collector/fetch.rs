@@ -60,7 +60,7 @@ pub async fn run(shared: Rc<Shared>, recording: Rc<Recording>, order: Order) {
         recording.append(at_ns, Chunk::from(text.as_bytes()));
         recording.finish(at_ns, End::Complete);
         recording.settle(steps, Outcome::Answer(Rc::new(answer)));
-        shared.shelf.borrow_mut().complete(&order.key, &recording, 0);
+        shared.shelf.borrow_mut().complete(&order.key, &recording, 0, monotonic_ns());
     }
 }
 
@@ -86,7 +86,7 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
         }
         let old = confirming.take().ok_or(FetchError::BadConfirmation)?;
         if let Some(renewed) = renew(recording, old, &answer, &request, order, times) {
-            shared.shelf.borrow_mut().renew(&order.key, old, recording, &renewed);
+            shared.shelf.borrow_mut().renew(&order.key, (old, recording), &renewed, monotonic_ns());
             let ahead_ns = old.steps().head_ns as i64 - steps.head_ns as i64;
             recording.settle(steps, Outcome::Confirmed { recording: renewed, ahead_ns });
             return Ok(());
@@ -178,14 +178,16 @@ async fn receive(
     }
     let mut body = BodyReader::new(answer.framing);
     let length = if let BodyFraming::Length(bytes) = answer.framing { bytes } else { 0 };
-    let mut is_kept = !shared.shelf.borrow().is_too_large(length);
+    // All at once, where it is known: of several that arrive together, some are kept whole then, and not all of them half.
+    let mut is_kept = shared.shelf.borrow_mut().reserve(0, length, monotonic_ns());
+    let (mut reserved, mut received) = (if is_kept { length } else { 0 }, 0);
+    let is_for_all = answer.is_for_all();
     if !is_kept {
         // Before anybody can join it: what cannot be kept makes those who share it wait for each other.
-        shared.shelf.borrow_mut().drop_recording(&order.key, recording);
         recording.let_go();
+        shared.shelf.borrow_mut().drop_recording(&order.key, recording, is_for_all, monotonic_ns());
     }
     recording.settle(steps, Outcome::Answer(Rc::new(answer)));
-    let mut reserved = 0;
     let end = loop {
         if !recording.is_wanted(|readers| shared.count(|c| c.given_up += readers)).await {
             break End::Broken;
@@ -197,13 +199,15 @@ async fn receive(
                 let bytes = part.len() as u64;
                 shared.count(|c| c.origin_bytes += bytes);
                 let mut shelf = shared.shelf.borrow_mut();
-                if is_kept && shelf.reserve(reserved, bytes) {
-                    reserved += bytes;
+                received += bytes;
+                let more = received.saturating_sub(reserved);
+                if is_kept && (more == 0 || shelf.reserve(reserved, more, monotonic_ns())) {
+                    reserved += more;
                 } else if is_kept {
                     is_kept = false;
                     shelf.release(std::mem::take(&mut reserved));
-                    shelf.drop_recording(&order.key, recording);
                     recording.let_go();
+                    shelf.drop_recording(&order.key, recording, is_for_all, monotonic_ns());
                 }
                 recording.append(at_ns, part);
             }
@@ -216,7 +220,7 @@ async fn receive(
     };
     recording.finish(monotonic_ns().saturating_sub(recording.asked_ns), end);
     if is_kept {
-        shared.shelf.borrow_mut().complete(&order.key, recording, reserved);
+        shared.shelf.borrow_mut().complete(&order.key, recording, reserved, monotonic_ns());
     }
     // Those who wait for the end of the answer go first: to close a connection takes time, and wakes whoever is behind it.
     sleep(LINGER).await;

@@ -2,11 +2,12 @@
 //!
 //! The *Collector* stands where the origins would be. A request comes in through a *door* ([`server`], [`client`]), one for
 //! each proxy and one for the Multiplier; it is read ([`ask`]), its URL normalised ([`url`]), and the recordings under its
-//! key are looked through ([`shelf`], [`choice`]). Either one of them is replayed at its pace ([`play`]), or a fetch
+//! key are looked through ([`shelf`], [`choice`]). Which of them go when room is needed says [`stock`], and what a proxy can no
+//! longer be given for it is noted in [`lost`]. Either one of them is replayed at its pace ([`play`]), or a fetch
 //! ([`fetch`]) begins a new one ([`recording`]): the head as others get it ([`answer`]), and the body with the time of
 //! each part ([`timeline`]). What memory has no room for may go to files ([`disk`]). CONNECT goes through unseen ([`tunnel`]).
 //!
-//! *Pure:* [`url`], [`ask`], [`answer`], [`timeline`], [`choice`].
+//! *Pure:* [`url`], [`ask`], [`answer`], [`timeline`], [`choice`], [`stock`], [`lost`].
 
 mod answer;
 mod ask;
@@ -15,12 +16,14 @@ mod client;
 mod disk;
 mod error;
 mod fetch;
+mod lost;
 mod play;
 mod recording;
 mod role;
 mod server;
 mod shared;
 mod shelf;
+mod stock;
 mod timeline;
 mod tunnel;
 mod url;

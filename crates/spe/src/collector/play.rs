@@ -21,6 +21,7 @@ use crate::collector::ask::Ask;
 use crate::collector::recording::{Reader, Recording};
 use crate::collector::shared::{CLIENT_WRITE, Shared};
 use crate::collector::timeline::{Due, End};
+use crate::number;
 
 /// How the end of an answer is told to this client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Client {
     pub door: u16,
     /// Another request may follow.
     pub persists: bool,
+    /// The number of the client's request, where the answer is another one than that got, which is gone.
+    pub lost: Option<u64>,
     version: Version,
     bell: Rc<Notify>,
     batch: Vec<Chunk>,
@@ -61,6 +64,7 @@ impl Client {
             stream,
             door,
             persists: true,
+            lost: None,
             version: Version::Http11,
             bell: Rc::default(),
             batch: Vec::new(),
@@ -72,6 +76,7 @@ impl Client {
     pub fn turn_to(&mut self, head: &RequestHead<'_>) {
         self.version = head.facts.version;
         self.persists = head.persists();
+        self.lost = None;
     }
 
     /// Sends a recording as if it had been asked for at `base_ns`.
@@ -183,6 +188,9 @@ impl Client {
     fn write_tail(&mut self, age_s: Option<u64>, framing: Framing) {
         if let Some(seconds) = age_s {
             fields::append_number(&mut self.text, "Age", seconds);
+        }
+        if let Some(number) = self.lost {
+            fields::append_number(&mut self.text, number::LOST, number);
         }
         match framing {
             Framing::Length(bytes) | Framing::Described(bytes) => {

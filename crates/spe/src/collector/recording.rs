@@ -7,6 +7,7 @@ use assay_plane::wire::Chunk;
 use tokio::sync::Notify;
 
 use crate::collector::answer::Answer;
+use crate::collector::lost::Span;
 use crate::collector::timeline::{Due, End, Timeline};
 
 /// How far a fetch may be ahead of the slowest reader of a body that is not kept, in bytes.
@@ -53,6 +54,8 @@ pub struct Recording {
     pub is_conditional: bool,
     /// The doors that have had it, a bit for each.
     pub seen: Cell<u64>,
+    /// The clients' requests that got it, or that it was fetched for; none: not known.
+    requests: Cell<Option<Span>>,
     /// Requests that wait for the head, and will be answered with this if it suits.
     claims: Rc<Cell<u32>>,
     steps: Cell<Steps>,
@@ -70,14 +73,15 @@ struct Body {
 }
 
 impl Recording {
-    /// One that begins now.
-    pub fn begin(asked_ns: u64, door: u16, is_conditional: bool) -> Rc<Self> {
+    /// One that begins now, for the request of this number, if it has one.
+    pub fn begin(asked_ns: u64, door: u16, is_conditional: bool, number: Option<u64>) -> Rc<Self> {
         Rc::new(Self {
             asked_ns,
             timed_ns: asked_ns,
             door,
             is_conditional,
             seen: Cell::new(door_bit(door)),
+            requests: Cell::new(number.map(Span::of)),
             claims: Rc::default(),
             steps: Cell::default(),
             outcome: RefCell::default(),
@@ -94,11 +98,25 @@ impl Recording {
             door: confirmation.door,
             is_conditional: false,
             seen: confirmation.seen.clone(),
+            requests: Cell::new(
+                self.requests.get().into_iter().chain(confirmation.requests.get()).reduce(Span::and),
+            ),
             claims: Rc::clone(&confirmation.claims),
             steps: Cell::new(self.steps.get()),
             outcome: RefCell::new(Some(Outcome::Answer(Rc::new(answer)))),
             body: Rc::clone(&self.body),
         })
+    }
+
+    /// The clients' requests that got it; none: not known.
+    pub fn requests(&self) -> Option<Span> {
+        self.requests.get()
+    }
+
+    /// A client's request gets it.
+    pub fn give(&self, number: u64) {
+        let one = Span::of(number);
+        self.requests.set(Some(self.requests.get().map_or(one, |span| span.and(one))));
     }
 
     /// When the steps of the fetch were done.
@@ -162,6 +180,11 @@ impl Recording {
     /// All of these doors have had it, and none of them still waits for it.
     pub fn is_done_for(&self, doors: u64) -> bool {
         self.end().is_some() && self.seen.get() == doors && self.claims.get() == 0
+    }
+
+    /// Its body could go elsewhere and come back.
+    pub fn can_be_unloaded(&self) -> bool {
+        self.body.timeline.borrow().can_be_unloaded()
     }
 
     /// Takes the bytes of the body out; none: they are needed here, or not all there.

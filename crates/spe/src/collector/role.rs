@@ -103,6 +103,8 @@ impl Reporter {
             origin_requests: totals.origin_requests,
             origin_errors: totals.origin_errors,
             given_up: totals.given_up,
+            not_kept: totals.not_kept,
+            repeated: totals.repeated,
             evictions: totals.evictions,
             recordings: totals.recordings,
             origin_bytes: totals.origin_bytes,

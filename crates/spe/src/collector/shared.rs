@@ -67,6 +67,10 @@ pub struct Totals {
     pub origin_errors: u64,
     /// Answers that were broken off because a client's own answer would have had to wait for them.
     pub given_up: u64,
+    /// Recordings that had to go though a door was still going to ask for them.
+    pub not_kept: u64,
+    /// Requests of proxies for which an origin was asked once more because of that.
+    pub repeated: u64,
     /// Bytes of bodies that came from origins.
     pub origin_bytes: u64,
     /// Keys that had to go for want of room.
@@ -157,6 +161,7 @@ impl Shared {
         let shelf = self.shelf.borrow();
         Totals {
             evictions: shelf.evictions(),
+            not_kept: shelf.not_kept(),
             recordings: shelf.keys(),
             stored_bytes: shelf.stored_bytes(),
             disk_bytes: shelf.disk_bytes(),
@@ -250,7 +255,8 @@ pub enum Place {
     Name(String),
 }
 
-/// Which origin is where.
+/// Which origin is where. With a default origin (reverse), nothing but that and the listed ones is ever connected to:
+/// a name in a request chooses among them and cannot add to them.
 #[derive(Debug)]
 pub struct Routes {
     by_authority: HashMap<Vec<u8>, SocketAddr>,
@@ -275,22 +281,21 @@ impl Routes {
 
     /// Where a request goes.
     pub fn place(&self, target: &Target<'_>) -> Place {
-        match self.known(target.authority) {
-            Some(place) => place,
-            None => match &self.fallback {
-                Some((address, _)) if !target.is_absolute => Place::Address(*address),
-                _ => named(target.authority, "80"),
-            },
+        let name = name_of(target.authority);
+        match (self.by_authority.get(&name), &self.fallback) {
+            (Some(address), _) | (None, Some((address, _))) => Place::Address(*address),
+            // The name under which it is recorded, so that two spellings of it cannot be two hosts.
+            (None, None) => named(&String::from_utf8_lossy(&name), "80"),
         }
     }
 
-    /// Where a tunnel goes.
-    pub fn tunnel(&self, authority: &str) -> Place {
-        self.known(authority).unwrap_or_else(|| named(authority, "443"))
-    }
-
-    fn known(&self, authority: &str) -> Option<Place> {
-        self.by_authority.get(&name_of(authority)).map(|&address| Place::Address(address))
+    /// Where a tunnel goes; none: there are no tunnels in front of a default origin.
+    pub fn tunnel(&self, authority: &str) -> Option<Place> {
+        if self.fallback.is_some() {
+            return None;
+        }
+        let known = self.by_authority.get(&name_of(authority)).map(|&address| Place::Address(address));
+        Some(known.unwrap_or_else(|| named(authority, "443")))
     }
 }
 
@@ -318,18 +323,38 @@ mod tests {
         Routes::new(&[route("a:8000", 1), route("B:80", 2)], fallback)
     }
 
+    fn place(routes: &Routes, authority: &str) -> Place {
+        routes.place(&Target { authority, path: "/" })
+    }
+
+    fn at(port: u16) -> Place {
+        Place::Address(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
     #[test]
     fn known_hosts_are_where_they_are_said_to_be_and_others_where_they_say() {
-        let target = |authority, is_absolute| Target { authority, path: "/", is_absolute };
-        let at = |port| Place::Address(SocketAddr::from(([127, 0, 0, 1], port)));
-        let (plain, reverse) = (routes(None), routes(Some(SocketAddr::from(([127, 0, 0, 1], 9)))));
-        assert_eq!(plain.place(&target("A:8000", false)), at(1));
-        assert_eq!(plain.place(&target("b", true)), at(2));
-        assert_eq!(plain.place(&target("c", false)), Place::Name("c:80".into()));
-        assert_eq!(reverse.place(&target("c", false)), at(9));
-        assert_eq!(reverse.place(&target("c:81", true)), Place::Name("c:81".into()));
-        assert_eq!(reverse.place(&target("127.0.0.1:7", true)), at(7));
-        assert_eq!(plain.tunnel("c"), Place::Name("c:443".into()));
+        let plain = routes(None);
+        assert_eq!(place(&plain, "A:8000"), at(1));
+        assert_eq!(place(&plain, "b"), at(2));
+        assert_eq!(place(&plain, "c"), Place::Name("c:80".into()));
+        assert_eq!(place(&plain, "C:080"), Place::Name("c:80".into()), "as it is recorded");
+        assert_eq!(place(&plain, "127.0.0.1:7"), at(7));
+        assert_eq!(plain.tunnel("c"), Some(Place::Name("c:443".into())));
+        assert_eq!(plain.tunnel("c:80"), Some(Place::Name("c:80".into())));
+        assert_eq!(plain.fallback_authority(), None);
+    }
+
+    #[test]
+    fn in_front_of_an_origin_no_name_leads_anywhere_else() {
+        let reverse = routes(Some(SocketAddr::from(([127, 0, 0, 1], 9))));
+        assert_eq!(place(&reverse, "b:80"), at(2), "listed beside it");
+        for authority in
+            ["c", "c:81", "127.0.0.1:7", "127.0.0.1", "[::1]:7", "a.", "a:8001", "b:0", "%63", "localhost:9"]
+        {
+            assert_eq!(place(&reverse, authority), at(9), "{authority}");
+            assert_eq!(reverse.tunnel(authority), None);
+        }
+        assert_eq!(reverse.tunnel("a:8000"), None);
         assert_eq!(reverse.fallback_authority(), Some("127.0.0.1:9"));
     }
 }

@@ -135,10 +135,14 @@ impl Timeline {
         self.held_bytes + self.parts.len() as u64 * PART_OVERHEAD
     }
 
+    /// The bytes are all here, and nobody needs them now.
+    pub fn can_be_unloaded(&self) -> bool {
+        self.is_kept && self.is_loaded && self.end() == Some(End::Complete) && self.readers.is_empty()
+    }
+
     /// Takes the bytes out, to be put back later; the times stay. None: they are needed here, or not all there.
     pub fn unload(&mut self) -> Option<Vec<u8>> {
-        let is_whole = self.is_kept && self.is_loaded && self.end() == Some(End::Complete);
-        if !is_whole || !self.readers.is_empty() {
+        if !self.can_be_unloaded() {
             return None;
         }
         let mut whole = Vec::with_capacity(usize::try_from(self.held_bytes).ok()?);

@@ -3,25 +3,22 @@
 use std::io::IoSlice;
 use std::time::Duration;
 
-use assay_http::head::RequestHead;
 use assay_plane::upstream::Upstream;
 use assay_plane::wire::{self, Input};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::copy_bidirectional;
 
 use crate::collector::play::Client;
-use crate::collector::shared::CLIENT_WRITE;
+use crate::collector::shared::{CLIENT_WRITE, Place};
 
 /// After so much silence the other side is asked whether it is still there.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Connects to where a CONNECT wants to go, and copies both ways until both have ended.
-pub async fn serve(mut client: Client, input: &Input, head: &[u8]) {
+pub async fn serve(mut client: Client, input: &Input, place: &Place) {
     client.shared.count(|c| c.connects += 1);
-    let Ok(Some((head, _))) = RequestHead::parse(head) else { return };
-    let place = client.shared.routes.tunnel(head.target);
     let patience = client.shared.patience();
-    let connected = match client.shared.address_of(&place).await {
+    let connected = match client.shared.address_of(place).await {
         Ok(address) => Upstream::connect(address, patience).await.map_err(Into::into),
         Err(error) => Err(error),
     };

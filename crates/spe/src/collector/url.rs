@@ -39,8 +39,6 @@ pub struct Target<'b> {
     pub authority: &'b str,
     /// Path and query, or `*`; the path is missing where an absolute URL has none.
     pub path: &'b str,
-    /// It came as an absolute URL: a forward proxy sent it.
-    pub is_absolute: bool,
 }
 
 impl<'b> Target<'b> {
@@ -51,14 +49,14 @@ impl<'b> Target<'b> {
                 Some(host) => authority(host)?,
                 None => fallback.ok_or(UrlError::NoHost)?,
             };
-            return Ok(Self { authority, path: head.target, is_absolute: false });
+            return Ok(Self { authority, path: head.target });
         }
         let (scheme, rest) = head.target.split_once("://").ok_or(UrlError::Form)?;
         if !scheme.eq_ignore_ascii_case("http") {
             return Err(UrlError::Scheme);
         }
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        Ok(Self { authority: authority(&rest.as_bytes()[..end])?, path: &rest[end..], is_absolute: true })
+        Ok(Self { authority: authority(&rest.as_bytes()[..end])?, path: &rest[end..] })
     }
 
     /// The path as an origin is asked for it.

@@ -70,6 +70,7 @@ struct TargetBoard {
     answered: AtomicU64,
     matching: AtomicU64,
     mismatches: AtomicU64,
+    not_kept: AtomicU64,
     no_answer: AtomicU64,
     dropped: AtomicU64,
     waiting: AtomicU64,
@@ -179,12 +180,15 @@ impl Board {
                 _ if measured.error.is_some() => count(&board.no_answer),
                 _ if measured.status.is_some() => {
                     count(&board.answered);
-                    board.response_sum_us.fetch_add(measured.response_ns() / 1_000, Relaxed);
+                    if entry.verdict != Verdict::NotKept {
+                        board.response_sum_us.fetch_add(measured.response_ns() / 1_000, Relaxed);
+                    }
                 }
                 _ => {}
             }
             match entry.verdict {
                 Verdict::Ok => count(&board.matching),
+                Verdict::NotKept => count(&board.not_kept),
                 verdict if verdict.is_mismatch() => count(&board.mismatches),
                 _ => {}
             }
@@ -218,6 +222,7 @@ impl Board {
             answered: board.answered.load(Relaxed),
             matching: board.matching.load(Relaxed),
             mismatches: board.mismatches.load(Relaxed),
+            not_kept: board.not_kept.load(Relaxed),
             no_answer: board.no_answer.load(Relaxed),
             dropped: board.dropped.load(Relaxed),
             waiting: board.waiting.load(Relaxed),

@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use super::answer;
 use super::board::{Board, Entry, Measured};
 use super::message::Message;
+use crate::number;
 use crate::validate::{Digester, Finding, Rules, Sample, compare};
 
 /// A connection is there by then, or there is nobody.
@@ -157,6 +158,11 @@ fn is_quiet(connection: &Upstream) -> bool {
     matches!(read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
+/// True where the Collector had to say something else than it said to the client.
+fn is_lost(sample: &Sample, number: u64) -> bool {
+    matches!(ResponseHead::parse(&sample.head), Ok(Some((head, _))) if number::is_lost(head.headers(), number))
+}
+
 /// What came of asking once.
 struct Outcome {
     measured: Measured,
@@ -185,7 +191,12 @@ impl Proxies {
         let found = match (&outcome.sample, told.as_ref().and_then(|direct| direct.sample.as_ref())) {
             (None, _) => Finding { verdict: Verdict::NoAnswer, header: None },
             (Some(_), None) => Finding { verdict: Verdict::NotCompared, header: None },
-            (Some(sample), Some(direct)) => compare(&self.rules, direct, sample),
+            (Some(sample), Some(direct)) => match compare(&self.rules, direct, sample) {
+                found if found.verdict.is_mismatch() && is_lost(sample, message.about.number) => {
+                    Finding { verdict: Verdict::NotKept, header: None }
+                }
+                found => found,
+            },
         };
         self.board.answered(Entry {
             about: Arc::clone(&message.about),

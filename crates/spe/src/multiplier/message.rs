@@ -1,15 +1,21 @@
 //! What of a client's request goes on to the Collector and to the proxies?
 //!
-//! The request line, the fields and the body as they came; `Via` is added, and what belongs to one connection is left out.
+//! The request line, the fields and the body as they came; `Via` and the request's number ([`number`]) are added, and what
+//! belongs to one connection is left out. In front of one origin (reverse), a request that names a host by a whole URL goes
+//! on with a path and that host in `Host`, as servers are asked: no proxy can take it for one to another server.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, Version};
+use assay_http::target::{self, Target, TargetError};
 use assay_plane::fields;
 
 use super::board::Held;
+use crate::number;
 
 /// What is written down about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +48,9 @@ pub enum Refusal {
         "the request has been here before: a proxy under test leads back to the Multiplier instead of its door"
     )]
     Loop,
-    /// A tunnel in front of one origin.
-    #[error("tunnels are not served here")]
-    Tunnel,
+    /// A target, or a host, that is none in front of one origin.
+    #[error(transparent)]
+    Target(#[from] TargetError),
 }
 
 impl Refusal {
@@ -52,7 +58,8 @@ impl Refusal {
     pub fn status(self) -> u16 {
         match self {
             Refusal::NotAbsolute => 400,
-            Refusal::Scheme | Refusal::Tunnel => 501,
+            Refusal::Scheme => 501,
+            Refusal::Target(error) => error.status(),
             Refusal::Loop => 508,
         }
     }
@@ -83,20 +90,17 @@ impl Order {
         is_forward: bool,
         name: &str,
     ) -> Result<Self, Refusal> {
-        if head.method == "CONNECT" && !is_forward {
-            return Err(Refusal::Tunnel);
-        }
+        let asked = if is_forward { Asked::of_proxy(head)? } else { Asked::of_server(head)? };
         if fields::has_passed(head.headers(), name) == Some(true) {
             return Err(Refusal::Loop);
         }
-        let url = if head.method == "CONNECT" { head.target.to_owned() } else { url(head, is_forward)? };
         let conditions = ["if-modified-since", "if-none-match", "if-unmodified-since", "if-match"];
         let about = About {
             number,
             client,
             method: head.method.to_owned(),
             version: head.facts.version,
-            url,
+            url: asked.url,
             is_validation: head.headers().any(|field| conditions.iter().any(|name| field.is(name))),
         };
         let old_style = head.facts.version == Version::Http10
@@ -104,7 +108,7 @@ impl Order {
             && head.header("proxy-connection").is_some_and(|value| value.eq_ignore_ascii_case(b"keep-alive"));
         Ok(Self {
             about: Arc::new(about),
-            head: written(head, name),
+            head: written(head, (&asked.target, asked.host), name, number),
             body: head.body(),
             expects_continue: head.expect_continue,
             persists: head.persists() || old_style,
@@ -158,16 +162,20 @@ pub struct Message {
     pub _room: Option<Held>,
 }
 
-fn written(head: &RequestHead<'_>, name: &str) -> Vec<u8> {
+fn written(head: &RequestHead<'_>, (target, host): (&str, Option<&str>), name: &str, number: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
-    out.extend_from_slice(head.method.as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(head.target.as_bytes());
-    out.extend_from_slice(b" ");
-    out.extend_from_slice(version_name(head.facts.version).as_bytes());
-    out.extend_from_slice(b"\r\n");
-    let ours = |field: &assay_http::field::Field<'_>| field.is("content-length") || field.is("expect");
+    for part in [head.method, " ", target, " ", version_name(head.facts.version), "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    if let Some(host) = host {
+        fields::append(&mut out, b"Host", host.as_bytes());
+    }
+    let ours = |field: &Field<'_>| {
+        ["content-length", "expect", number::REQUEST].iter().any(|name| field.is(name))
+            || (host.is_some() && field.is("host"))
+    };
     fields::append_end_to_end(&mut out, head.headers(), (head.facts.version, name), ours);
+    fields::append_number(&mut out, number::REQUEST, number);
     match head.body() {
         BodyFraming::Length(bytes) => fields::append_number(&mut out, "Content-Length", bytes),
         BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -184,15 +192,46 @@ pub fn version_name(version: Version) -> &'static str {
     }
 }
 
-fn url(head: &RequestHead<'_>, is_forward: bool) -> Result<String, Refusal> {
-    match head.target.split_once("://") {
-        Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => Ok(head.target.to_owned()),
-        Some((scheme, _)) if !scheme.starts_with('/') => Err(Refusal::Scheme),
-        _ if is_forward => Err(Refusal::NotAbsolute),
-        _ => {
-            let host = String::from_utf8_lossy(head.host.unwrap_or(b"-"));
-            Ok(format!("http://{host}{}", head.target))
+/// What is asked for, and how it goes on.
+struct Asked<'b> {
+    /// The whole URL; of a tunnel, where it leads.
+    url: String,
+    /// The request target.
+    target: Cow<'b, str>,
+    /// What `Host` is to be in place of what it was; none: it stays.
+    host: Option<&'b str>,
+}
+
+impl<'b> Asked<'b> {
+    /// Of a forward proxy: a whole URL, or a tunnel.
+    fn of_proxy(head: &RequestHead<'b>) -> Result<Self, Refusal> {
+        let is_whole = head.method == "CONNECT"
+            || match head.target.split_once("://") {
+                Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => true,
+                Some((scheme, _)) if !scheme.starts_with('/') => return Err(Refusal::Scheme),
+                _ => false,
+            };
+        match is_whole {
+            true => Ok(Self { url: head.target.to_owned(), target: head.target.into(), host: None }),
+            false => Err(Refusal::NotAbsolute),
         }
+    }
+
+    /// Of a server.
+    fn of_server(head: &RequestHead<'b>) -> Result<Self, Refusal> {
+        if head.method == "CONNECT" {
+            return Err(TargetError::Tunnel.into());
+        }
+        if head.target.starts_with('/') || head.target == "*" {
+            let host = head.host.map(target::authority).transpose()?.unwrap_or("-");
+            let url = format!("http://{host}{}", head.target);
+            return Ok(Self { url, target: head.target.into(), host: None });
+        }
+        let asked = Target::of(head)?;
+        let mut path = Vec::with_capacity(asked.path.len() + 1);
+        asked.write_path(&mut path);
+        let path = String::from_utf8_lossy(&path).into_owned();
+        Ok(Self { url: head.target.to_owned(), target: path.into(), host: asked.authority })
     }
 }
 
@@ -215,7 +254,8 @@ mod tests {
         let order = order(request, true).unwrap();
         assert_eq!(
             text(order.for_proxies()),
-            "GET http://a/~x?y HTTP/1.0\r\nReferer: http://a/\r\nHost: a\r\nVia: 1.0 me-1\r\nConnection: keep-alive\r\n\r\n"
+            "GET http://a/~x?y HTTP/1.0\r\nReferer: http://a/\r\nHost: a\r\nVia: 1.0 me-1\r\nX-Assay-Request: 3\r\n\
+             Connection: keep-alive\r\n\r\n"
         );
         assert_eq!(order.about.url, "http://a/~x?y");
         assert!(order.persists && order.old_style && !order.about.is_validation);
@@ -226,8 +266,11 @@ mod tests {
         let order =
             order("GET /x HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\nIf-None-Match: \"a\"\r\n\r\n", false)
                 .unwrap();
-        assert!(text(order.for_proxies()).ends_with("Via: 1.1 me-1\r\nConnection: close\r\n\r\n"));
-        assert!(text(order.for_collector()).ends_with("Via: 1.1 me-1\r\n\r\n"));
+        assert!(
+            text(order.for_proxies())
+                .ends_with("Via: 1.1 me-1\r\nX-Assay-Request: 3\r\nConnection: close\r\n\r\n")
+        );
+        assert!(text(order.for_collector()).ends_with("Via: 1.1 me-1\r\nX-Assay-Request: 3\r\n\r\n"));
         assert_eq!((order.about.url.as_str(), order.about.is_validation), ("http://a:1/x", true));
     }
 
@@ -242,11 +285,36 @@ mod tests {
     }
 
     #[test]
+    fn in_front_of_an_origin_a_whole_url_becomes_a_path_and_a_host() {
+        for (target, line, url) in [
+            ("http://b/x?y", "GET /x?y HTTP/1.1\r\nHost: b\r\n", "http://b/x?y"),
+            ("HTTP://b.:81", "GET / HTTP/1.1\r\nHost: b.:81\r\n", "HTTP://b.:81"),
+            ("http://[::1]?q", "GET /?q HTTP/1.1\r\nHost: [::1]\r\n", "http://[::1]?q"),
+            ("//b/x", "GET //b/x HTTP/1.1\r\nHost: a\r\n", "http://a//b/x"),
+        ] {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-Assay-Request: 9\r\n\r\n");
+            let order = order(&request, false).unwrap();
+            let sent = text(order.for_proxies());
+            assert!(sent.starts_with(line), "{sent}");
+            assert_eq!(sent.matches("Host: ").count(), 1);
+            assert!(
+                sent.contains("X-Assay-Request: 3\r\n") && !sent.contains("X-Assay-Request: 9"),
+                "{sent}"
+            );
+            assert_eq!((text(order.for_collector()), order.about.url.as_str()), (sent, url));
+        }
+        for target in ["http://u@b/", "b:80", "http:/b/", "http:///x", "ftp://b/"] {
+            assert!(order(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"), false).is_err(), "{target}");
+        }
+        assert!(order("GET / HTTP/1.1\r\nHost: u@b\r\n\r\n", false).is_err());
+    }
+
+    #[test]
     fn what_cannot_be_served_is_refused_with_a_reason() {
         let refused = |text: &str, is_forward| order(text, is_forward).unwrap_err();
         assert_eq!(refused("GET / HTTP/1.1\r\nHost: a\r\n\r\n", true), Refusal::NotAbsolute);
         assert_eq!(refused("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n", true), Refusal::Scheme);
-        assert_eq!(refused("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", false), Refusal::Tunnel);
+        assert_eq!(refused("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", false), TargetError::Tunnel.into());
         assert_eq!(
             refused("GET / HTTP/1.1\r\nHost: a\r\nVia: 1.1 x, 1.1 me-1\r\n\r\n", false),
             Refusal::Loop

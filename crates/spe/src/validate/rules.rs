@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::body::BodyRule;
 use super::read::read;
+use crate::number;
 
 /// How the values of a field are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,9 +96,11 @@ pub enum RulesError {
 }
 
 impl Rules {
-    /// Every field counts, byte for byte.
+    /// Every field counts, byte for byte, but the Collector's own mark.
     pub fn strict() -> Self {
-        Self { by_name: HashMap::new(), by_prefix: Vec::new(), bodies: Vec::new() }
+        let mut rules = Self { by_name: HashMap::new(), by_prefix: Vec::new(), bodies: Vec::new() };
+        rules.set(number::LOST, How::Ignore);
+        rules
     }
 
     /// What proxies do by right, and say about themselves, is no difference.

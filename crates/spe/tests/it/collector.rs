@@ -283,3 +283,54 @@ fn old_clients_get_bodies_without_chunks() {
         assert!(reply.field("via").is_some());
     });
 }
+
+/// The field by which the Multiplier numbers a request.
+fn number(n: usize) -> String {
+    format!("X-Assay-Request: {n}\r\n")
+}
+
+#[test]
+fn a_numbered_request_gets_what_its_client_got_in_any_order_and_as_often_as_it_is_sent() {
+    run(async {
+        let origin = Origin::start(counting(UNCACHEABLE)).await;
+        let bed = Bed::start(&origin, 2);
+        for n in 0..20 {
+            assert_eq!(bed.get(0, "/x", &number(n)).await.body(), format!("answer {n}"));
+        }
+        for n in (0..20).rev() {
+            assert_eq!(bed.get(1, "/x", &number(n)).await.body(), format!("answer {n}"));
+            // A proxy whose connection broke asks once more.
+            assert_eq!(bed.get(1, "/x", &number(n)).await.body(), format!("answer {n}"));
+        }
+        for n in [7, 3, 19, 0] {
+            assert_eq!(bed.get(2, "/x", &number(n)).await.body(), format!("answer {n}"));
+        }
+        assert_eq!(origin.count(), 20);
+        assert!(origin.seen().iter().all(|seen| !seen.head.to_ascii_lowercase().contains("x-assay")));
+    });
+}
+
+#[test]
+fn a_post_whose_answer_is_gone_is_not_sent_again_for_a_proxy() {
+    run(async {
+        // More than a quarter of the memory: it is not kept.
+        let body = "x".repeat(300_000);
+        let origin = Origin::start(move |_, _| ok("", &body)).await;
+        let bed =
+            Bed::of(&assay_spe::spec::CollectorSpec { memory_bytes: 1_000_000, ..spec(origin.address, 2) });
+        let post = async |door, n| {
+            let fields = format!("{}Content-Length: 2\r\n", number(n));
+            bed.request(door, "POST", "/x", &fields, "hi").await
+        };
+        assert_eq!(post(0, 5).await.body().len(), 300_000);
+        for door in [1, 2, 1] {
+            let reply = post(door, 5).await;
+            assert_eq!((reply.status, reply.field("x-assay-lost")), (503, Some("5")));
+            assert!(reply.body().contains("has not kept"));
+        }
+        assert_eq!(origin.count(), 1, "it may have changed something");
+        let own = post(1, 6).await;
+        assert_eq!((own.status, own.field("x-assay-lost")), (200, None), "no client has sent this one");
+        assert_eq!((origin.count(), bed.collector.totals().not_kept), (2, 2));
+    });
+}

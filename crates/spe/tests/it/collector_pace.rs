@@ -274,7 +274,7 @@ fn tunnels_go_through_unseen() {
             stream.write_all(&said).await.unwrap();
         });
         let origin = Origin::start(|_, _| ok("", "")).await;
-        let bed = Bed::start(&origin, 1);
+        let bed = Bed::of(&CollectorSpec { default_origin: None, ..spec(origin.address, 1) });
         let mut client = bed.client(1).await;
         client.send(format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n")).await;
         assert_eq!(client.reply("CONNECT").await.status, 200);

@@ -3,6 +3,8 @@
 mod collector;
 mod collector_harness;
 mod collector_pace;
+mod honest;
 mod multiplier;
 mod multiplier_bed;
 mod multiplier_faults;
+mod reverse;

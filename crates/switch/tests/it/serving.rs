@@ -1,6 +1,12 @@
 //! Requests get to servers and answers back, by every policy and class.
 
-use crate::harness::{Client, Server, field, file, switch};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering::SeqCst;
+
+use assay_testbed::elsewhere;
+
+use crate::harness::{Client, PATIENCE, Server, field, file, switch};
 
 #[test]
 fn every_policy_serves() {
@@ -39,7 +45,6 @@ fn turns_are_taken_and_connections_kept_on_both_sides() {
     let mut client = Client::new(&switch);
     let got: String = (0..6).map(|_| client.body("/")).collect();
     assert_eq!(got, "ababab");
-    use std::sync::atomic::Ordering::SeqCst;
     assert_eq!((a.connections.load(SeqCst), b.connections.load(SeqCst)), (1, 1));
     let now = switch.snapshot().expect("runs");
     assert_eq!((now.total().answers, now.accepted, now.clients), ([0, 6, 0, 0, 0], 1, 1));
@@ -81,4 +86,27 @@ fn servers_are_told_who_asked_and_not_what_was_for_the_switch() {
         (field(&got, "x-mine"), field(&got, "upgrade"), field(&got, "connection")),
         (None, None, None)
     );
+}
+
+#[test]
+fn no_request_leads_to_a_server_that_is_not_in_the_configuration() {
+    let (named, other) = (Server::named("named"), Server::named("other"));
+    let switch = switch(&file("policy = \"rr\"", &[&named], ""));
+    let mut served = 0;
+    for request in elsewhere(named.address, other.address) {
+        let mut stream = TcpStream::connect(switch.addresses()[0]).expect("a switch");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut bytes = Vec::new();
+        // A connection that is reset has said nothing more.
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let is_served = text.starts_with("HTTP/1.1 200 ") && !request.starts_with("CONNECT ");
+        let is_refused = text.starts_with("HTTP/1.1 400 ") || text.starts_with("HTTP/1.1 501 ");
+        assert!(is_served || is_refused, "{request}{text}");
+        served += usize::from(is_served);
+    }
+    assert!(served > 100, "{served}");
+    assert_eq!(named.got.lock().expect("no panic").len(), served);
+    assert_eq!((other.got.lock().expect("no panic").len(), other.connections.load(SeqCst)), (0, 0));
 }

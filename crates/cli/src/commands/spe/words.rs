@@ -49,9 +49,12 @@ impl View {
         for (label, target) in standing.labels.iter().zip(&multiplier.targets).skip(1) {
             // Writing to a string cannot fail.
             let _ = write!(line, " · {label} {} ok", target.matching);
-            for (count, what) in
-                [(target.mismatches, "differ"), (target.no_answer, "failed"), (target.dropped, "dropped")]
-            {
+            for (count, what) in [
+                (target.mismatches, "differ"),
+                (target.no_answer, "failed"),
+                (target.dropped, "dropped"),
+                (target.not_kept, "not compared"),
+            ] {
                 if count > 0 {
                     let _ = write!(line, ", {count} {what}");
                 }
@@ -65,8 +68,19 @@ impl View {
 /// What came of it in all.
 pub fn summary(outcome: &SpeOutcome) -> String {
     let Standing { labels, multiplier, collector } = &outcome.standing;
-    let mut text = format!(
-        "{} requests of {} connections; {} requests to origins; {} tunnels, {} refused, {} whose client left\n",
+    let mut text = String::new();
+    for (label, target) in labels.iter().zip(&multiplier.targets).filter(|(_, target)| target.not_kept > 0) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{label}: {} answers are not compared: the Collector had no room for what the client got (Assay's bound, not the \
+             proxy's doing); give it more --collector-memory or --collector-disk",
+            target.not_kept
+        );
+    }
+    let _ = writeln!(
+        text,
+        "{} requests of {} connections; {} requests to origins; {} tunnels, {} refused, {} whose client left",
         multiplier.requests,
         multiplier.clients,
         collector.origin_requests,
@@ -81,8 +95,11 @@ pub fn summary(outcome: &SpeOutcome) -> String {
         "", "answers", "matching", "differ", "failed", "dropped", "mean"
     );
     for (label, target) in labels.iter().zip(&multiplier.targets) {
-        let TargetCounters { answered, matching, mismatches, no_answer, dropped, .. } = *target;
-        let mean = target.response_sum_us.checked_div(answered).map_or("–".into(), milliseconds);
+        let TargetCounters { answered, matching, mismatches, not_kept, no_answer, dropped, .. } = *target;
+        let mean = target
+            .response_sum_us
+            .checked_div(answered - not_kept.min(answered))
+            .map_or("–".into(), milliseconds);
         let _ = writeln!(
             text,
             "{label:<width$} {answered:>9} {matching:>9} {mismatches:>9} {no_answer:>9} {dropped:>9} {mean:>12}"
@@ -182,6 +199,26 @@ mod tests {
         };
         assert!(summary_of(3).contains("\n3 answers were broken off by the Collector itself"));
         assert!(!summary_of(0).contains("broken off"));
+    }
+
+    #[test]
+    fn what_assay_could_not_compare_is_said_first_and_under_its_own_name() {
+        let mut standing = standing();
+        let not_said = SpeOutcome { directory: "/d".into(), how: How::Finished, standing: standing.clone() };
+        assert!(!summary(&not_said).contains("not compared"));
+        let target = &mut standing.multiplier.targets[1];
+        (target.answered, target.not_kept) = (target.answered + 5, 5);
+        let mean = |text: &str| {
+            let line = text.lines().find(|line| line.starts_with("squid  ")).unwrap();
+            line.split_whitespace().rev().take(2).collect::<Vec<_>>().join(" ")
+        };
+        let before = mean(&summary(&not_said));
+        assert!(
+            View::new(false).say(&SpeEvent::Second(Box::new(standing.clone()))).contains(", 5 not compared")
+        );
+        let text = summary(&SpeOutcome { directory: "/d".into(), how: How::Finished, standing });
+        assert!(text.starts_with("squid: 5 answers are not compared: the Collector had no room"), "{text}");
+        assert_eq!(mean(&text), before, "their times are in no mean");
     }
 
     #[test]

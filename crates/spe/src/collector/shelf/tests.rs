@@ -1,0 +1,191 @@
+//! What is held is never lost: the shelf against a list of everything that it was given.
+
+use assay_http::head::RequestHead;
+use assay_plane::wire::Chunk;
+use proptest::prelude::*;
+
+use super::*;
+use crate::collector::answer::tests::answer_to;
+use crate::collector::recording::{Outcome, Steps};
+
+const S: u64 = 1_000_000_000;
+const LIMITS: Limits = Limits { minimum_freshness_ns: 180 * S, maximum_age_ns: 3600 * S };
+const MEMORY: u64 = 24_000;
+/// Direct and two proxies.
+const DOORS: usize = 3;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// The next client asks for this key, and gets so many bytes of its own; the room for them is known beforehand or not.
+    Client { key: usize, bytes: usize, is_known: bool },
+    /// A proxy asks for what some client got.
+    Proxy { door: u16, which: prop::sample::Index },
+    /// Somebody's body takes room, and gives it back.
+    Upload(u64),
+    /// Milliseconds pass.
+    Time(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0usize..3, 0usize..6000, any::<bool>())
+            .prop_map(|(key, bytes, is_known)| Step::Client { key, bytes, is_known }),
+        6 => (1u16..3, any::<prop::sample::Index>()).prop_map(|(door, which)| Step::Proxy { door, which }),
+        1 => (0u64..5000).prop_map(Step::Upload),
+        1 => (0u64..100).prop_map(Step::Time),
+    ]
+}
+
+/// What a client got.
+struct Given {
+    key: Key,
+    recording: Rc<Recording>,
+    /// It was there when it was complete.
+    is_kept: bool,
+    /// Proxies that have asked for it.
+    seen: Vec<u16>,
+}
+
+struct Bed {
+    shelf: Shelf,
+    given: Vec<Given>,
+    now_ns: u64,
+}
+
+impl Bed {
+    fn new() -> Self {
+        Self { shelf: Shelf::new(MEMORY, LIMITS, DOORS, None), given: Vec::new(), now_ns: S }
+    }
+
+    fn find(&mut self, key: &[u8], door: u16, number: Option<u64>) -> Found {
+        let text = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let (head, _) = RequestHead::parse(text).unwrap().unwrap();
+        let asker = Asker {
+            door,
+            is_direct: door == 0,
+            fields: &head.headers(),
+            conditions: &Conditions::default(),
+            control: &RequestControl::default(),
+            wants_new: false,
+            number,
+            claimed: None,
+            now_ns: self.now_ns,
+            now_ms: 1_000_000_000,
+        };
+        self.shelf.find(key, &asker)
+    }
+
+    /// A client asks, and its answer comes whole.
+    fn client(&mut self, key: usize, bytes: usize, is_known: bool) -> Result<(), TestCaseError> {
+        let key: Key = format!("GET http://a/{key}").into_bytes().into();
+        let number = self.given.len() as u64;
+        prop_assert!(matches!(self.find(&key, 0, Some(number)), Found::Nothing), "each client gets its own");
+        let recording = Recording::begin(self.now_ns, 0, false, Some(number));
+        self.shelf.add(&key, &recording, self.now_ns);
+        let first = if is_known { bytes } else { bytes / 2 };
+        let mut reserved = 0;
+        let mut fits = true;
+        for more in [first, bytes - first] {
+            fits = fits && self.shelf.reserve(reserved, more as u64, self.now_ns);
+            reserved += if fits { more as u64 } else { 0 };
+        }
+        let answer = answer_to("", "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\n");
+        recording.settle(Steps::default(), Outcome::Answer(Rc::new(answer)));
+        recording.append(1, Chunk::from(vec![0; bytes]));
+        self.shelf.note_shared(&key, false);
+        if !fits {
+            self.shelf.release(reserved);
+            recording.let_go();
+            self.shelf.drop_recording(&key, &recording, false, self.now_ns);
+        }
+        recording.finish(1, End::Complete);
+        if fits {
+            self.shelf.complete(&key, &recording, reserved, self.now_ns);
+        }
+        let is_kept = self.shelf.stock.peek(&key).is_some_and(|entry| entry.position(&recording).is_some());
+        self.given.push(Given { key, recording, is_kept, seen: Vec::new() });
+        Ok(())
+    }
+
+    /// A proxy asks for what the client's request of this number got.
+    fn proxy(&mut self, door: u16, number: usize) -> Result<(), TestCaseError> {
+        let (key, is_kept) = (Rc::clone(&self.given[number].key), self.given[number].is_kept);
+        let found = self.find(&key, door, Some(number as u64));
+        let given = &mut self.given[number];
+        let is_new = !given.seen.contains(&door);
+        given.seen.push(door);
+        match found {
+            Found::Replay(recording, is_own) => {
+                prop_assert!(is_own && Rc::ptr_eq(&recording, &given.recording), "another client's answer");
+            }
+            Found::Nothing => {
+                prop_assert!(!(is_kept && is_new), "it was held for this door");
+                prop_assert_eq!(self.shelf.gone(&key, number as u64), Some(Gone::Own));
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_was_kept_once_is_there_until_every_door_has_had_it(steps in prop::collection::vec(step(), 0..120)) {
+        let mut bed = Bed::new();
+        for step in steps {
+            match step {
+                Step::Client { key, bytes, is_known } => bed.client(key, bytes, is_known)?,
+                Step::Proxy { door, which } if !bed.given.is_empty() => {
+                    let number = which.index(bed.given.len());
+                    bed.proxy(door, number)?;
+                }
+                Step::Proxy { .. } => {}
+                Step::Upload(bytes) => {
+                    // An answer's, which throws nothing out that is held.
+                    if bed.shelf.reserve(0, bytes, bed.now_ns) {
+                        bed.shelf.release(bytes);
+                    }
+                }
+                // Less than ten seconds in all.
+                Step::Time(ms) => bed.now_ns += ms * 1_000_000 / 2,
+            }
+            prop_assert!(bed.shelf.stored_bytes() <= MEMORY);
+        }
+        // Whatever is left, in any order.
+        for number in (0..bed.given.len()).rev() {
+            bed.proxy(1, number)?;
+            bed.proxy(2, number)?;
+        }
+        let not_kept = bed.given.iter().filter(|given| !given.is_kept).count() as u64;
+        prop_assert_eq!(bed.shelf.not_kept(), not_kept);
+    }
+}
+
+#[test]
+fn there_is_room_for_many_at_one_url_and_then_for_no_more() {
+    let mut bed = Bed { shelf: Shelf::new(100_000_000, LIMITS, DOORS, None), ..Bed::new() };
+    (0..MOST_RECORDINGS + 2).for_each(|_| bed.client(0, 10, true).unwrap());
+    assert_eq!(bed.given.iter().filter(|given| given.is_kept).count(), MOST_RECORDINGS);
+    assert!(bed.given[0].is_kept && !bed.given[MOST_RECORDINGS].is_kept, "the newest are not kept");
+    for number in [0, MOST_RECORDINGS - 1, MOST_RECORDINGS, MOST_RECORDINGS + 1] {
+        bed.proxy(1, number).unwrap();
+    }
+    assert_eq!(bed.shelf.not_kept(), 2);
+}
+
+#[test]
+fn a_door_that_is_far_behind_is_not_waited_for_where_room_is_needed() {
+    let mut bed = Bed::new();
+    (0..3).for_each(|_| bed.client(0, 4000, true).unwrap());
+    bed.client(1, 4900, true).unwrap();
+    let kept = |bed: &Bed| bed.given.iter().map(|given| given.is_kept).collect::<Vec<_>>();
+    assert_eq!(kept(&bed), [true, true, true, true]);
+    bed.client(2, 4900, true).unwrap();
+    assert_eq!(kept(&bed)[4], false, "all of it is held");
+    bed.now_ns += 11 * S;
+    bed.client(2, 4900, true).unwrap();
+    assert!(kept(&bed)[5]);
+    assert!(matches!(bed.find(&bed.given[0].key.clone(), 1, Some(0)), Found::Nothing));
+    assert_eq!(bed.shelf.gone(&bed.given[0].key, 0), Some(Gone::Own));
+    assert!(matches!(bed.find(&bed.given[3].key.clone(), 1, Some(3)), Found::Replay(_, true)));
+}
