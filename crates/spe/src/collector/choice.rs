@@ -151,7 +151,8 @@ fn is_open(view: &View) -> bool {
 fn may_be_awaited(view: &View) -> bool {
     match view.stage {
         Stage::Asked { is_conditional, is_of_a_proxy } => {
-            !is_conditional && !(is_of_a_proxy && view.age_ns > RACE_NS)
+            let loses = is_of_a_proxy && view.age_ns > RACE_NS;
+            !is_conditional && !loses
         }
         Stage::Answered { .. } => false,
     }
