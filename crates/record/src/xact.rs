@@ -3,6 +3,11 @@
 use crate::error_kind::ErrorKind;
 use crate::outcome::Outcome;
 
+/// Methods of requests.
+pub const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "PUT"];
+/// Types of requests.
+pub const TYPES: [&str; 6] = ["basic", "ims200", "ims304", "reload", "range", "upload"];
+
 /// One request with its response: instants, never durations. Instants are microseconds since the start of
 /// the run; none: it never came to that.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,9 +20,9 @@ pub struct XactRow {
     pub place: u16,
     /// Index of the phase it was due in.
     pub phase: u16,
-    /// GET, HEAD or POST.
+    /// One of [`METHODS`].
     pub method: &'static str,
-    /// basic, ims200, ims304 or reload.
+    /// One of [`TYPES`].
     pub request_type: &'static str,
     /// Key of the object.
     pub object: u64,
