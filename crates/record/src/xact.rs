@@ -4,6 +4,11 @@ use crate::error_kind::ErrorKind;
 use crate::outcome::Outcome;
 use crate::planned_fault::PlannedFault;
 
+/// Methods of requests.
+pub const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "PUT"];
+/// Types of requests.
+pub const TYPES: [&str; 6] = ["basic", "ims200", "ims304", "reload", "range", "upload"];
+
 /// One request with its response: instants, never durations. Instants are microseconds since the start of
 /// the run; none: it never came to that.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,9 +21,9 @@ pub struct XactRow {
     pub place: u16,
     /// Index of the phase it was due in.
     pub phase: u16,
-    /// GET, HEAD, POST or PUT.
+    /// One of [`METHODS`].
     pub method: &'static str,
-    /// basic, ims200, ims304, reload, range or upload.
+    /// One of [`TYPES`].
     pub request_type: &'static str,
     /// Key of the object.
     pub object: u64,

@@ -7,7 +7,7 @@ use crate::dir::RunDirError;
 use crate::outcome::Outcome;
 use crate::planned_fault::PlannedFault;
 use crate::table::{Cell, Table, TableWriter};
-use crate::xact::XactRow;
+use crate::xact::{METHODS, TYPES, XactRow};
 
 /// Writes xacts as they end. Memory is bounded by one row group (about 64,000 rows).
 ///
@@ -76,8 +76,8 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, RunDirError> {
         number: table.uint("number", row)?,
         place: narrow16("place")?,
         phase: narrow16("phase")?,
-        method: one_of("method", &["GET", "HEAD", "POST", "PUT"])?,
-        request_type: one_of("type", &["basic", "ims200", "ims304", "reload", "range", "upload"])?,
+        method: one_of("method", &METHODS)?,
+        request_type: one_of("type", &TYPES)?,
         object: table.uint("object", row)?,
         content: narrow16("content")?,
         cachable: table.bool("cachable", row)?,
@@ -118,8 +118,8 @@ mod tests {
             number,
             place: 1,
             phase: 2,
-            method: "HEAD",
-            request_type: "ims304",
+            method: METHODS[number as usize % METHODS.len()],
+            request_type: TYPES[number as usize % TYPES.len()],
             object: u64::MAX - number,
             content: 4,
             cachable: true,

@@ -13,7 +13,7 @@ use super::answer::Opening;
 use super::crew::{Crew, EXAMPLES, Report};
 use super::setup::Setup;
 use super::xact::{NONE, Xact};
-use crate::tally::{self, Completed, Instants};
+use crate::tally::{self, Completed};
 
 /// What the log keeps of an xact beyond the xact itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,20 +41,23 @@ impl Crew {
         if let Some(extras) = &xact.extras {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
         }
-        let at = Instants {
-            due: xact.due_ns,
-            sent: xact.sent_ns,
-            first_byte: xact.first_byte_ns,
-            last_byte: now_ns,
-        };
-        self.recorder(xact.phase).completed(&Completed {
+        let basic = xact.basic && opening.ending.is_object();
+        self.notes.extend(xact.settled(basic.then_some(body_bytes), &self.control.clock, now_ns));
+        let caches = self.setup.caches;
+        let recorder = self.recorder(xact.phase);
+        if basic && !caches {
+            // A target that stores nothing: the ideal cache would say no to every one.
+            recorder.counts.ideal_basic += 1;
+            recorder.counts.ideal_basic_bytes += body_bytes;
+        }
+        recorder.completed(&Completed {
             method: xact.method,
             request_type: xact.request_type,
-            basic: xact.basic && opening.ending.is_object(),
+            basic,
             status: opening.status,
             outcome,
             body_bytes,
-            at,
+            at: xact.instants(now_ns),
         });
         let status = Some(opening.status);
         let fault_met = xact.met_fault(opening.ending, outcome);
@@ -78,9 +81,14 @@ impl Crew {
         if xact.sent_ns != 0 {
             self.levels.in_flight -= 1;
         }
-        self.recorder(xact.phase).error(kind);
+        let recorder = self.recorder(xact.phase);
+        recorder.error(kind);
+        if kind == ErrorKind::TimedOut {
+            recorder.gave_up(&xact.instants(now_ns));
+        }
         self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
         self.notes.extend(xact.failed(&self.control.clock, now_ns));
+        self.notes.extend(xact.settled(None, &self.control.clock, now_ns));
         let (body_bytes, status) = received;
         self.log(&xact, End { error: Some(kind), body_bytes, status, ..End::default() });
         self.count_ended(xact.phase);

@@ -49,7 +49,8 @@ impl Case {
             effect_size: estimate_of.and_then(|found| found.effect),
             p: estimate_of.and_then(|found| found.p).filter(|_| judged),
             p_adjusted: None,
-            at_least: pairs.iter().any(|(base, other)| base.at_least || other.at_least),
+            may_be_more: pairs.iter().any(|(_, other)| other.at_least),
+            may_be_less: pairs.iter().any(|(base, _)| base.at_least),
             common_xacts,
             within_runs: None,
             verdict: if judged { Verdict::NotEnoughRuns } else { Verdict::NotJudged },
@@ -83,7 +84,11 @@ impl Case {
         let unit = self.metric.unit;
         let mentioned = difference.abs() >= worth;
         let more_is_better = self.metric.better == Direction::More;
-        (self.contrast.verdict, self.contrast.why) = if p <= ERROR_PROBABILITY && mentioned {
+        // A lower bound that is larger is larger indeed; one that is smaller need not be.
+        let is_open = if difference > 0.0 { self.contrast.may_be_less } else { self.contrast.may_be_more };
+        (self.contrast.verdict, self.contrast.why) = if p <= ERROR_PROBABILITY && mentioned && is_open {
+            (Verdict::NoDifferenceSeen, Some(LEFT_OPEN.to_owned()))
+        } else if p <= ERROR_PROBABILITY && mentioned {
             let better = (difference > 0.0) == more_is_better;
             (if better { Verdict::Better } else { Verdict::Worse }, None)
         } else {
@@ -102,6 +107,9 @@ impl Case {
         };
     }
 }
+
+/// Why a difference is none that can be relied on.
+const LEFT_OPEN: &str = "the smaller value is a lower bound, and could be more";
 
 fn too_few(pairs: u32) -> String {
     let seen = match pairs {
@@ -277,6 +285,28 @@ mod tests {
         assert_eq!(found.why.as_deref(), Some("neither was brought to it"));
         let one: Vec<_> = [520.0, 560.0, 530.0, 550.0].map(|seen| (exact(seen), beyond(1600.0))).into();
         let found = verdict("saturation_per_s", &one);
-        assert_eq!((found.verdict, found.at_least), (Verdict::Better, true));
+        assert_eq!((found.verdict, found.has_bounds()), (Verdict::Better, true));
+    }
+
+    #[test]
+    fn what_is_only_known_to_be_at_least_so_long_is_never_called_shorter() {
+        let open = |value| Number { value, at_least: true };
+        let seen = [52.0, 56.0, 53.0, 55.0];
+        let of = |pair: fn(f64) -> (f64, f64), base_open: bool, other_open: bool| {
+            let number = |value, is_open: bool| if is_open { open(value) } else { exact(value) };
+            let pairs: Vec<_> = seen
+                .map(pair)
+                .map(|(base, other)| (number(base, base_open), number(other, other_open)))
+                .into();
+            verdict("response_p99_ms", &pairs)
+        };
+        let (shorter, longer): (fn(f64) -> (f64, f64), fn(f64) -> (f64, f64)) =
+            (|ms| (10.0 * ms, ms), |ms| (ms, 10.0 * ms));
+        assert_eq!(of(shorter, false, false).verdict, Verdict::Better);
+        assert_eq!(of(shorter, true, false).verdict, Verdict::Better, "the base took at least so long");
+        let open_one = of(shorter, false, true);
+        assert_eq!((open_one.verdict, open_one.why.as_deref()), (Verdict::NoDifferenceSeen, Some(LEFT_OPEN)));
+        assert_eq!(of(longer, false, true).verdict, Verdict::Worse);
+        assert_eq!(of(longer, true, false).verdict, Verdict::NoDifferenceSeen);
     }
 }
