@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_record::series::Series;
+use assay_record::validations;
 
 use super::{Chart, Line, Text, dashed, line, short, time_chart};
 use crate::steps::Step;
@@ -40,8 +41,8 @@ pub(super) fn charts(steps: &[Step<'_>], series: &Series, step_ms: u64) -> Vec<C
     let together = Series { proxy: series.proxy_together().into_owned(), ..Series::default() };
     let read = Readings { series: &together, step_ms, count: steps.len() };
     let hits = |s: &Step<'_>| {
-        let hidden = s.origins.validated_basic.saturating_sub(s.robots.revalidated);
-        s.per_second((s.robots.hits + s.robots.collapsed).saturating_sub(hidden))
+        let hidden = validations::hidden(&s.robots, &s.origins);
+        s.per_second(s.robots.hits + s.robots.collapsed - hidden)
     };
     let pairs = [
         Pair {

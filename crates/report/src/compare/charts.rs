@@ -83,7 +83,7 @@ impl Axis {
 fn row(step: &Step<'_>, ruler: &Histogram) -> Row {
     let counts = &step.robots;
     let all = Merged::of(step.all.iter().copied());
-    let hits = (counts.hits + counts.collapsed).saturating_sub(validations::hidden(counts, &step.origins));
+    let hits = counts.hits + counts.collapsed - validations::hidden(counts, &step.origins);
     let proxy = step.roles.get("proxy");
     Row {
         offered: step.per_second(counts.due),
