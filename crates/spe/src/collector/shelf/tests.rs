@@ -181,7 +181,7 @@ fn a_door_that_is_far_behind_is_not_waited_for_where_room_is_needed() {
     let kept = |bed: &Bed| bed.given.iter().map(|given| given.is_kept).collect::<Vec<_>>();
     assert_eq!(kept(&bed), [true, true, true, true]);
     bed.client(2, 4900, true).unwrap();
-    assert_eq!(kept(&bed)[4], false, "all of it is held");
+    assert!(!kept(&bed)[4], "all of it is held");
     bed.now_ns += 11 * S;
     bed.client(2, 4900, true).unwrap();
     assert!(kept(&bed)[5]);
