@@ -16,7 +16,7 @@ pub struct RobotCounts {
     pub due: u64,
     /// Basic ones among them.
     pub due_basic: u64,
-    /// Body bytes of those.
+    /// Body bytes of those, as the origin would send them: coded, where it would code the body.
     pub due_basic_bytes: u64,
     /// Basic revisits of cachable objects: offered hits.
     pub offered_hits: u64,
@@ -44,7 +44,7 @@ pub struct RobotCounts {
     /// Completed pages (page and all embedded objects that were asked for).
     pub pages: u64,
 
-    // Outcomes of completed basic xacts (plain GETs); bytes are body bytes.
+    // Outcomes of completed basic xacts (plain GETs); bytes are body bytes as they were received: coded, where the body was.
     /// Completed basic xacts.
     pub basic: u64,
     /// Their bytes.
@@ -65,11 +65,11 @@ pub struct RobotCounts {
     pub misses: u64,
     /// Their bytes.
     pub miss_bytes: u64,
-    /// What an infinite cache with the proxy's declared behaviour would have hit, of the basic xacts sent.
+    /// What an infinite cache with the proxy's declared behaviour would have hit, of the completed basic xacts.
     pub ideal_hits: u64,
     /// Their bytes.
     pub ideal_hit_bytes: u64,
-    /// Basic xacts that ideal was asked about.
+    /// Completed basic xacts that ideal was asked about.
     pub ideal_basic: u64,
     /// Their bytes.
     pub ideal_basic_bytes: u64,
@@ -85,9 +85,9 @@ pub struct RobotCounts {
     pub connections_opened: u64,
     /// Connections closed, by either side.
     pub connections_closed: u64,
-    /// Completed xacts by method: GET, HEAD, POST.
+    /// Completed xacts by method (`xact::METHODS`).
     pub by_method: BTreeMap<String, u64>,
-    /// Completed xacts by request type: basic, ims200, ims304, reload.
+    /// Completed xacts by request type (`xact::TYPES`).
     pub by_type: BTreeMap<String, u64>,
     /// Completed xacts by status code.
     #[serde(with = "status_keys")]

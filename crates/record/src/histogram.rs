@@ -53,6 +53,14 @@ impl Histogram {
         self.max_us = self.max_us.max(value_us);
     }
 
+    /// Counts one value so many times.
+    pub fn record_many(&mut self, value_us: u64, count: u64) {
+        let value_us = value_us.min(MAX_US);
+        self.inner.saturating_record_n(value_us, count);
+        self.sum_us = self.sum_us.saturating_add(value_us.saturating_mul(count));
+        self.max_us = if count > 0 { self.max_us.max(value_us) } else { self.max_us };
+    }
+
     /// Adds all of another's values.
     pub fn merge(&mut self, other: &Histogram) {
         self.inner.add(&other.inner).expect("same bounds");

@@ -41,16 +41,48 @@ pub struct RobotInterval {
     pub phase: u16,
     /// Counts.
     pub counts: RobotCounts,
-    /// Times of hits (not collapsed ones).
+    /// Times of all xacts whose outcome is hit, basic or not.
     pub hit: Times,
-    /// Times of everything else that completed: misses, revalidations, collapsed, and what is not basic.
+    /// Times of all xacts whose outcome is miss, basic or not.
     pub miss: Times,
+    /// Times of all other xacts that completed: collapsed, revalidated, and those of which nothing tells the outcome.
+    pub other: Times,
+    /// Open waits of xacts that timed out: how long they had waited when they were given up. One that was never sent is
+    /// in `response` alone; one that was answered in part is in `ttfb` with the time of its first byte.
+    pub timed_out: Times,
     /// `sent − max(due, ready)` of every xact sent: what Assay itself added.
     pub lateness: SparseHistogram,
-    /// Censored response times: phase end − due of what was never sent.
+    /// Open waits of what was never sent: phase end − due.
     pub unsent_wait: SparseHistogram,
     /// Levels at the end.
     pub levels: RobotLevels,
+}
+
+impl RobotInterval {
+    /// Times of the xacts that completed, by class: together, they are all of them.
+    pub fn completed(&self) -> [&Times; 3] {
+        [&self.hit, &self.miss, &self.other]
+    }
+
+    /// All its histograms, each with the metric and the class under which tables keep it.
+    pub fn histograms(&self) -> [(&'static str, &'static str, &SparseHistogram); 14] {
+        [
+            ("response", "hit", &self.hit.response),
+            ("response", "miss", &self.miss.response),
+            ("response", "other", &self.other.response),
+            ("response", "timed_out", &self.timed_out.response),
+            ("service", "hit", &self.hit.service),
+            ("service", "miss", &self.miss.service),
+            ("service", "other", &self.other.service),
+            ("service", "timed_out", &self.timed_out.service),
+            ("ttfb", "hit", &self.hit.ttfb),
+            ("ttfb", "miss", &self.miss.ttfb),
+            ("ttfb", "other", &self.other.ttfb),
+            ("ttfb", "timed_out", &self.timed_out.ttfb),
+            ("lateness", "all", &self.lateness),
+            ("unsent_wait", "all", &self.unsent_wait),
+        ]
+    }
 }
 
 /// What the origins did in one interval that lies within one phase.

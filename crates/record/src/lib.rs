@@ -7,6 +7,7 @@
 
 pub mod adapted;
 pub mod caches;
+pub mod censored;
 mod checksums;
 pub mod cluster;
 mod columns;

@@ -58,7 +58,8 @@ pub struct Step {
     pub completed_per_s: f64,
     /// Errors over requests that ended.
     pub error_share: f64,
-    /// Mean response time, from when a request was due; none: nothing was answered.
+    /// Mean response time, from when a request was due; one that timed out or was never sent counts as long as it had
+    /// waited. None: there was none.
     pub mean_ms: Option<f64>,
     /// Its median.
     pub p50_ms: Option<f64>,

@@ -311,7 +311,7 @@ pub struct Figures {
     /// How basic xacts were answered.
     pub outcomes: Outcomes,
     /// Last byte − due.
-    pub response_time_ms: ResponseTimes,
+    pub response_time_ms: ByClass,
     /// Last byte − sent.
     pub service_time_ms: ByClass,
     /// First byte − sent.
@@ -390,29 +390,20 @@ pub struct Outcomes {
     pub miss: u64,
 }
 
-/// Times of all xacts that completed, of hits, and of everything but hits.
+/// Times by class.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ByClass {
-    /// All.
+    /// All that completed, and those that were never sent or timed out: these enter with how long they had waited, since
+    /// they would have taken at least as long. `at_least` names the figures that they leave open.
     pub all: Percentiles,
-    /// Hits.
-    pub hit: Percentiles,
-    /// Everything else that completed.
-    pub miss: Percentiles,
-}
-
-/// Response times; they run from when a request was due.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ResponseTimes {
     /// All that completed.
-    pub all: Percentiles,
-    /// Hits.
+    pub completed: Percentiles,
+    /// Of these, those whose outcome is hit, basic or not.
     pub hit: Percentiles,
-    /// Everything else that completed.
+    /// Of these, those whose outcome is miss, basic or not.
     pub miss: Percentiles,
-    /// All that completed, and the unsent with the time they had waited when their phase ended: a lower
-    /// bound. Null values when nothing was unsent.
-    pub with_unsent: Percentiles,
+    /// Of these, all others: collapsed, revalidated, and those of which nothing tells the outcome.
+    pub other: Percentiles,
 }
 
 /// A distribution of times, in milliseconds; null: no values.
@@ -432,6 +423,35 @@ pub struct Percentiles {
     pub p999: Option<f64>,
     /// The longest.
     pub max: Option<f64>,
+    /// Names of those of the figures above that are lower bounds: requests without an end could have raised them. Left out
+    /// where all are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_least: Vec<String>,
+}
+
+/// A figure that may be no more than a lower bound.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// Its value.
+    pub value: f64,
+    /// It is this much or more.
+    pub at_least: bool,
+}
+
+impl Percentiles {
+    /// The figure of this name; none: no values, or no such name.
+    pub fn figure(&self, name: &str) -> Option<Figure> {
+        let value = match name {
+            "mean" => self.mean,
+            "p50" => self.p50,
+            "p90" => self.p90,
+            "p99" => self.p99,
+            "p999" => self.p999,
+            "max" => self.max,
+            _ => None,
+        };
+        value.map(|value| Figure { value, at_least: self.at_least.iter().any(|open| open == name) })
+    }
 }
 
 /// `sent − max(due, ready)`, in microseconds.

@@ -1,14 +1,15 @@
 //! The formulas: from what was added up to the numbers of the document.
 
+use assay_record::censored::{Bounds, Censored};
 use assay_record::histogram::Histogram;
 
 use crate::document::{
     Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures,
-    Outcomes, Percentiles, Rate, Resources, ResponseTimes, Seeks,
+    Outcomes, Percentiles, Rate, Resources, Seeks,
 };
 use crate::host::seek_mb;
 use crate::special::special;
-use crate::tally::{DiskUse, Tally, Use};
+use crate::tally::{DiskUse, MergedTimes, Tally, Use};
 
 /// Rounds for people; every digit that is left is measured.
 pub(crate) fn round(value: f64, digits: i32) -> f64 {
@@ -30,15 +31,28 @@ fn megabits(bytes: u64, seconds: Option<f64>) -> Option<f64> {
 
 /// A histogram's percentiles, in milliseconds.
 pub(crate) fn percentiles(histogram: &Histogram) -> Percentiles {
-    let at = |quantile| histogram.quantile_us(quantile).map(|us| us as f64 / 1000.0);
+    censored_percentiles(&histogram.clone().into())
+}
+
+/// The percentiles of times some of which have no end, in milliseconds: bounds from below where that leaves them open.
+fn censored_percentiles(times: &Censored) -> Percentiles {
+    let mut at_least = Vec::new();
+    let mut figure = |name: &str, found: Option<Bounds>| -> Option<f64> {
+        let bounds = found?;
+        if !bounds.is_exact() {
+            at_least.push(name.to_owned());
+        }
+        Some(bounds.low_us / 1000.0)
+    };
     Percentiles {
-        count: histogram.count(),
-        mean: histogram.mean_us().map(|us| round(us / 1000.0, 4)),
-        p50: at(0.5),
-        p90: at(0.9),
-        p99: at(0.99),
-        p999: at(0.999),
-        max: histogram.max_us().map(|us| us as f64 / 1000.0),
+        count: times.count(),
+        mean: figure("mean", times.mean()).map(|ms| round(ms, 4)),
+        p50: figure("p50", times.quantile(0.5)),
+        p90: figure("p90", times.quantile(0.9)),
+        p99: figure("p99", times.quantile(0.99)),
+        p999: figure("p999", times.quantile(0.999)),
+        max: figure("max", times.max()),
+        at_least,
     }
 }
 
@@ -46,27 +60,13 @@ fn lateness(histogram: &Histogram) -> Lateness {
     Lateness { p50: histogram.quantile_us(0.5), p99: histogram.quantile_us(0.99), max: histogram.max_us() }
 }
 
-fn merged(one: &Histogram, other: &Histogram) -> Histogram {
-    let mut both = one.clone();
-    both.merge(other);
-    both
-}
-
-fn by_class(hit: &Histogram, miss: &Histogram) -> ByClass {
-    ByClass { all: percentiles(&merged(hit, miss)), hit: percentiles(hit), miss: percentiles(miss) }
-}
-
-fn response_times(tally: &Tally) -> ResponseTimes {
-    let all = merged(&tally.hit.response, &tally.miss.response);
-    let with_unsent = match tally.unsent_wait.count() {
-        0 => Percentiles::default(),
-        _ => percentiles(&merged(&all, &tally.unsent_wait)),
-    };
-    ResponseTimes {
-        all: percentiles(&all),
-        hit: percentiles(&tally.hit.response),
-        miss: percentiles(&tally.miss.response),
-        with_unsent,
+fn by_class(tally: &Tally, all: Censored, of: fn(&MergedTimes) -> &Histogram) -> ByClass {
+    ByClass {
+        all: censored_percentiles(&all),
+        completed: percentiles(&tally.completed(of)),
+        hit: percentiles(of(&tally.hit)),
+        miss: percentiles(of(&tally.miss)),
+        other: percentiles(of(&tally.other)),
     }
 }
 
@@ -147,9 +147,9 @@ pub(crate) fn figures(tally: &Tally) -> Figures {
         bhr,
         offload: offload(tally),
         outcomes: outcomes(tally),
-        response_time_ms: response_times(tally),
-        service_time_ms: by_class(&tally.hit.service, &tally.miss.service),
-        ttfb_ms: by_class(&tally.hit.ttfb, &tally.miss.ttfb),
+        response_time_ms: by_class(tally, tally.response(), |times| &times.response),
+        service_time_ms: by_class(tally, tally.service(), |times| &times.service),
+        ttfb_ms: by_class(tally, tally.ttfb(), |times| &times.ttfb),
         lateness_us: lateness(&tally.lateness),
         errors: Errors {
             total: counts.error_total(),
@@ -286,13 +286,35 @@ mod tests {
     }
 
     #[test]
-    fn unsent_requests_enter_response_time_as_a_lower_bound() {
+    fn unsent_requests_stand_in_the_headline_and_their_percentiles_are_lower_bounds() {
         let mut tally = Tally::default();
-        (0..99).for_each(|_| tally.miss.response.record(1000));
-        tally.unsent_wait.record(5_000_000);
+        (0..89).for_each(|_| tally.miss.response.record(1000));
+        tally.hit.response.record(1000);
+        (0..10).for_each(|_| tally.unsent_wait.record(5_000_000));
         let times = figures(&tally).response_time_ms;
-        assert_eq!(times.all.max, Some(1.0));
-        assert!(times.with_unsent.max.unwrap() >= 4990.0);
-        assert_eq!(times.with_unsent.count, 100);
+        assert_eq!((times.all.count, times.completed.count), (100, 90));
+        assert_eq!((times.all.p50, times.all.p90), (Some(1.0), Some(1.0)));
+        assert!(times.all.p99.unwrap() >= 4990.0);
+        assert_eq!(times.all.at_least, ["mean", "p99", "p999", "max"]);
+        assert_eq!(times.all.mean, Some(500.9));
+        assert_eq!(times.all.figure("p99").map(|figure| figure.at_least), Some(true));
+        assert_eq!((times.completed.max, times.completed.at_least.is_empty()), (Some(1.0), true));
+    }
+
+    #[test]
+    fn requests_that_timed_out_stand_in_every_kind_of_time_that_they_had() {
+        let mut tally = Tally::default();
+        for times in [&mut tally.miss.response, &mut tally.miss.service, &mut tally.miss.ttfb] {
+            (0..3).for_each(|_| times.record(1000));
+        }
+        tally.timed_out.response.record(30_000_000);
+        tally.timed_out.service.record(29_000_000);
+        tally.timed_out.ttfb.record(2000);
+        let found = figures(&tally);
+        assert_eq!(found.response_time_ms.all.max, Some(30_000.0));
+        assert_eq!(found.service_time_ms.all.max, Some(29_000.0));
+        assert_eq!(found.ttfb_ms.all.max, Some(2.0));
+        assert_eq!(found.service_time_ms.all.at_least, ["mean", "p90", "p99", "p999", "max"]);
+        assert_eq!(found.response_time_ms.completed.max, Some(1.0));
     }
 }

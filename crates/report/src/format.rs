@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 use crate::calendar::Utc;
+use crate::document::Figure;
 
 /// Shown where there is nothing to measure.
 pub(crate) const NOTHING: &str = "–";
@@ -38,6 +39,14 @@ pub(crate) fn number(value: f64) -> String {
 /// [`number`], or a dash.
 pub(crate) fn opt_number(value: Option<f64>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), number)
+}
+
+/// A figure that may be a lower bound: `54.3`, `≥ 2,759`.
+pub(crate) fn figure(figure: Option<Figure>) -> String {
+    match figure {
+        Some(Figure { value, at_least: true }) => format!("≥ {}", number(value)),
+        known => opt_number(known.map(|figure| figure.value)),
+    }
 }
 
 /// A ratio in percent with one decimal: `54.3`.

@@ -6,7 +6,7 @@ use assay_record::dir::RunDir;
 use serde::Serialize;
 
 use crate::document::{Figures, Percentiles, Summary};
-use crate::format::{bytes, capacity, count, date, duration_s, number, opt_number, percent};
+use crate::format::{bytes, capacity, count, date, duration_s, figure, number, opt_number, percent};
 use crate::resources::{host, resources};
 use crate::{repeat, special, words};
 
@@ -188,31 +188,32 @@ fn times(summary: &Summary) -> TableView {
         summary,
         "times-table",
         "Response time, ms",
-        "From when a request was due to the last byte of its answer.",
+        "From when a request was due to the last byte of its answer. \"All\" counts requests that were never sent or \
+         timed out as long as they had waited: ≥ is a lower bound.",
         &[
             (
                 "all",
                 &[
-                    ("mean", |f| opt_number(f.response_time_ms.all.mean)),
-                    ("p50", |f| opt_number(f.response_time_ms.all.p50)),
-                    ("p90", |f| opt_number(f.response_time_ms.all.p90)),
-                    ("p99", |f| opt_number(f.response_time_ms.all.p99)),
+                    ("mean", |f| figure(f.response_time_ms.all.figure("mean"))),
+                    ("p50", |f| figure(f.response_time_ms.all.figure("p50"))),
+                    ("p90", |f| figure(f.response_time_ms.all.figure("p90"))),
+                    ("p99", |f| figure(f.response_time_ms.all.figure("p99"))),
                 ],
             ),
             (
                 "hits",
                 &[
-                    ("mean", |f| opt_number(f.response_time_ms.hit.mean)),
-                    ("p50", |f| opt_number(f.response_time_ms.hit.p50)),
-                    ("p99", |f| opt_number(f.response_time_ms.hit.p99)),
+                    ("mean", |f| figure(f.response_time_ms.hit.figure("mean"))),
+                    ("p50", |f| figure(f.response_time_ms.hit.figure("p50"))),
+                    ("p99", |f| figure(f.response_time_ms.hit.figure("p99"))),
                 ],
             ),
             (
                 "misses",
                 &[
-                    ("mean", |f| opt_number(f.response_time_ms.miss.mean)),
-                    ("p50", |f| opt_number(f.response_time_ms.miss.p50)),
-                    ("p99", |f| opt_number(f.response_time_ms.miss.p99)),
+                    ("mean", |f| figure(f.response_time_ms.miss.figure("mean"))),
+                    ("p50", |f| figure(f.response_time_ms.miss.figure("p50"))),
+                    ("p99", |f| figure(f.response_time_ms.miss.figure("p99"))),
                 ],
             ),
         ],
@@ -251,30 +252,34 @@ pub(crate) fn percentile_table(summary: &Summary) -> TableView {
         name: name.to_owned(),
         cells: [
             vec![count(p.count)],
-            [p.mean, p.p50, p.p90, p.p99, p.p999, p.max].into_iter().map(opt_number).collect(),
+            ["mean", "p50", "p90", "p99", "p999", "max"].map(|name| figure(p.figure(name))).to_vec(),
         ]
         .concat(),
         ..RowView::default()
     };
-    let mut rows = vec![
-        row("response time: all", &total.response_time_ms.all),
-        row("response time: hits", &total.response_time_ms.hit),
-        row("response time: misses", &total.response_time_ms.miss),
-    ];
-    if total.response_time_ms.with_unsent.count > 0 {
-        rows.push(row("response time with unsent (at least)", &total.response_time_ms.with_unsent));
-    }
-    for (name, times) in [("service time", &total.service_time_ms), ("first byte", &total.ttfb_ms)] {
+    let mut rows = Vec::new();
+    for (name, times) in [
+        ("response time", &total.response_time_ms),
+        ("service time", &total.service_time_ms),
+        ("first byte", &total.ttfb_ms),
+    ] {
         rows.push(row(&format!("{name}: all"), &times.all));
+        if times.all.count > times.completed.count {
+            rows.push(row(&format!("{name}: those that ended"), &times.completed));
+        }
         rows.push(row(&format!("{name}: hits"), &times.hit));
         rows.push(row(&format!("{name}: misses"), &times.miss));
+        if times.other.count > 0 {
+            rows.push(row(&format!("{name}: joined, confirmed or not told"), &times.other));
+        }
     }
     rows.push(row("at the origins", &total.origins.service_time_ms));
     TableView {
         id: "percentiles-table",
         title: "Percentiles of the whole run, ms",
         about: "Response time runs from when a request was due, service time and first byte from when it was \
-                sent. Each line is one merged histogram.",
+                sent. Each line is one merged histogram. Requests that were never sent or timed out are in \"all\" with how \
+                long they had waited; figures that they could have raised are lower bounds (≥).",
         first: "time",
         groups: vec![],
         heads: vec!["count", "mean", "p50", "p90", "p99", "p99.9", "max"],
@@ -288,9 +293,9 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
     let tile =
         |title, value: String, unit, detail: String| Tile { title, value, unit, detail, mood: "", bar: None };
     // What the baseline phase shows stands beside the whole run.
-    let beside = |figure: &dyn Fn(&Figures) -> String| {
+    let beside = |read: &dyn Fn(&Figures) -> String| {
         words::baseline(summary).map_or_else(String::new, |phase| {
-            format!("; {} in {}", figure(&phase.figures), words::marked(phase))
+            format!("; {} in {}", read(&phase.figures), words::marked(phase))
         })
     };
     let rate = beside(&|f| format!("{}/s", opt_number(f.rate.measured)));
@@ -326,13 +331,13 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
     let times = &total.response_time_ms.all;
     tiles.push(tile(
         "Response time",
-        opt_number(times.p50),
+        figure(times.figure("p50")),
         "ms, median",
         format!(
             "{} ms mean, {} ms p99{}",
-            opt_number(times.mean),
-            opt_number(times.p99),
-            beside(&|f| format!("{} ms", opt_number(f.response_time_ms.all.p50)))
+            figure(times.figure("mean")),
+            figure(times.figure("p99")),
+            beside(&|f| format!("{} ms", figure(f.response_time_ms.all.figure("p50"))))
         ),
     ));
     if let Some(per_request) = total.cpu_us_per_request.get("proxy") {

@@ -21,6 +21,8 @@ pub(crate) struct Step<'a> {
     pub origins: OriginCounts,
     pub hit: Vec<&'a SparseHistogram>,
     pub miss: Vec<&'a SparseHistogram>,
+    /// Response times of all, and how long requests had waited that were given up or never sent.
+    pub all: Vec<&'a SparseHistogram>,
     pub lateness: Vec<&'a SparseHistogram>,
     pub origin_service: Vec<&'a SparseHistogram>,
     pub origin_lateness: Vec<&'a SparseHistogram>,
@@ -61,6 +63,8 @@ pub(crate) fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> V
         step.robots.merge(&interval.counts);
         step.hit.push(&interval.hit.response);
         step.miss.push(&interval.miss.response);
+        step.all.extend(interval.completed().map(|times| &times.response));
+        step.all.extend([&interval.timed_out.response, &interval.unsent_wait]);
         step.lateness.push(&interval.lateness);
         let levels = &mut step.levels;
         levels.waiting = levels.waiting.max(interval.levels.waiting);

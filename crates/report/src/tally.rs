@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_record::censored::Censored;
 use assay_record::counts::{OriginCounts, RobotCounts};
 use assay_record::histogram::Histogram;
 use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
@@ -221,6 +222,8 @@ pub(crate) struct Tally {
     pub origins: OriginCounts,
     pub hit: MergedTimes,
     pub miss: MergedTimes,
+    pub other: MergedTimes,
+    pub timed_out: MergedTimes,
     pub lateness: Histogram,
     pub unsent_wait: Histogram,
     pub origin_service: Histogram,
@@ -286,6 +289,8 @@ impl Tally {
         self.origins.merge(&part.origins);
         self.hit.merge(&part.hit);
         self.miss.merge(&part.miss);
+        self.other.merge(&part.other);
+        self.timed_out.merge(&part.timed_out);
         self.lateness.merge(&part.lateness);
         self.unsent_wait.merge(&part.unsent_wait);
         self.origin_service.merge(&part.origin_service);
@@ -298,6 +303,8 @@ impl Tally {
         self.robots.merge(&interval.counts);
         self.hit.add(&interval.hit);
         self.miss.add(&interval.miss);
+        self.other.add(&interval.other);
+        self.timed_out.add(&interval.timed_out);
         self.lateness.merge_sparse(&interval.lateness);
         self.unsent_wait.merge_sparse(&interval.unsent_wait);
         self.raise_peaks(interval.levels);
@@ -314,6 +321,31 @@ impl Tally {
         self.origin_service.merge_sparse(&interval.service);
         self.origin_lateness.merge_sparse(&interval.lateness);
         self.origin_connections_peak = self.origin_connections_peak.max(interval.connections);
+    }
+
+    /// Times of all xacts that completed.
+    pub(crate) fn completed(&self, of: impl Fn(&MergedTimes) -> &Histogram) -> Histogram {
+        let mut all = of(&self.hit).clone();
+        all.merge(of(&self.miss));
+        all.merge(of(&self.other));
+        all
+    }
+
+    /// Response times of all xacts that came due and did not end in an error, but for those that timed out: their waits,
+    /// and those of what was never sent, are open.
+    pub(crate) fn response(&self) -> Censored {
+        let waits = [&self.timed_out.response, &self.unsent_wait];
+        Censored::new(self.completed(|times| &times.response), &waits)
+    }
+
+    /// Service times; only what was sent has one.
+    pub(crate) fn service(&self) -> Censored {
+        Censored::new(self.completed(|times| &times.service), &[&self.timed_out.service])
+    }
+
+    /// Times to the first byte.
+    pub(crate) fn ttfb(&self) -> Censored {
+        Censored::new(self.completed(|times| &times.ttfb), &[&self.timed_out.ttfb])
     }
 
     /// Seconds that reach over the ends of the stretch count with the share that lies in it.

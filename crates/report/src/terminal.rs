@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cache_logs;
 use crate::document::{Figures, Mood, Percentiles, PhaseFigures, Summary, Topic};
-use crate::format::{NOTHING, count, opt_number, percent};
+use crate::format::{self, NOTHING, count, opt_number, percent};
 use crate::hierarchy;
 use crate::own;
 use crate::own::words::DoubtView;
@@ -367,6 +367,14 @@ impl Group {
         self
     }
 
+    /// Without its columns, if this is false.
+    fn only_if(mut self, wanted: bool) -> Self {
+        if !wanted {
+            self.columns.clear();
+        }
+        self
+    }
+
     fn column_width(column: &(&'static str, Vec<String>)) -> usize {
         column.1.iter().map(|cell| cell.chars().count()).max().unwrap_or(0).max(column.0.chars().count())
     }
@@ -432,6 +440,8 @@ fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
             .column("ideal", rows, |f| percent(f.bhr.ideal))
             .column("measured", rows, |f| percent(f.bhr.measured)),
         times("response time, ms", rows, |f| &f.response_time_ms.all),
+        times("of those that ended, ms", rows, |f| &f.response_time_ms.completed)
+            .only_if(rows.iter().any(|f| f.response_time_ms.all.count > f.response_time_ms.completed.count)),
         times("of hits, ms", rows, |f| &f.response_time_ms.hit),
         times("of misses, ms", rows, |f| &f.response_time_ms.miss),
     ]
@@ -439,9 +449,9 @@ fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
 
 fn times(title: &'static str, rows: &[&Figures], pick: impl Fn(&Figures) -> &Percentiles) -> Group {
     Group::new(title)
-        .column("mean", rows, |f| opt_number(pick(f).mean))
-        .column("p50", rows, |f| opt_number(pick(f).p50))
-        .column("p99", rows, |f| opt_number(pick(f).p99))
+        .column("mean", rows, |f| format::figure(pick(f).figure("mean")))
+        .column("p50", rows, |f| format::figure(pick(f).figure("p50")))
+        .column("p99", rows, |f| format::figure(pick(f).figure("p99")))
 }
 
 /// Text from elsewhere, without anything that could steer a terminal.

@@ -3,7 +3,7 @@
 use assay_record::missing::Missing;
 use assay_record::run::RunInfo;
 
-use crate::document::{Figures, Finding, Mood, PhaseFigures, Summary, Topic};
+use crate::document::{Figure, Figures, Finding, Mood, PhaseFigures, Summary, Topic};
 use crate::format::{self, bytes, count, duration_s, number, opt_number, percent, share, time_ms};
 use crate::own;
 use crate::require;
@@ -93,10 +93,9 @@ fn speed(summary: &Summary) -> Finding {
             "No request came due, so nothing can be said about speed.",
         );
     }
-    let times = match (total.response_time_ms.all.p50, total.response_time_ms.all.p99) {
-        (Some(p50), Some(p99)) => {
-            format!(" Half of the answers took {} or less, 99 % {} or less.", time_ms(p50), time_ms(p99))
-        }
+    let all = &total.response_time_ms.all;
+    let times = match (all.figure("p50"), all.figure("p99")) {
+        (Some(p50), Some(p99)) => format!(" {}", half_and_nearly_all(p50, p99)),
         _ => String::new(),
     };
     let it = if is_direct(summary) { "They" } else { "It" };
@@ -118,9 +117,9 @@ fn speed(summary: &Summary) -> Finding {
     }
     let worst = summary.phases.iter().max_by_key(|phase| phase.figures.unsent);
     let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
-    let bound = total.response_time_ms.with_unsent.p99.map_or_else(String::new, |p99| {
+    let answered = total.response_time_ms.completed.p99.map_or_else(String::new, |p99| {
         format!(
-            " Those left out of the response times: with them, the 99th percentile is at least {}.",
+            " In these times, what was never sent counts as long as it had waited; of what was answered, 99 % took {} or less.",
             time_ms(p99)
         )
     });
@@ -128,7 +127,7 @@ fn speed(summary: &Summary) -> Finding {
         Topic::Speed,
         Mood::Bad,
         format!(
-            "{it} did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{bound}",
+            "{it} did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{answered}",
             count(total.unsent),
             count(total.due),
             share(total.unsent, total.due),
@@ -149,9 +148,27 @@ pub(crate) fn marked(phase: &PhaseFigures) -> String {
 fn baseline_speed(summary: &Summary) -> String {
     let Some(phase) = baseline(summary) else { return String::new() };
     let (rate, times) = (phase.figures.rate.measured, &phase.figures.response_time_ms.all);
-    let (Some(rate), Some(p50), Some(p99)) = (rate, times.p50, times.p99) else { return String::new() };
+    let (Some(rate), Some(p50), Some(p99)) = (rate, times.figure("p50"), times.figure("p99")) else {
+        return String::new();
+    };
+    let within = |figure: Figure| match figure.at_least {
+        true => format!("in {} at least", time_ms(figure.value)),
+        false => format!("in {}", time_ms(figure.value)),
+    };
     let (name, rate) = (marked(phase), format::number(rate));
-    format!(" In {name}: {rate} answers per second, half in {}, 99 % in {}.", time_ms(p50), time_ms(p99))
+    format!(" In {name}: {rate} answers per second, half {}, 99 % {}.", within(p50), within(p99))
+}
+
+/// A median and a 99th percentile in a sentence.
+fn half_and_nearly_all(p50: Figure, p99: Figure) -> String {
+    let [half, nearly_all] = [p50, p99].map(|figure| time_ms(figure.value));
+    match (p50.at_least, p99.at_least) {
+        (false, false) => format!("Half of the answers took {half} or less, 99 % {nearly_all} or less."),
+        (false, true) => {
+            format!("Half of the requests took {half} or less; the 99th percentile is at least {nearly_all}.")
+        }
+        (true, _) => format!("The median is at least {half}, the 99th percentile at least {nearly_all}."),
+    }
 }
 
 fn baseline_savings(summary: &Summary) -> String {

@@ -248,23 +248,27 @@ fn ratios(all: &mut Families, state: &State) {
 
 fn times(all: &mut Families, state: &State) {
     let classes = |of: fn(&ClassTimes) -> &Times| {
-        [("hit", &state.hit), ("miss", &state.miss)]
+        [("hit", &state.hit), ("miss", &state.miss), ("other", &state.other), ("timed_out", &state.timed_out)]
             .map(|(class, times)| timed(vec![("class", class.into())], of(times)))
             .to_vec()
     };
+    let mut response = classes(|times| &times.response);
+    response.push(timed(vec![("class", "unsent".into())], &state.unsent_wait));
     all.times(
         "response_time",
-        "From when a request was due to its last byte; hits, and everything else that completed.",
-        classes(|times| &times.response),
+        "From when a request was due to its last byte, by outcome; for those that timed out or were never sent, how long they \
+         had waited: a quantile over all classes is a lower bound where it falls among these.",
+        response,
     );
     all.times(
         "service_time",
-        "From when a request was sent to its last byte.",
+        "From when a request was sent to its last byte, by outcome; for those that timed out, how long they had waited.",
         classes(|times| &times.service),
     );
     all.times(
         "time_to_first_byte",
-        "From when a request was sent to its first byte.",
+        "From when a request was sent to its first byte, by outcome; for those that timed out before it, how long they had \
+         waited.",
         classes(|times| &times.ttfb),
     );
     let late = vec![timed(Vec::new(), &state.lateness)];

@@ -82,6 +82,9 @@ pub(crate) struct State {
     pub origin_connections: u64,
     pub hit: ClassTimes,
     pub miss: ClassTimes,
+    pub other: ClassTimes,
+    pub timed_out: ClassTimes,
+    pub unsent_wait: Times,
     pub lateness: Times,
     pub origin_service: Times,
     pub timer_lag: BTreeMap<String, Times>,
@@ -157,11 +160,17 @@ impl State {
     fn take_robots(&mut self, interval: &RobotInterval) {
         self.robots.merge(&interval.counts);
         self.with_phase(interval.phase, |phase| phase.robots.merge(&interval.counts));
-        for (class, times) in [(&mut self.hit, &interval.hit), (&mut self.miss, &interval.miss)] {
+        for (class, times) in [
+            (&mut self.hit, &interval.hit),
+            (&mut self.miss, &interval.miss),
+            (&mut self.other, &interval.other),
+            (&mut self.timed_out, &interval.timed_out),
+        ] {
             class.response.add(&times.response, &self.scale);
             class.service.add(&times.service, &self.scale);
             class.ttfb.add(&times.ttfb, &self.scale);
         }
+        self.unsent_wait.add(&interval.unsent_wait, &self.scale);
         self.lateness.add(&interval.lateness, &self.scale);
         self.levels = interval.levels;
     }

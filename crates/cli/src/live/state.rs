@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use assay_lab::{LabEvent, Stage};
 use assay_record::adapted::{Adapted, Decided};
+use assay_record::censored::Censored;
 use assay_record::counts::RobotCounts;
-use assay_record::histogram::Histogram;
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_record::run::PhaseInfo;
 
 use super::own::Own;
@@ -55,8 +56,12 @@ pub struct PhaseState {
     pub validated: (u64, u64),
     /// Response times of hits; none: there was none.
     pub hit: Option<Box<Histogram>>,
-    /// Of everything else.
+    /// Of misses.
     pub miss: Option<Box<Histogram>>,
+    /// Of everything else that was answered.
+    pub other: Option<Box<Histogram>>,
+    /// How long requests had waited that timed out or were never sent.
+    pub waits: Option<Box<Histogram>>,
 }
 
 /// What a second came to, once it is over.
@@ -64,7 +69,7 @@ pub struct PhaseState {
 pub struct Settled {
     /// Response times of hits: median and 99th percentile, in microseconds.
     pub hit_us: (Option<u64>, Option<u64>),
-    /// Of everything else.
+    /// Of misses.
     pub miss_us: (Option<u64>, Option<u64>),
     /// Measured document hit ratio.
     pub dhr: Option<f64>,
@@ -90,9 +95,11 @@ pub struct Second {
     pub counts: RobotCounts,
     /// Basic xacts that the origins say were validations, not hits.
     validated: u64,
-    hit: Vec<Times>,
-    miss: Vec<Times>,
-    lateness: Vec<assay_record::histogram::SparseHistogram>,
+    hit: Vec<SparseHistogram>,
+    miss: Vec<SparseHistogram>,
+    other: Vec<SparseHistogram>,
+    waits: Vec<SparseHistogram>,
+    lateness: Vec<SparseHistogram>,
     /// None: it is not over.
     pub settled: Option<Settled>,
 }
@@ -105,9 +112,9 @@ impl Second {
 
     /// What it came to.
     fn settle(&self) -> Settled {
-        let merged = |times: &[Times]| {
+        let merged = |times: &[SparseHistogram]| {
             let mut all = Histogram::new();
-            times.iter().for_each(|times| all.merge_sparse(&times.response));
+            times.iter().for_each(|times| all.merge_sparse(times));
             (all.quantile_us(0.5), all.quantile_us(0.99))
         };
         Settled {
@@ -142,12 +149,14 @@ pub struct Ratios {
 /// The last few seconds, merged.
 #[derive(Debug, Clone, Default)]
 pub struct Recent {
-    /// Response times of all xacts.
-    pub all: Histogram,
-    /// Of hits.
+    /// Response times of hits.
     pub hit: Histogram,
-    /// Of everything else.
+    /// Of misses.
     pub miss: Histogram,
+    /// Of everything else that was answered.
+    pub other: Histogram,
+    /// How long requests had waited that timed out or were never sent.
+    pub waits: Histogram,
     /// What Assay itself added.
     pub lateness: Histogram,
     /// Document hit ratios.
@@ -263,11 +272,16 @@ impl State {
     fn take_robots(&mut self, interval: &RobotInterval) {
         self.with_phase(interval.phase, |phase| {
             phase.counts.merge(&interval.counts);
-            for (sum, times) in [(&mut phase.hit, &interval.hit), (&mut phase.miss, &interval.miss)] {
-                if !times.response.buckets.is_empty() {
-                    sum.get_or_insert_default().merge_sparse(&times.response);
+            let add = |sum: &mut Option<Box<Histogram>>, times: &SparseHistogram| {
+                if !times.buckets.is_empty() {
+                    sum.get_or_insert_default().merge_sparse(times);
                 }
-            }
+            };
+            add(&mut phase.hit, &interval.hit.response);
+            add(&mut phase.miss, &interval.miss.response);
+            add(&mut phase.other, &interval.other.response);
+            add(&mut phase.waits, &interval.timed_out.response);
+            add(&mut phase.waits, &interval.unsent_wait);
         });
         // Intervals that lie in the same second (two phases, or several workers) are one second here.
         let second_ms = interval.start_ms / 1000 * 1000;
@@ -282,8 +296,10 @@ impl State {
         let end_ms = interval.start_ms + interval.length_ms;
         second.length_ms = second.length_ms.max(end_ms.saturating_sub(second.start_ms).min(1000));
         second.counts.merge(&interval.counts);
-        second.hit.push(interval.hit.clone());
-        second.miss.push(interval.miss.clone());
+        second.hit.push(interval.hit.response.clone());
+        second.miss.push(interval.miss.response.clone());
+        second.other.push(interval.other.response.clone());
+        second.waits.extend([interval.timed_out.response.clone(), interval.unsent_wait.clone()]);
         second.lateness.push(interval.lateness.clone());
         self.levels = interval.levels;
     }
@@ -307,6 +323,7 @@ impl State {
             second.settled = Some(second.settle());
             if index + RECENT_SECONDS + 1 < now {
                 (second.hit, second.miss, second.lateness) = Default::default();
+                (second.other, second.waits) = Default::default();
             }
         }
     }
@@ -388,12 +405,16 @@ impl State {
         for second in self.seconds.iter().rev().take(RECENT_SECONDS) {
             counts.merge(&second.counts);
             validated += second.validated;
-            second.hit.iter().for_each(|times| recent.hit.merge_sparse(&times.response));
-            second.miss.iter().for_each(|times| recent.miss.merge_sparse(&times.response));
-            second.lateness.iter().for_each(|lateness| recent.lateness.merge_sparse(lateness));
+            for (sum, times) in [
+                (&mut recent.hit, &second.hit),
+                (&mut recent.miss, &second.miss),
+                (&mut recent.other, &second.other),
+                (&mut recent.waits, &second.waits),
+                (&mut recent.lateness, &second.lateness),
+            ] {
+                times.iter().for_each(|times| sum.merge_sparse(times));
+            }
         }
-        recent.all.merge(&recent.hit);
-        recent.all.merge(&recent.miss);
         recent.dhr = dhr(&counts, validated);
         recent
     }
@@ -440,7 +461,27 @@ impl State {
     }
 }
 
+impl Recent {
+    /// Response times of all requests.
+    pub fn all(&self) -> Censored {
+        together([&self.hit, &self.miss, &self.other], Some(&self.waits))
+    }
+}
+
+/// Response times of all requests: those that were answered, and how long the others had waited.
+fn together<'a>(answered: impl IntoIterator<Item = &'a Histogram>, waits: Option<&Histogram>) -> Censored {
+    let mut all = Histogram::new();
+    answered.into_iter().for_each(|times| all.merge(times));
+    Censored::new(all, waits.as_slice())
+}
+
 impl PhaseState {
+    /// Response times of all requests so far.
+    pub fn all(&self) -> Censored {
+        let answered = [&self.hit, &self.miss, &self.other].into_iter().filter_map(Option::as_deref);
+        together(answered, self.waits.as_deref())
+    }
+
     /// Document hit ratios so far.
     pub fn dhr(&self) -> Ratios {
         dhr(&self.counts, self.validated.0)

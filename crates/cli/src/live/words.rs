@@ -1,5 +1,6 @@
 //! How are figures written for people? Short, with their unit, and a dash for what is not known.
 
+use assay_record::censored::Bounds;
 use assay_record::histogram::Histogram;
 
 /// `0.21 ms`, `301 ms`, `12.3 s`.
@@ -21,6 +22,12 @@ pub fn quantile(histogram: &Histogram, quantile: f64) -> String {
 /// A quantile of a histogram that may not be there.
 pub fn quantile_of(histogram: Option<&Histogram>, share: f64) -> String {
     time_us(histogram.and_then(|histogram| histogram.quantile_us(share)))
+}
+
+/// A figure that may be a lower bound, as [`time_us`].
+pub fn bounds_us(bounds: Option<Bounds>) -> String {
+    let text = time_us(bounds.map(|bounds| bounds.low_us.round() as u64));
+    if bounds.is_some_and(|bounds| !bounds.is_exact()) { format!("≥ {text}") } else { text }
 }
 
 /// Bytes in short: `64 MB`, `1.2 GB`.

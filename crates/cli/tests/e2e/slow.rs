@@ -36,6 +36,17 @@ fn what_is_due_does_not_depend_on_the_target() {
     let service = at(busy, "service_time_ms.all.p50").as_f64().expect("answers came");
     assert!(service > 300.0, "{service} ms");
 
+    // What was never sent is in the percentiles that people read, as long as it had waited.
+    let (all, completed) = (at(busy, "response_time_ms.all"), at(busy, "response_time_ms.completed"));
+    let gave_up = busy["errors"]["by_kind"]["timed_out"].as_u64().unwrap_or(0);
+    let without_end = busy["unsent"].as_u64().expect("a count") + gave_up;
+    assert_eq!(all["count"].as_u64(), completed["count"].as_u64().map(|count| count + without_end));
+    for open in ["mean", "p90", "p99", "max"] {
+        let names = all["at_least"].as_array().expect("most requests have no end");
+        assert!(names.iter().any(|name| name == open), "{open} is no lower bound in {all}");
+    }
+    assert!(completed["at_least"].is_null(), "{completed}");
+
     // Nothing of it leaks into the next phase, which asks for little: all of it is sent.
     let calm = phase(&slow, "calm");
     assert_eq!(calm["unsent"], 0, "{calm}");

@@ -11,7 +11,7 @@ use super::answer::Opening;
 use super::crew::{Crew, EXAMPLES, Report};
 use super::setup::Setup;
 use super::xact::{NONE, Xact};
-use crate::tally::{self, Completed, Instants};
+use crate::tally::{self, Completed};
 
 /// What the log keeps of an xact beyond the xact itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,12 +38,6 @@ impl Crew {
         if let Some(extras) = &xact.extras {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
         }
-        let at = Instants {
-            due: xact.due_ns,
-            sent: xact.sent_ns,
-            first_byte: xact.first_byte_ns,
-            last_byte: now_ns,
-        };
         self.recorder(xact.phase).completed(&Completed {
             method: xact.method,
             request_type: xact.request_type,
@@ -51,7 +45,7 @@ impl Crew {
             status: opening.status,
             outcome,
             body_bytes,
-            at,
+            at: xact.instants(now_ns),
         });
         let status = Some(opening.status);
         self.log(&xact, End { last_byte_ns: now_ns, outcome, error: None, status, body_bytes });
@@ -74,7 +68,11 @@ impl Crew {
         if xact.sent_ns != 0 {
             self.levels.in_flight -= 1;
         }
-        self.recorder(xact.phase).error(kind);
+        let recorder = self.recorder(xact.phase);
+        recorder.error(kind);
+        if kind == ErrorKind::TimedOut {
+            recorder.gave_up(&xact.instants(now_ns));
+        }
         self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
         self.notes.extend(xact.failed(&self.control.clock, now_ns));
         let (body_bytes, status) = received;

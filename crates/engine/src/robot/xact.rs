@@ -6,6 +6,7 @@ use assay_workload::{Child, Fault, Object};
 
 use super::special::Extras;
 use crate::check::Asked;
+use crate::tally::Instants;
 use crate::wire::{Kind, XactId};
 
 /// No place in a slab.
@@ -81,6 +82,11 @@ impl Xact {
             connection: None,
             next: NONE,
         }
+    }
+
+    /// Its instants, when it ends now.
+    pub fn instants(&self, now_ns: u64) -> Instants {
+        Instants { due: self.due_ns, sent: self.sent_ns, first_byte: self.first_byte_ns, last_byte: now_ns }
     }
 
     /// It is the page itself, not part of it.

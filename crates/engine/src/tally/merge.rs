@@ -140,6 +140,8 @@ impl Merger {
             counts: recorder.counts(),
             hit: recorder.hit.to_times(),
             miss: recorder.miss.to_times(),
+            other: recorder.other.to_times(),
+            timed_out: recorder.timed_out.to_times(),
             lateness: recorder.lateness.to_sparse(),
             unsent_wait: recorder.unsent_wait.to_sparse(),
             // Levels are of all robots, whatever phase their xacts belong to: they stand once.

@@ -39,10 +39,14 @@ pub struct Recorder {
     types: [u64; TYPES.len()],
     status_200: u64,
     status_304: u64,
-    /// Times of basic hits.
+    /// Times of xacts whose outcome is hit, basic or not.
     pub hit: Clocks,
-    /// Times of everything else that completed.
+    /// Times of xacts whose outcome is miss, basic or not.
     pub miss: Clocks,
+    /// Times of all others that completed.
+    pub other: Clocks,
+    /// How long xacts had waited that timed out.
+    pub timed_out: Clocks,
     /// What Assay added, of every xact sent.
     pub lateness: Histogram,
     /// How long what was never sent had waited.
@@ -132,16 +136,12 @@ impl Recorder {
             304 => self.status_304 += 1,
             other => *self.counts.by_status.entry(other).or_default() += 1,
         }
-        let mut clocks = &mut self.miss;
         if xact.basic {
             let counts = &mut self.counts;
             counts.basic += 1;
             counts.basic_bytes += xact.body_bytes;
             let (number, bytes) = match xact.outcome {
-                Some(Outcome::Hit) => {
-                    clocks = &mut self.hit;
-                    (&mut counts.hits, &mut counts.hit_bytes)
-                }
+                Some(Outcome::Hit) => (&mut counts.hits, &mut counts.hit_bytes),
                 Some(Outcome::Collapsed) => (&mut counts.collapsed, &mut counts.collapsed_bytes),
                 Some(Outcome::Revalidated) => (&mut counts.revalidated, &mut counts.revalidated_bytes),
                 // A basic xact is never answered with a 304, the only answer that may not tell.
@@ -150,12 +150,28 @@ impl Recorder {
             *number += 1;
             *bytes += xact.body_bytes;
         }
+        let clocks = match xact.outcome {
+            Some(Outcome::Hit) => &mut self.hit,
+            Some(Outcome::Miss) => &mut self.miss,
+            Some(Outcome::Collapsed | Outcome::Revalidated) | None => &mut self.other,
+        };
         clocks.record(&xact.at);
     }
 
     /// Counts an error.
     pub fn error(&mut self, kind: ErrorKind) {
         self.errors[kind as usize] += 1;
+    }
+
+    /// Counts how long an xact had waited when it was given up, at `at.last_byte`. What it never came to is 0.
+    pub fn gave_up(&mut self, at: &Instants) {
+        let clocks = &mut self.timed_out;
+        clocks.response.record(micros(at.due, at.last_byte));
+        if at.sent != 0 {
+            clocks.service.record(micros(at.sent, at.last_byte));
+            let first_byte = if at.first_byte != 0 { at.first_byte } else { at.last_byte };
+            clocks.ttfb.record(micros(at.sent, first_byte));
+        }
     }
 
     /// Everything counted, with its maps.
@@ -182,6 +198,8 @@ impl Recorder {
         self.status_304 += other.status_304;
         self.hit.merge(&other.hit);
         self.miss.merge(&other.miss);
+        self.other.merge(&other.other);
+        self.timed_out.merge(&other.timed_out);
         self.lateness.merge(&other.lateness);
         self.unsent_wait.merge(&other.unsent_wait);
     }
@@ -243,6 +261,9 @@ mod tests {
         for (at, request_type) in TYPES.into_iter().enumerate() {
             assert_eq!(request_type as usize, at);
         }
+        // Records are read back by these names.
+        assert_eq!(METHODS.map(method_name), assay_record::xact::METHODS);
+        assert_eq!(TYPES.map(type_name), assay_record::xact::TYPES);
     }
 
     #[test]
@@ -260,15 +281,43 @@ mod tests {
     }
 
     #[test]
-    fn only_basic_hits_are_timed_as_hits() {
+    fn every_xact_is_timed_under_its_outcome_whether_it_is_basic_or_not() {
         let mut recorder = Recorder::default();
-        recorder.completed(&completed(Some(Outcome::Hit), RequestType::Basic));
-        recorder.completed(&completed(Some(Outcome::Hit), RequestType::Ims200));
-        recorder.completed(&completed(Some(Outcome::Collapsed), RequestType::Basic));
+        let (basic, conditional) = (RequestType::Basic, RequestType::Ims200);
+        recorder.completed(&completed(Some(Outcome::Hit), basic));
+        recorder.completed(&completed(Some(Outcome::Hit), conditional));
+        let head = completed(Some(Outcome::Hit), basic);
+        recorder.completed(&Completed { method: Method::Head, basic: false, ..head });
+        recorder.completed(&completed(Some(Outcome::Miss), basic));
+        recorder.completed(&completed(Some(Outcome::Miss), conditional));
+        recorder.completed(&completed(Some(Outcome::Collapsed), basic));
+        recorder.completed(&completed(Some(Outcome::Revalidated), basic));
         recorder.completed(&completed(None, RequestType::Ims304));
-        assert_eq!(recorder.hit.response.count(), 1);
-        assert_eq!(recorder.miss.response.count(), 3);
-        assert_eq!(recorder.counts().basic, 2);
+        let timed = [&recorder.hit, &recorder.miss, &recorder.other].map(|class| class.response.count());
+        assert_eq!(timed, [3, 2, 3]);
+        let counts = recorder.counts();
+        assert_eq!((counts.basic, counts.hits, counts.misses), (4, 1, 1), "counts stay those of basic xacts");
+        assert_eq!(counts.completed, timed.iter().sum::<u64>());
+    }
+
+    #[test]
+    fn a_wait_that_was_given_up_counts_from_where_it_had_come() {
+        let (mut recorder, end) = (Recorder::default(), 5_000_000);
+        recorder.gave_up(&Instants { due: 1_000_000, sent: 0, first_byte: 0, last_byte: end });
+        recorder.gave_up(&Instants { due: 1_000_000, sent: 2_000_000, first_byte: 0, last_byte: end });
+        recorder.gave_up(&Instants {
+            due: 1_000_000,
+            sent: 2_000_000,
+            first_byte: 2_500_000,
+            last_byte: end,
+        });
+        let [response, service, ttfb] =
+            [&recorder.timed_out.response, &recorder.timed_out.service, &recorder.timed_out.ttfb]
+                .map(|waits| (waits.count(), waits.mean_us()));
+        assert_eq!(response, (3, Some(4000.0)));
+        assert_eq!(service, (2, Some(3000.0)));
+        assert_eq!(ttfb, (2, Some((3000.0 + 500.0) / 2.0)));
+        assert_eq!(recorder.miss.response.count() + recorder.other.response.count(), 0);
     }
 
     #[test]

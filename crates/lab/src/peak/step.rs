@@ -114,8 +114,9 @@ pub(super) fn step(
     let (mut counts, mut times) = (RobotCounts::default(), Histogram::new());
     for interval in &stretch.robots {
         counts.merge(&interval.counts);
-        times.merge_sparse(&interval.hit.response);
-        times.merge_sparse(&interval.miss.response);
+        let all = interval.completed().into_iter().chain([&interval.timed_out]);
+        all.for_each(|class| times.merge_sparse(&class.response));
+        times.merge_sparse(&interval.unsent_wait);
     }
     let length_s = stretch.length_s.max(1e-3);
     // What no page led to was never asked for.

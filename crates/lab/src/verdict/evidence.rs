@@ -209,9 +209,8 @@ impl Evidence {
         let Some(phase) = self.phases.get_mut(usize::from(interval.phase)) else { return };
         phase.robots.merge(&interval.counts);
         phase.lateness.merge_sparse(&interval.lateness);
-        for times in [&interval.hit.response, &interval.miss.response, &interval.unsent_wait] {
-            phase.response.merge_sparse(times);
-        }
+        let all = interval.completed().into_iter().chain([&interval.timed_out]).map(|times| &times.response);
+        all.chain([&interval.unsent_wait]).for_each(|times| phase.response.merge_sparse(times));
     }
 
     fn origins(&mut self, interval: &OriginInterval) {

@@ -53,7 +53,7 @@ count_columns!(
     ROBOT_COUNTS, robot_cells, robot_counts, RobotCounts,
     due: "requests due (a page counts its embedded objects when it comes due)",
     due_basic: "basic ones among them",
-    due_basic_bytes: "body bytes of those",
+    due_basic_bytes: "body bytes of those, as the origin would send them (coded, where it would code the body)",
     offered_hits: "basic revisits of cachable objects: offered hits",
     offered_hit_bytes: "body bytes of those",
     due_digest: "wrapping sum of the digests of the identities that came due",
@@ -74,9 +74,9 @@ count_columns!(
     revalidated_bytes: "body bytes of those",
     misses: "basic xacts that the origin answered",
     miss_bytes: "body bytes of those",
-    ideal_hits: "what an infinite cache with the target's declared behaviour would have hit",
+    ideal_hits: "what an infinite cache with the target's declared behaviour would have hit of `ideal_basic`",
     ideal_hit_bytes: "body bytes of those",
-    ideal_basic: "basic xacts that ideal was asked about",
+    ideal_basic: "completed basic xacts that ideal was asked about; over a run, `basic`",
     ideal_basic_bytes: "body bytes of those",
     body_bytes_in: "body bytes received",
     wire_bytes_in: "bytes read from sockets",
@@ -260,7 +260,12 @@ fn histogram_columns() -> Vec<Column> {
             "`response`, `service`, `ttfb`, `lateness`, `unsent_wait` (robots); `service`, `lateness` (origins); \
              `timer_lag` (threads, baseline)",
         ),
-        Column::new("class", Kind::Text, "`hit` or `miss`; `all` where the two are not told apart"),
+        Column::new(
+            "class",
+            Kind::Text,
+            "`hit` or `miss`, by the outcome of any xact; `other`: completed with another outcome, or with none that was \
+             told; `timed_out`: given up, and how long they had waited by then; `all` where they are not told apart",
+        ),
     ]
 }
 
@@ -289,8 +294,8 @@ pub(crate) const XACTS: TableSpec = TableSpec {
             Column::new("number", Kind::Uint, "its request number"),
             Column::new("place", Kind::Uint, "0: launched by the stream; else place in its page"),
             PHASE,
-            Column::new("method", Kind::Text, "`GET`, `HEAD` or `POST`"),
-            Column::new("type", Kind::Text, "`basic`, `ims200`, `ims304` or `reload`"),
+            Column::new("method", Kind::Text, "`GET`, `HEAD`, `POST` or `PUT`"),
+            Column::new("type", Kind::Text, "`basic`, `ims200`, `ims304`, `reload`, `range` or `upload`"),
             Column::new("object", Kind::Uint, "key of the object"),
             Column::new("content", Kind::Uint, "index into `contents` of workload.json"),
             Column::new("cachable", Kind::Bool, "the object may be cached"),
@@ -390,22 +395,6 @@ pub(crate) fn read_origins(table: &Table, row: usize) -> Result<OriginInterval, 
     })
 }
 
-/// The histograms of a robots' interval, each with its metric and class.
-pub(crate) fn robot_histograms(
-    interval: &RobotInterval,
-) -> [(&'static str, &'static str, &SparseHistogram); 8] {
-    [
-        ("response", "hit", &interval.hit.response),
-        ("response", "miss", &interval.miss.response),
-        ("service", "hit", &interval.hit.service),
-        ("service", "miss", &interval.miss.service),
-        ("ttfb", "hit", &interval.hit.ttfb),
-        ("ttfb", "miss", &interval.miss.ttfb),
-        ("lateness", "all", &interval.lateness),
-        ("unsent_wait", "all", &interval.unsent_wait),
-    ]
-}
-
 /// The histograms of an origins' interval, each with its metric and class.
 pub(crate) fn origin_histograms(
     interval: &OriginInterval,
@@ -422,6 +411,8 @@ pub(crate) fn robot_histogram_mut<'a>(
     let times = match class {
         "hit" => &mut interval.hit,
         "miss" => &mut interval.miss,
+        "other" => &mut interval.other,
+        "timed_out" => &mut interval.timed_out,
         _ => {
             return match metric {
                 "lateness" => Some(&mut interval.lateness),

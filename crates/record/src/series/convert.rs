@@ -169,7 +169,7 @@ impl Tables {
             row.extend([Cell::Text(kind.name()), Cell::Uint(*count)]);
             self.errors.push(&row)?;
         }
-        for (metric, class, histogram) in columns::robot_histograms(interval) {
+        for (metric, class, histogram) in interval.histograms() {
             self.histogram(owner, metric, class, histogram)?;
         }
         Ok(())

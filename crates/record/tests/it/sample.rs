@@ -51,6 +51,8 @@ pub fn robots(start_ms: u64, phase: u16) -> RobotInterval {
         counts,
         hit: times(start_ms),
         miss: times(start_ms + 5),
+        other: times(start_ms + 6),
+        timed_out: times(start_ms + 7),
         lateness: histogram(9),
         unsent_wait: SparseHistogram::default(),
         levels: RobotLevels { waiting: 3, in_flight: 4, connections: 5 },

@@ -148,9 +148,8 @@ fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
 }
 
 fn against_rate(steps: &[Step<'_>]) -> Vec<Chart> {
-    let client = line("all", "all", steps, |s| {
-        Merged::of(s.hit.iter().chain(&s.miss).copied()).mean_us().map(|us| us / 1000.0)
-    });
+    let client =
+        line("all", "all", steps, |s| Merged::of(s.all.iter().copied()).mean_us().map(|us| us / 1000.0));
     let client_rate = steps.iter().map(|s| s.per_second(s.robots.completed).map(short)).collect();
     let origin = line("origins", "origin", steps, |s| {
         Merged::of(s.origin_service.iter().copied()).mean_us().map(|us| us / 1000.0)

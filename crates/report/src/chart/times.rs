@@ -1,6 +1,7 @@
 //! What do the charts of response times show: over time, and of the whole run?
 
 use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_record::interval::{RobotInterval, Times};
 use assay_record::series::Series;
 
 use super::{Chart, Heat, Kind, Line, Text, line, logarithmic, short, time_chart};
@@ -36,8 +37,8 @@ pub(super) fn response(steps: &[Step<'_>]) -> Vec<Chart> {
         .map(|(name, role, q)| line(*name, role, steps, |s| all(s).quantile_us(*q, &ruler).map(ms)))
         .collect();
     spread.push(line("longest", "max", steps, |s| all(s).max_us().map(ms)));
-    let about =
-        "From when a request was due to the last byte of its answer, by the second in which it ended.";
+    let about = "From when a request was due to the last byte of its answer, by the second in which it ended. Under \"all\", requests \
+         that were given up or never sent are as long as they had waited.";
     let chart = |id, title, lines| logarithmic(time_chart(RESPONSE, id, title, "ms", about, lines));
     let mut charts = vec![
         chart("response-mean", "Mean response time", lines(&Merged::mean_us)),
@@ -55,7 +56,7 @@ pub(super) fn response(steps: &[Step<'_>]) -> Vec<Chart> {
 }
 
 fn all(step: &Step<'_>) -> Merged {
-    Merged::of(step.hit.iter().chain(&step.miss).copied())
+    Merged::of(step.all.iter().copied())
 }
 
 /// How many took how long, over time. A row is a twelfth of a decade.
@@ -95,19 +96,21 @@ struct Classes {
 }
 
 impl Classes {
-    fn of<'a>(
-        series: &'a Series,
-        hit: impl Fn(&'a assay_record::interval::RobotInterval) -> &'a SparseHistogram,
-        miss: impl Fn(&'a assay_record::interval::RobotInterval) -> &'a SparseHistogram,
+    /// `of` picks a kind of time; open waits count as long as they were.
+    fn of(
+        series: &Series,
+        of: fn(&Times) -> &SparseHistogram,
+        unsent: Option<fn(&RobotInterval) -> &SparseHistogram>,
     ) -> Self {
-        let (mut hits, mut misses) = (Histogram::new(), Histogram::new());
+        let mut classes = Self { all: Histogram::new(), hit: Histogram::new(), miss: Histogram::new() };
         for interval in &series.robots {
-            hits.merge_sparse(hit(interval));
-            misses.merge_sparse(miss(interval));
+            classes.hit.merge_sparse(of(&interval.hit));
+            classes.miss.merge_sparse(of(&interval.miss));
+            let waits = unsent.map(|unsent| unsent(interval));
+            let all = interval.completed().into_iter().chain([&interval.timed_out]).map(of);
+            all.chain(waits).for_each(|times| classes.all.merge_sparse(times));
         }
-        let mut all = hits.clone();
-        all.merge(&misses);
-        Self { all, hit: hits, miss: misses }
+        classes
     }
 
     fn named(&self) -> [(&'static str, &'static str, &Histogram); 3] {
@@ -117,13 +120,13 @@ impl Classes {
 
 /// Response times of the whole run: percentile curves by class and by phase, and the share that took so long at most.
 pub(super) fn whole_run(series: &Series, phases: &[&str]) -> Vec<Chart> {
-    let response = Classes::of(series, |i| &i.hit.response, |i| &i.miss.response);
-    let first_byte = Classes::of(series, |i| &i.hit.ttfb, |i| &i.miss.ttfb);
+    let response = Classes::of(series, |times| &times.response, Some(|interval| &interval.unsent_wait));
+    let first_byte = Classes::of(series, |times| &times.ttfb, None);
     let mut charts = vec![distribution(
         "response-distribution",
         "Percentile curves",
         "Over the whole run: how long the given share of requests took at most. Each mark to the right is ten times \
-         rarer.",
+         rarer. Under \"all\", requests that were given up or never sent are as long as they had waited.",
         &response.named(),
     )];
     charts.extend(by_phase(series, phases));
@@ -147,8 +150,9 @@ fn by_phase(series: &Series, phases: &[&str]) -> Option<Chart> {
     let mut times: Vec<(usize, Histogram)> = (0..phases.len()).map(|i| (i, Histogram::new())).collect();
     for interval in &series.robots {
         if let Some((_, histogram)) = times.get_mut(usize::from(interval.phase)) {
-            histogram.merge_sparse(&interval.hit.response);
-            histogram.merge_sparse(&interval.miss.response);
+            let all = interval.completed().into_iter().chain([&interval.timed_out]);
+            all.for_each(|times| histogram.merge_sparse(&times.response));
+            histogram.merge_sparse(&interval.unsent_wait);
         }
     }
     times.retain(|(_, histogram)| histogram.count() > 0);

@@ -81,7 +81,7 @@ impl Axis {
 
 fn row(step: &Step<'_>, ruler: &Histogram) -> Row {
     let counts = &step.robots;
-    let all = Merged::of(step.hit.iter().chain(&step.miss).copied());
+    let all = Merged::of(step.all.iter().copied());
     let hidden = step.origins.validated_basic.saturating_sub(counts.revalidated);
     let hits = (counts.hits + counts.collapsed).saturating_sub(hidden);
     let proxy = step.roles.get("proxy");

@@ -262,7 +262,8 @@ pub struct Values {
     pub mean: Option<f64>,
     /// Their standard deviation; null under two.
     pub deviation: Option<f64>,
-    /// At least one of them is a lower bound (a saturation point that was not reached).
+    /// At least one of them is a lower bound (a saturation point that was not reached, a percentile that requests without an
+    /// end leave open).
     pub at_least: bool,
 }
 
@@ -289,8 +290,10 @@ pub struct Contrast {
     pub p: Option<f64>,
     /// The same, corrected for all verdicts of the table (Holm).
     pub p_adjusted: Option<f64>,
-    /// Some values are lower bounds, and so the difference is between what was seen up to the highest rate offered.
-    pub at_least: bool,
+    /// A value of the subject is a lower bound: the difference could be more than it is.
+    pub may_be_more: bool,
+    /// A value of the base is a lower bound: the difference could be less than it is.
+    pub may_be_less: bool,
     /// Xacts that both runs completed, where pairs were made by request.
     pub common_xacts: Option<u64>,
     /// Of one pair of runs that both logged their xacts: how exactly these two runs are told apart; says nothing about
@@ -301,6 +304,13 @@ pub struct Contrast {
     pub verdict: Verdict,
     /// Why it is not another one.
     pub why: Option<String>,
+}
+
+impl Contrast {
+    /// Some values are lower bounds.
+    pub fn has_bounds(&self) -> bool {
+        self.may_be_more || self.may_be_less
+    }
 }
 
 /// The difference between two runs, request by request.

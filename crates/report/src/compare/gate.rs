@@ -198,7 +198,8 @@ pub enum CheckOutcome {
     Regressed,
     /// Within the tolerance: the whole interval is or, without one, the difference.
     Held,
-    /// The interval reaches to both sides of the tolerance: more runs would tell.
+    /// The interval reaches to both sides of the tolerance, and more runs would tell; or times are lower bounds, and what is
+    /// known of them does not say on which side they are.
     NotShown,
     /// There is nothing to compare.
     NotCompared,
@@ -253,6 +254,14 @@ fn check(table: &MetricTable, row: &MetricRow, contrast: &Contrast, tolerance: &
         (Some(worse), None) if worse > allowed => CheckOutcome::Regressed,
         _ => CheckOutcome::Held,
     };
+    // Of times, what is known to be so long at least may be longer. (A saturation point counts as what was offered.)
+    let is_open = row.better == Direction::Less
+        && match outcome {
+            CheckOutcome::Regressed => contrast.may_be_less,
+            CheckOutcome::Held => contrast.may_be_more,
+            CheckOutcome::NotShown | CheckOutcome::NotCompared => false,
+        };
+    let outcome = if is_open { CheckOutcome::NotShown } else { outcome };
     Check {
         workload: table.workload.clone(),
         condition: table.condition.clone(),
@@ -324,7 +333,8 @@ fn outcome(comparison: &Comparison, tolerances: &[Tolerance], checks: &[Check]) 
     let mut why = "Nothing is worse by more than the tolerance, as far as these runs show.".to_owned();
     if open > 0 {
         why.push_str(&format!(
-            " For {open} of {} the interval reaches beyond it: more repetitions would tell.",
+            " For {open} of {} this is not shown: the interval reaches beyond it, and more repetitions would tell, or times are \
+             lower bounds.",
             format::count(checks.len() as u64)
         ));
     }

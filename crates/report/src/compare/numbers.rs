@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_record::caches::CacheLogs;
+use assay_record::censored::Censored;
 use assay_record::histogram::{Histogram, SparseHistogram};
 use assay_record::interval::HostInterval;
 use assay_record::run::{PhaseInfo, RunInfo};
@@ -103,8 +104,10 @@ impl Disk {
 pub(crate) struct Measured {
     pub tally: Tally,
     pub figures: Figures,
+    /// Response times of all, as long as they had waited where they have no end.
+    pub all: Censored,
     /// Response times of all that completed.
-    pub all: Histogram,
+    pub completed: Histogram,
     /// Mean over seconds of the mean response time of that second: every rate that was met counts alike.
     pub response_by_second_ms: Option<f64>,
     /// The same of the origins' service time.
@@ -121,7 +124,7 @@ pub(crate) struct Numbers {
     pub values: BTreeMap<&'static str, Number>,
     /// Errors by kind.
     pub errors: BTreeMap<String, u64>,
-    /// Response times of all that completed.
+    /// Response times of all, as long as they had waited where they have no end.
     pub times: SparseHistogram,
 }
 
@@ -143,7 +146,7 @@ pub(crate) fn of_run(
             Numbers {
                 values: values.collect(),
                 errors: measured.figures.errors.by_kind.clone(),
-                times: measured.all.to_sparse(),
+                times: measured.all.shortest().to_sparse(),
             }
         })
         .collect()
@@ -157,17 +160,18 @@ fn measured(
     scope: &Scope,
 ) -> Measured {
     let tally = Tally::of_some(scope.phases.iter().filter_map(|index| parts.get(*index)));
-    let mut all = tally.hit.response.clone();
-    all.merge(&tally.miss.response);
     let in_scope = |phase: u16| scope.phases.contains(&usize::from(phase));
     let stretches: Vec<Span> = scope.phases.iter().filter_map(|index| *spans.get(*index)?).collect();
     Measured {
         figures: figures(&tally),
-        all,
+        all: tally.response(),
+        completed: tally.completed(|times| &times.response),
         response_by_second_ms: mean_of_seconds(
-            series.robots.iter().filter(|interval| in_scope(interval.phase)).flat_map(|interval| {
-                [&interval.hit, &interval.miss].map(|times| (interval.start_ms, &times.response))
-            }),
+            series
+                .robots
+                .iter()
+                .filter(|interval| in_scope(interval.phase))
+                .flat_map(|interval| interval.completed().map(|times| (interval.start_ms, &times.response))),
             &stretches,
         ),
         origin_by_second_ms: mean_of_seconds(
@@ -229,7 +233,7 @@ fn saturation_point(info: &RunInfo, series: &Series, scope: &Scope, stretches: &
         second.length_ms = second.length_ms.max(interval.length_ms);
         second.offered += interval.counts.due;
         second.completed += interval.counts.completed;
-        for times in [&interval.hit.response, &interval.miss.response] {
+        for times in interval.completed().map(|times| &times.response) {
             second.response_sum_us += times.sum_us;
             second.responses += times.buckets.iter().map(|bucket| bucket.1).sum::<u64>();
         }

@@ -49,7 +49,8 @@ impl Case {
             effect_size: estimate_of.and_then(|found| found.effect),
             p: estimate_of.and_then(|found| found.p).filter(|_| judged),
             p_adjusted: None,
-            at_least: pairs.iter().any(|(base, other)| base.at_least || other.at_least),
+            may_be_more: pairs.iter().any(|(_, other)| other.at_least),
+            may_be_less: pairs.iter().any(|(base, _)| base.at_least),
             common_xacts,
             within_runs: None,
             verdict: if judged { Verdict::NotEnoughRuns } else { Verdict::NotJudged },
@@ -83,7 +84,11 @@ impl Case {
         let unit = self.metric.unit;
         let mentioned = difference.abs() >= worth;
         let more_is_better = self.metric.better == Direction::More;
-        (self.contrast.verdict, self.contrast.why) = if p <= ERROR_PROBABILITY && mentioned {
+        // A lower bound that is larger is larger indeed; one that is smaller need not be.
+        let is_open = if difference > 0.0 { self.contrast.may_be_less } else { self.contrast.may_be_more };
+        (self.contrast.verdict, self.contrast.why) = if p <= ERROR_PROBABILITY && mentioned && is_open {
+            (Verdict::NoDifferenceSeen, Some(LEFT_OPEN.to_owned()))
+        } else if p <= ERROR_PROBABILITY && mentioned {
             let better = (difference > 0.0) == more_is_better;
             (if better { Verdict::Better } else { Verdict::Worse }, None)
         } else {
@@ -102,6 +107,9 @@ impl Case {
         };
     }
 }
+
+/// Why a difference is none that can be relied on.
+const LEFT_OPEN: &str = "the smaller value is a lower bound, and could be more";
 
 fn too_few(pairs: u32) -> String {
     let seen = match pairs {
@@ -277,6 +285,25 @@ mod tests {
         assert_eq!(found.why.as_deref(), Some("neither was brought to it"));
         let one: Vec<_> = [520.0, 560.0, 530.0, 550.0].map(|seen| (exact(seen), beyond(1600.0))).into();
         let found = verdict("saturation_per_s", &one);
-        assert_eq!((found.verdict, found.at_least), (Verdict::Better, true));
+        assert_eq!((found.verdict, found.has_bounds()), (Verdict::Better, true));
+    }
+
+    #[test]
+    fn what_is_only_known_to_be_at_least_so_long_is_never_called_shorter() {
+        // So many times what the other side took; whether the base's, and the subject's, are lower bounds.
+        let of = |base: f64, other: f64, base_open: bool, other_open: bool| {
+            let pair = |ms: f64| {
+                let number = |value, at_least| Number { value, at_least };
+                (number(base * ms, base_open), number(other * ms, other_open))
+            };
+            let pairs: Vec<_> = [52.0, 56.0, 53.0, 55.0].map(pair).into();
+            verdict("response_p99_ms", &pairs)
+        };
+        assert_eq!(of(10.0, 1.0, false, false).verdict, Verdict::Better);
+        assert_eq!(of(10.0, 1.0, true, false).verdict, Verdict::Better, "the base took at least so long");
+        let open = of(10.0, 1.0, false, true);
+        assert_eq!((open.verdict, open.why.as_deref()), (Verdict::NoDifferenceSeen, Some(LEFT_OPEN)));
+        assert_eq!(of(1.0, 10.0, false, true).verdict, Verdict::Worse);
+        assert_eq!(of(1.0, 10.0, true, false).verdict, Verdict::NoDifferenceSeen);
     }
 }

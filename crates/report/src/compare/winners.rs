@@ -84,7 +84,7 @@ pub(crate) fn of(metric: &Metric, contrasts: &[Contrast], labels: &[String]) -> 
 /// How much more or less the winner has: `12 % less`.
 fn margin(metric: &Metric, contrast: &Contrast, winner: &str) -> String {
     let turned = contrast.subject != winner;
-    let bound = if contrast.at_least { "at least " } else { "" };
+    let bound = if contrast.has_bounds() { "at least " } else { "" };
     let word = |more: bool| match (metric.better, metric.unit) {
         (Direction::Less, Unit::Milliseconds) if !more => "shorter",
         _ if more => "more",
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_bound_is_said_to_be_one() {
-        let found = Contrast { at_least: true, ..contrast("ats", "varnish", Verdict::Better, 2.9) };
+        let found = Contrast { may_be_more: true, ..contrast("ats", "varnish", Verdict::Better, 2.9) };
         assert_eq!(
             text("saturation_per_s", &[found], &["ats", "varnish"]),
             "varnish, at least 2.90 times as much"

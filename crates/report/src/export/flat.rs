@@ -26,10 +26,14 @@ pub(super) fn write(summary: &Value, form: TableForm, out: &mut dyn Write) -> io
     part("health", &summary["health"])
 }
 
-/// Every number with its path: `response_time_ms.hit.p99`.
+/// Every number with its path: `response_time_ms.hit.p99`. A lower bound has a row that says so:
+/// `response_time_ms.all.at_least.p99` is 1.
 fn flatten(path: &str, value: &Value, figures: &mut Vec<(String, f64)>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
+        Value::Array(names) if path.ends_with(".at_least") => {
+            figures.extend(names.iter().filter_map(Value::as_str).map(|name| (below(name), 1.0)));
+        }
         Value::Object(fields) => {
             fields.iter().for_each(|(name, value)| flatten(&below(name), value, figures))
         }

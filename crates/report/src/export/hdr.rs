@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use assay_record::dir::RunDir;
 use assay_record::hdr_log::HdrLog;
-use assay_record::histogram::SparseHistogram;
 
 use super::cannot_write;
 use crate::error::ReportError;
@@ -25,18 +24,9 @@ pub fn hdr_log(dir: &RunDir, out: &mut dyn Write) -> Result<(), ReportError> {
         let mut log = HdrLog::create(out, there.info.started_unix_ms, &comments)?;
         for interval in &there.series.robots {
             let phase = name(interval.phase);
-            let parts: [(&str, &SparseHistogram); 8] = [
-                ("response/hit", &interval.hit.response),
-                ("response/miss", &interval.miss.response),
-                ("service/hit", &interval.hit.service),
-                ("service/miss", &interval.miss.service),
-                ("ttfb/hit", &interval.hit.ttfb),
-                ("ttfb/miss", &interval.miss.ttfb),
-                ("lateness/all", &interval.lateness),
-                ("unsent_wait/all", &interval.unsent_wait),
-            ];
-            for (tag, values) in parts {
-                log.push(&format!("{phase}/robots/{tag}"), interval.start_ms, interval.length_ms, values)?;
+            for (metric, class, values) in interval.histograms() {
+                let tag = format!("{phase}/robots/{metric}/{class}");
+                log.push(&tag, interval.start_ms, interval.length_ms, values)?;
             }
         }
         for interval in &there.series.origins {

@@ -4,7 +4,7 @@ use assay_record::run::RunInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Requirement;
+use super::{Reading, Requirement};
 use crate::document::{Finding, Mood, Topic};
 use crate::tally::{Span, Tally};
 
@@ -18,6 +18,10 @@ pub struct Judged {
     pub held: Option<bool>,
     /// What was measured, in `unit`; null: nothing.
     pub value: Option<f64>,
+    /// `value` is a lower bound: requests that were never sent or timed out could have raised it. Below a limit it holds
+    /// only if they could not have raised it so far.
+    #[serde(default)]
+    pub at_least: bool,
     /// `ms`, `ratio` (0 to 1), `per_second` or `count`.
     pub unit: String,
     /// What was measured, in words.
@@ -39,6 +43,7 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
             text: text.to_owned(),
             held: None,
             value: None,
+            at_least: false,
             unit: String::new(),
             seen,
             phases: Vec::new(),
@@ -57,7 +62,8 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
     Judged {
         text: requirement.text().to_owned(),
         held,
-        value: value.map(|value| requirement.metric.in_unit(value)),
+        value: value.map(|value| requirement.metric.in_unit(value.low)),
+        at_least: value.is_some_and(Reading::is_at_least),
         unit: requirement.metric.unit().to_owned(),
         seen: requirement.words(value),
         phases: indices

@@ -1,11 +1,39 @@
 //! What can be required of? The metrics, and how each is read from what was added up.
 
+use assay_record::censored::{Bounds, Censored};
 use assay_record::error_kind::ErrorKind;
 use assay_record::histogram::Histogram;
 
 use crate::figures::{hit_ratios, offload, ratio};
 use crate::format;
-use crate::tally::Tally;
+use crate::tally::{MergedTimes, Tally};
+
+/// A value, as far as it is known: microseconds, requests, requests per second, or a share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Reading {
+    /// It is not less.
+    pub(super) low: f64,
+    /// It is not more; none: it has no bound.
+    pub(super) high: Option<f64>,
+}
+
+impl Reading {
+    /// A value that is known.
+    pub(super) fn exact(value: f64) -> Self {
+        Self { low: value, high: Some(value) }
+    }
+
+    /// True where no more is known than that it is not less than `low`, or between two bounds.
+    pub(super) fn is_at_least(self) -> bool {
+        self.high != Some(self.low)
+    }
+}
+
+impl From<Bounds> for Reading {
+    fn from(bounds: Bounds) -> Self {
+        Self { low: bounds.low_us, high: bounds.high_us }
+    }
+}
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,10 +74,11 @@ pub(super) enum Kind {
 /// Of which xacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
+    /// Those among them that were never sent, or timed out: as long as they had waited, or longer.
     All,
+    Completed,
     Hit,
     Miss,
-    WithUnsent,
 }
 
 /// Which one of many times.
@@ -80,11 +109,19 @@ pub(super) enum Counted {
 }
 
 impl Metric {
-    /// Its value: microseconds, requests, requests per second, or a share; none: there is nothing to measure.
-    pub(super) fn read(self, tally: &Tally, seconds: Option<f64>) -> Option<f64> {
+    /// Its value; none: there is nothing to measure.
+    pub(super) fn read(self, tally: &Tally, seconds: Option<f64>) -> Option<Reading> {
+        match self {
+            Metric::Time { kind, class, stat } => stat.of(&times(kind, class, tally)).map(Reading::from),
+            _ => self.read_exact(tally, seconds).map(Reading::exact),
+        }
+    }
+
+    /// The value of what is no time.
+    fn read_exact(self, tally: &Tally, seconds: Option<f64>) -> Option<f64> {
         let counts = &tally.robots;
         match self {
-            Metric::Time { kind, class, stat } => stat.of(&times(kind, class, tally)),
+            Metric::Time { .. } => None,
             Metric::HitRatio { bytes, which, over } => {
                 let (documents, body_bytes) = hit_ratios(tally);
                 let ratios = if bytes { body_bytes } else { documents };
@@ -153,9 +190,11 @@ impl Metric {
         if matches!(self, Metric::Time { .. }) { value / 1000.0 } else { value }
     }
 
-    pub(super) fn words(self, value: f64, percent: bool) -> String {
+    pub(super) fn words(self, value: Reading, percent: bool) -> String {
+        let bound = if value.is_at_least() { "≥ " } else { "" };
+        let value = value.low;
         match self {
-            Metric::Time { .. } => format::time_ms(value / 1000.0),
+            Metric::Time { .. } => format!("{bound}{}", format::time_ms(value / 1000.0)),
             Metric::Rate { .. } => format!("{}/s", format::number(value)),
             Metric::Count { share: false, .. } => format::count(value.round().max(0.0) as u64),
             _ if percent => format!("{} %", trimmed(value * 100.0, 2)),
@@ -192,36 +231,30 @@ impl Counted {
 }
 
 impl Stat {
-    fn of(self, histogram: &Histogram) -> Option<f64> {
+    fn of(self, times: &Censored) -> Option<Bounds> {
         match self {
-            Stat::Quantile(quantile) => histogram.quantile_us(quantile).map(|us| us as f64),
-            Stat::Mean => histogram.mean_us(),
-            Stat::Min => histogram.min_us().map(|us| us as f64),
-            Stat::Max => histogram.max_us().map(|us| us as f64),
+            Stat::Quantile(quantile) => times.quantile(quantile),
+            Stat::Mean => times.mean(),
+            Stat::Min => times.min(),
+            Stat::Max => times.max(),
         }
     }
 }
 
 /// The times of a class, merged.
-pub(super) fn times(kind: Kind, class: Class, tally: &Tally) -> Histogram {
-    let of = |times: &crate::tally::MergedTimes| match kind {
-        Kind::Service => times.service.clone(),
-        Kind::Ttfb => times.ttfb.clone(),
-        Kind::Response | Kind::Lateness => times.response.clone(),
+pub(super) fn times(kind: Kind, class: Class, tally: &Tally) -> Censored {
+    let of: fn(&MergedTimes) -> &Histogram = match kind {
+        Kind::Service => |times| &times.service,
+        Kind::Ttfb => |times| &times.ttfb,
+        Kind::Response | Kind::Lateness => |times| &times.response,
     };
-    if kind == Kind::Lateness {
-        return tally.lateness.clone();
-    }
-    match class {
-        Class::Hit => of(&tally.hit),
-        Class::Miss => of(&tally.miss),
-        Class::All | Class::WithUnsent => {
-            let mut all = of(&tally.hit);
-            all.merge(&of(&tally.miss));
-            if class == Class::WithUnsent {
-                all.merge(&tally.unsent_wait);
-            }
-            all
-        }
+    match (class, kind) {
+        (_, Kind::Lateness) => tally.lateness.clone().into(),
+        (Class::All, Kind::Response) => tally.response(),
+        (Class::All, Kind::Service) => tally.service(),
+        (Class::All, Kind::Ttfb) => tally.ttfb(),
+        (Class::Completed, _) => tally.completed(of).into(),
+        (Class::Hit, _) => of(&tally.hit).clone().into(),
+        (Class::Miss, _) => of(&tally.miss).clone().into(),
     }
 }

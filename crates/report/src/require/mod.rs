@@ -23,7 +23,7 @@ pub use parse::RequirementError;
 pub use promise::Promise;
 pub use watch::{Standing, State, Watch};
 
-use metric::Metric;
+use metric::{Metric, Reading};
 
 /// The whole run, in place of a phase.
 const RUN: &str = "run";
@@ -55,14 +55,17 @@ enum Op {
 }
 
 impl Op {
-    fn holds(self, value: f64, limit: f64) -> bool {
+    /// True where it holds whatever the value is within its bounds.
+    fn holds(self, value: Reading, limit: f64) -> bool {
+        let Reading { low, high } = value;
+        let ends_below = |holds: fn(&f64, &f64) -> bool| high.is_some_and(|high| holds(&high, &limit));
         match self {
-            Op::Less => value < limit,
-            Op::AtMost => value <= limit,
-            Op::More => value > limit,
-            Op::AtLeast => value >= limit,
-            Op::Equal => value == limit,
-            Op::NotEqual => value != limit,
+            Op::Less => ends_below(f64::lt),
+            Op::AtMost => ends_below(f64::le),
+            Op::More => low > limit,
+            Op::AtLeast => low >= limit,
+            Op::Equal => low == limit && high == Some(limit),
+            Op::NotEqual => low > limit || ends_below(f64::lt),
         }
     }
 
@@ -116,12 +119,12 @@ impl Requirement {
         }
     }
 
-    fn holds(&self, value: f64) -> bool {
+    fn holds(&self, value: Reading) -> bool {
         self.op.holds(value, self.limit)
     }
 
     /// A value as people read it, in the manner in which the limit was written.
-    fn words(&self, value: Option<f64>) -> String {
+    fn words(&self, value: Option<Reading>) -> String {
         value.map_or_else(|| "nothing to measure".into(), |value| self.metric.words(value, self.percent))
     }
 }

@@ -22,7 +22,7 @@ const KINDS: [(&str, Kind); 4] = [
     ("lateness", Kind::Lateness),
 ];
 const CLASSES: [(&str, Class); 4] =
-    [("all", Class::All), ("hit", Class::Hit), ("miss", Class::Miss), ("with_unsent", Class::WithUnsent)];
+    [("all", Class::All), ("completed", Class::Completed), ("hit", Class::Hit), ("miss", Class::Miss)];
 const RATIOS: [(&str, Which); 3] =
     [("offered", Which::Offered), ("ideal", Which::Ideal), ("measured", Which::Measured)];
 /// Units of time, in microseconds.
@@ -227,18 +227,11 @@ impl<'a> Parser<'a> {
         if let Some(stat) = self.stat(name, place)? {
             let kind = kind.unwrap_or(Kind::Response);
             let class = self.choice(class, &CLASSES, Class::All, "class of requests")?;
-            return match (kind, class) {
-                (Kind::Lateness, Class::Hit | Class::Miss) | (_, Class::WithUnsent)
-                    if kind != Kind::Response =>
-                {
-                    self.fail(
-                        place,
-                        "these times are not kept apart by that class",
-                        Some("leave it out".into()),
-                    )
-                }
-                _ => Ok(Metric::Time { kind, class, stat }),
-            };
+            if kind == Kind::Lateness && class != Class::All {
+                let help = Some("leave it out".into());
+                return self.fail(place, "these times are not kept apart by that class", help);
+            }
+            return Ok(Metric::Time { kind, class, stat });
         }
         if lookup(&KINDS, name).is_some() {
             let help = format!("which one: `{name}.p99`, `{name}.mean`, `{name}.max`?");

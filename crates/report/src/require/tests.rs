@@ -79,7 +79,7 @@ fn everything_in_the_manual_is_a_requirement() {
         "service.mean(miss) <= 0.4 s",
         "top1.ttfb.max < 2 min",
         "lateness.p99 < 500us",
-        "p99(with_unsent) < 10s",
+        "p99(completed) < 10s",
         "dhr / ideal >= 0.95",
         "top2 . bhr(offered) > 40%",
         "offload(bytes) > -0.1",
@@ -115,6 +115,7 @@ fn what_is_wrong_is_pointed_at_with_what_to_write_instead() {
         ("errors == 0; dhr > 1", "this is too much", "one requirement at a time"),
         ("\"top < 1", "a quotation mark is missing", ""),
         ("lateness.p99(hit) < 1ms", "not kept apart", "leave it out"),
+        ("p99(with_unsent) < 1s", "there is no class of requests `with_unsent`", "expected all, completed"),
     ] {
         let said = refused(text);
         assert!(said.contains(message) && said.contains(help), "{text}: {said}");
@@ -165,6 +166,74 @@ fn a_run_is_judged_by_the_phases_that_are_named() {
         let judged = judged(text, &run, false);
         assert_eq!((judged.held, judged.seen.as_str()), (Some(held), seen), "{text}");
     }
+}
+
+/// A second in which 90 of 100 requests took 1 ms, and 10 were never sent or timed out after 2,759 ms.
+fn unanswered(phase: u16, timed_out: bool) -> RobotInterval {
+    let counts = RobotCounts { due: 100, sent: 90, completed: 90, unsent: 10, ..RobotCounts::default() };
+    let mut interval = RobotInterval { length_ms: 1000, phase, counts, ..RobotInterval::default() };
+    interval.miss.response = sparse((0..90).map(|_| 1000));
+    interval.miss.service = sparse((0..90).map(|_| 900));
+    let waits = if timed_out { &mut interval.timed_out.response } else { &mut interval.unsent_wait };
+    *waits = sparse((0..10).map(|_| 2_759_000));
+    interval
+}
+
+#[test]
+fn requests_without_an_answer_count_as_long_as_they_waited_and_a_limit_above_that_is_not_shown_to_hold() {
+    for timed_out in [false, true] {
+        let run = [unanswered(1, timed_out)];
+        for (text, held, seen, at_least) in [
+            // 90 of 100 are known: what the others would have come to changes nothing.
+            ("p50 < 2ms", true, "1.00 ms", false),
+            ("p90 <= 1ms", true, "1.00 ms", false),
+            ("p91 < 2ms", false, "≥ 2.76 s", true),
+            // It may be more than 3 s as well.
+            ("p99 < 3s", false, "≥ 2.76 s", true),
+            ("p99 > 2.7s", true, "≥ 2.76 s", true),
+            ("p99 >= 3s", false, "≥ 2.76 s", true),
+            ("p99 != 1s", true, "≥ 2.76 s", true),
+            ("max < 1min", false, "≥ 2.76 s", true),
+            ("mean < 1min", false, "≥ 277 ms", true),
+            ("p99(completed) < 2ms", true, "1.00 ms", false),
+            ("mean(completed) < 2ms", true, "1.00 ms", false),
+            ("p99(miss) < 2ms", true, "1.00 ms", false),
+            ("service.p99 < 1ms", true, "900 µs", false),
+        ] {
+            let judged = judged(text, &run, false);
+            assert_eq!(
+                (judged.held, judged.seen.as_str(), judged.at_least),
+                (Some(held), seen, at_least),
+                "{text}, timed out: {timed_out}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_percentile_between_two_known_times_holds_below_both() {
+    // 50 of 1 ms, 49 of 5 ms, one that had waited for 2 ms: the median is 1 or 5 ms, whatever it would have come to.
+    let mut second = RobotInterval { phase: 1, ..RobotInterval::default() };
+    second.counts = RobotCounts { due: 100, completed: 99, unsent: 1, ..RobotCounts::default() };
+    second.miss.response = sparse((0..49).map(|_| 1000).chain((0..50).map(|_| 5000)));
+    second.unsent_wait = sparse([1000]);
+    let of = |text| judged(text, std::slice::from_ref(&second), false);
+    assert_eq!(
+        (of("p50 < 6ms").held, of("p50 < 5ms").held, of("p50 > 0.9ms").held),
+        (Some(true), Some(false), Some(true))
+    );
+    assert!(of("p50 < 6ms").at_least);
+    assert!(!of("p60 < 6ms").at_least);
+}
+
+#[test]
+fn a_limit_that_requests_without_an_answer_cannot_keep_any_more_has_failed() {
+    use State::{Failed, Failing};
+    let run = [unanswered(1, true)];
+    assert_eq!(watched("max < 1min", &run), [Failed], "what timed out has no longest");
+    assert_eq!(watched("mean < 1min", &run), [Failed]);
+    // 1,000 requests are expected: so few of them need not reach the 99th percentile.
+    assert_eq!(watched("top1.p99 < 3s", &run), [Failing]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use assay_record::interval::{OriginInterval, RobotInterval};
 use assay_record::run::PhaseInfo;
 
-use super::metric::{Metric, Stat, Which, times};
+use super::metric::{Metric, Reading, Stat, Which, times};
 use super::{Op, Requirement};
 use crate::tally::Tally;
 
@@ -189,19 +189,22 @@ fn foregone(required: &Requirement, sum: &Tally, bound: Option<f64>) -> bool {
         // It only grows.
         Metric::Count { of, share: false } => {
             let value = of.count(sum) as f64;
-            op.is_upper() && !op.holds(value, limit) && value >= limit
+            op.is_upper() && !op.holds(Reading::exact(value), limit) && value >= limit
         }
         Metric::Count { of, share: true } => {
             let count = of.count(sum) as f64;
             op.is_upper() && count > 0.0 && bound.is_some_and(|bound| count > limit * bound.max(count))
         }
         Metric::Time { kind, class, stat } => {
-            let histogram = times(kind, class, sum);
+            let times = times(kind, class, sum);
+            let histogram = times.shortest();
             let over = || histogram.count_over_us(limit as u64) as f64;
             match (stat, op) {
+                // What has no end stays without one.
+                (Stat::Max | Stat::Mean, Op::Less | Op::AtMost) if times.open() > 0 => true,
                 (Stat::Max, Op::Less | Op::AtMost) => over() > 0.0,
                 (Stat::Min, Op::More | Op::AtLeast) => {
-                    histogram.min_us().is_some_and(|least| !op.holds(least as f64, limit))
+                    times.min().is_some_and(|least| !op.holds(least.into(), limit))
                 }
                 (Stat::Quantile(quantile), Op::Less | Op::AtMost) => {
                     bound.is_some_and(|bound| over() > (1.0 - quantile) * bound)
@@ -215,7 +218,8 @@ fn foregone(required: &Requirement, sum: &Tally, bound: Option<f64>) -> bool {
         }
         // The best that can come: everything is a hit from now on.
         Metric::HitRatio { bytes: false, which: Which::Measured, over: None } => {
-            let (basic, ratio) = (sum.robots.basic as f64, metric.read(sum, None).unwrap_or(0.0));
+            let (basic, ratio) =
+                (sum.robots.basic as f64, metric.read(sum, None).map_or(0.0, |ratio| ratio.low));
             let best = |bound: f64| (ratio * basic + (bound - basic).max(0.0)) / bound.max(basic).max(1.0);
             matches!(op, Op::More | Op::AtLeast) && bound.is_some_and(|bound| best(bound) < limit)
         }

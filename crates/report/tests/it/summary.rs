@@ -214,7 +214,7 @@ fn hit_ratios_far_from_ideal_are_named_by_phase_and_explained() {
     let about: Vec<&String> =
         summary.warnings.iter().filter(|warning| warning.contains("below ideal")).collect();
     assert_eq!(about.len(), 1, "{:?}", summary.warnings);
-    assert!(about[0].contains("top1 (46.4 % of 54.4 %)") && about[0].contains("under Notes"), "{about:?}");
+    assert!(about[0].contains("top1 (46.5 % of 54.4 %)") && about[0].contains("under Notes"), "{about:?}");
     assert!(!about[0].contains("idle"), "too few requests to judge: {about:?}");
     assert!(of(Story::Good).warnings.iter().all(|warning| !warning.contains("ideal")));
 }

@@ -254,10 +254,10 @@ fn robots(
     c.completed = c.sent - c.error_total().min(c.sent);
     c.basic = c.completed;
     c.basic_bytes = c.basic * size;
-    c.ideal_basic = c.sent;
-    c.ideal_basic_bytes = c.sent * size;
+    c.ideal_basic = c.basic;
+    c.ideal_basic_bytes = c.basic_bytes;
     if story != Story::Direct {
-        c.ideal_hits = (c.sent as f64 * (offered - 0.005)) as u64;
+        c.ideal_hits = (c.basic as f64 * (offered - 0.005)) as u64;
         c.ideal_hit_bytes = c.ideal_hits * size;
         let found = if story == Story::Troubled { offered - 0.08 } else { offered - 0.011 };
         c.hits = (c.basic as f64 * found) as u64;
@@ -275,11 +275,14 @@ fn robots(
     c.by_method = BTreeMap::from([("GET".to_owned(), c.completed)]);
     c.by_type = BTreeMap::from([("basic".to_owned(), c.completed)]);
     c.by_status = BTreeMap::from([(200, c.completed)]);
-    let (hits, misses) = (c.hits, c.completed - c.hits);
+    let (hits, misses, joined) = (c.hits, c.misses, c.collapsed);
     let (unsent, sent) = (c.unsent, c.sent);
+    let gave_up = c.errors.get(&ErrorKind::TimedOut).copied().unwrap_or(0);
     let slow = if overloaded { 40.0 } else { 1.0 + due as f64 / PEAK_RATE };
     times(dice, &mut interval.hit, hits, 260.0 * slow);
     times(dice, &mut interval.miss, misses, 1900.0 * slow);
+    times(dice, &mut interval.other, joined, 1400.0 * slow);
+    times(dice, &mut interval.timed_out, gave_up, 20_000_000.0);
     interval.lateness = dice.times(sent, 24.0);
     interval.unsent_wait = dice.times(unsent, 900_000.0);
     interval.levels = RobotLevels {

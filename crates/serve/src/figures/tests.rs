@@ -51,6 +51,9 @@ pub(crate) fn state() -> State {
             ..RobotCounts::default()
         };
         interval.hit = Recorded { response: histogram(&[200, 300]), ..Recorded::default() };
+        interval.other = Recorded { response: histogram(&[400]), ..Recorded::default() };
+        interval.timed_out = Recorded { service: histogram(&[30_000_000]), ..Recorded::default() };
+        interval.unsent_wait = histogram(&[1, 2, 3]);
         state.take(News::Robots(Box::new(interval)));
         let mut origins = OriginInterval { phase, ..OriginInterval::default() };
         origins.counts.validated_basic = 2;
@@ -96,6 +99,9 @@ fn counters_grow_with_every_interval() {
         ("assay_cpu_seconds_total", &[("role", "proxy")], 0.5),
         ("assay_resident_memory_bytes", &[("role", "proxy")], 4096.0),
         ("assay_response_time_seconds", &[("class", "hit")], 4.0),
+        ("assay_response_time_seconds", &[("class", "other")], 2.0),
+        ("assay_response_time_seconds", &[("class", "unsent")], 6.0),
+        ("assay_service_time_seconds", &[("class", "timed_out")], 2.0),
         ("assay_watching_cpu_seconds_total", &[], 0.5),
     ] {
         assert_eq!(value(&all, name, labels), Some(expected), "{name} {labels:?}");

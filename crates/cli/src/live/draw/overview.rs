@@ -14,7 +14,7 @@ use super::parts::{
 use super::{machine, times};
 use crate::live::own::Alarm;
 use crate::live::state::{PhaseState, Ratios, Recent, Second, State};
-use crate::live::words::{clock, count, percent, quantile, rate, size};
+use crate::live::words::{bounds_us, clock, count, percent, quantile, rate, size};
 
 /// Lateness of requests (99th percentile) from which on it is coloured: more than Assay should ever add.
 const LATE_US: u64 = 1_000;
@@ -213,19 +213,18 @@ fn draw_rates(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 fn draw_times(frame: &mut Frame, area: Rect, recent: &Recent) {
-    let row = |name: &'static str, colour, histogram| {
-        Row::new([
-            Cell::from(name),
-            right(quantile(histogram, 0.5)),
-            right(quantile(histogram, 0.99)),
-            right(quantile(histogram, 1.0)),
-        ])
-        .style(Style::new().fg(colour))
+    let row = |name: &'static str, colour, cells: [String; 3]| {
+        let cells = [Cell::from(name)].into_iter().chain(cells.map(right));
+        Row::new(cells).style(Style::new().fg(colour))
     };
+    let of = |histogram| [0.5, 0.99, 1.0].map(|share| quantile(histogram, share));
+    // Requests that timed out or were never sent are among all, as long as they had waited.
+    let all = recent.all();
+    let of_all = [all.quantile(0.5), all.quantile(0.99), all.max()].map(bounds_us);
     let rows = [
-        row(" all", Color::Reset, &recent.all),
-        row(" hit", GOOD, &recent.hit),
-        row(" miss", SLOW, &recent.miss),
+        row(" all", Color::Reset, of_all),
+        row(" hit", GOOD, of(&recent.hit)),
+        row(" miss", SLOW, of(&recent.miss)),
     ];
     let widths = [Constraint::Length(6), Constraint::Fill(1), Constraint::Fill(1), Constraint::Fill(1)];
     let table = Table::new(rows, widths)

@@ -1,5 +1,6 @@
 //! How long do answers take? Percentiles of now and of the phase, and how they went.
 
+use assay_record::censored::Censored;
 use assay_record::histogram::Histogram;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -7,37 +8,51 @@ use ratatui::style::{Color, Style};
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::parts::{Curve, GOOD, MEASURED, SLOW, boxed, draw_curves, head, of_seconds, right};
-use crate::live::state::{Settled, State};
-use crate::live::words::{count, percent, quantile_of, time_us};
+use crate::live::state::{PhaseState, Settled, State};
+use crate::live::words::{bounds_us, count, percent, quantile_of, time_us};
 
 /// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
     let [now, phase, curves] =
         Layout::vertical([Constraint::Length(6), Constraint::Length(6), Constraint::Fill(1)]).areas(area);
     let recent = state.recent();
-    draw_table(frame, now, "response time, last 5 s", Some(&recent.hit), Some(&recent.miss));
+    let (hit, miss) = (Some(&recent.hit), Some(&recent.miss));
+    draw_table(frame, now, "response time, last 5 s", &recent.all(), (hit, miss));
     let current = state.current();
     let title =
         current.map_or_else(String::new, |phase| format!("response time, {} so far", phase.info.name));
     let (hit, miss) = (current.and_then(|p| p.hit.as_deref()), current.and_then(|p| p.miss.as_deref()));
-    draw_table(frame, phase, &title, hit, miss);
+    let all = current.map_or_else(|| Histogram::new().into(), PhaseState::all);
+    draw_table(frame, phase, &title, &all, (hit, miss));
     draw_over_time(frame, curves, state);
 }
 
-fn draw_table(frame: &mut Frame, area: Rect, title: &str, hit: Option<&Histogram>, miss: Option<&Histogram>) {
-    let mut all = Histogram::new();
-    hit.into_iter().chain(miss).for_each(|part| all.merge(part));
+/// Requests that timed out or were never sent are in `all`, as long as they had waited.
+fn draw_table(
+    frame: &mut Frame,
+    area: Rect,
+    title: &str,
+    all: &Censored,
+    (hit, miss): (Option<&Histogram>, Option<&Histogram>),
+) {
+    const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+    let line = |name: &'static str, colour, cells: [String; 6], values: u64| {
+        let cells = cells.into_iter().chain([count(values)]).map(right);
+        Row::new([Cell::from(name)].into_iter().chain(cells)).style(Style::new().fg(colour))
+    };
     let row = |name: &'static str, colour, histogram: Option<&Histogram>| {
         let mean = histogram.and_then(Histogram::mean_us).map(|us| us.round() as u64);
-        let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0].map(|share| right(quantile_of(histogram, share)));
-        let values = right(count(histogram.map_or(0, Histogram::count)));
-        Row::new([Cell::from(name), right(time_us(mean))].into_iter().chain(quantiles).chain([values]))
-            .style(Style::new().fg(colour))
+        let [p50, p90, p99, p999] = SHARES.map(|share| quantile_of(histogram, share));
+        let cells = [time_us(mean), p50, p90, p99, p999, quantile_of(histogram, 1.0)];
+        line(name, colour, cells, histogram.map_or(0, Histogram::count))
     };
-    let rows = [row(" all", Color::Reset, Some(&all)), row(" hit", GOOD, hit), row(" miss", SLOW, miss)];
+    let [p50, p90, p99, p999] = SHARES.map(|share| bounds_us(all.quantile(share)));
+    let cells = [bounds_us(all.mean()), p50, p90, p99, p999, bounds_us(all.max())];
+    let of_all = line(" all", Color::Reset, cells, all.count());
+    let rows = [of_all, row(" hit", GOOD, hit), row(" miss", SLOW, miss)];
     let widths = [Constraint::Length(6)].into_iter().chain([Constraint::Fill(1); 7]);
     let table = Table::new(rows, widths)
-        .header(head(&["mean", "p50", "p90", "p99", "p99.9", "max", "answers"]))
+        .header(head(&["mean", "p50", "p90", "p99", "p99.9", "max", "requests"]))
         .block(boxed(title));
     frame.render_widget(table, area);
 }
