@@ -7,6 +7,7 @@
 //! *Does not:* decide what is asked for (that is `assay-workload`), start proxies or judge results.
 
 pub mod check;
+pub mod coded;
 pub mod files;
 pub mod origin;
 pub mod robot;

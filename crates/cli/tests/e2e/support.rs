@@ -12,6 +12,8 @@ use assay_http::date::{DATE_BYTES, write_date};
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
+use assay_record::xact::XactRow;
+use assay_record::xact_log::XactLog;
 use serde_json::Value;
 
 /// A directory below `tests/e2e/workloads`.
@@ -139,6 +141,11 @@ impl Ran {
     /// A number at a path like `total.dhr.measured`; none where the document says null.
     pub fn number(&self, path: &str) -> Option<f64> {
         at(&self.json, path).as_f64()
+    }
+
+    /// The log of every xact, of a run with `--xact-log`.
+    pub fn xacts(&self) -> Vec<XactRow> {
+        XactLog::read(&self.directory.path().join("run/xacts.parquet")).expect("a log that can be read")
     }
 
     /// Errors of one kind in the whole run.

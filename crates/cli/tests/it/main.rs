@@ -12,6 +12,7 @@ mod matrix;
 mod mistakes;
 mod newcomers;
 mod peak;
+mod recount;
 mod replaying;
 mod requirements;
 mod runs;

@@ -215,9 +215,9 @@ impl Answer {
         counts.responses += 1;
         if self.not_modified {
             counts.not_modified += 1;
-            if ask.validates && ask.mark.is_some_and(|mark| mark.kind == Kind::Basic) {
+            if let Some(mark) = ask.mark.filter(|mark| ask.validates && mark.kind == Kind::Basic) {
                 counts.validated_basic += 1;
-                counts.validated_basic_bytes += object.size_bytes;
+                counts.validated_basic_bytes += local.world.sent_bytes(mark.xact.robot, &object);
             }
         }
         recorder.service.record(now_ns.saturating_sub(complete_ns) / 1000);

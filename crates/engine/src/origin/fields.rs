@@ -9,7 +9,8 @@ use assay_record::counts::OriginCounts;
 use assay_workload::model::{AuthDemand, AuthScheme, Coding};
 
 use super::reply::{DateWriters, ObjectHead};
-use super::special::{Case, Verdict, on_the_wire};
+use super::special::{Case, Verdict};
+use crate::coded::on_the_wire;
 
 /// A reply whose fields are to be written.
 #[derive(Debug, Clone, Copy)]

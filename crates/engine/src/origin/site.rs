@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use assay_http::authentication::Nonces;
 use assay_workload::distribution::Sampler;
 use assay_workload::expiry::think_draws;
-use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, Server, Workload};
+use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, RobotIndex, Server, Workload};
 use assay_workload::rng::{Purpose, Rng, hash};
 use assay_workload::{Object, Universe};
 
 use super::fault::Attempts;
+use crate::coded::CodedSizes;
 use crate::wire::XactId;
 use assay_plane::clock::SECOND_NS;
 
@@ -183,6 +184,8 @@ pub struct World {
     pub nonces: Nonces,
     /// Requests that met a fault on purpose.
     pub attempts: Attempts,
+    /// How long coded bodies are; none: none are coded.
+    coded: Option<CodedSizes>,
     /// For each content type: its objects go out as they are, with nothing added.
     plain_contents: Box<[bool]>,
 }
@@ -196,9 +199,17 @@ impl World {
             sites: Sites::new(workload, addresses),
             nonces: Nonces::new(key, NONCE_LIFE_S),
             attempts: Attempts::default(),
+            coded: CodedSizes::measure(&universe),
             plain_contents: workload.contents.iter().map(goes_out_as_it_is).collect(),
             universe,
         }
+    }
+
+    /// Body bytes that a plain GET of this robot for an object is answered with.
+    #[inline]
+    pub fn sent_bytes(&self, robot: RobotIndex, object: &Object) -> u64 {
+        let Some(coded) = &self.coded else { return object.size_bytes };
+        self.universe.group_of(robot).map_or(object.size_bytes, |group| coded.sent_bytes(group, object))
     }
 
     /// True when only the object itself, or 304, can be the answer to a request for an object that asks for no parts.

@@ -5,11 +5,11 @@
 //! Parts are those of the identity coding; a request for parts gets that coding if it may, and else the whole object, coded.
 //! `Location` is a path without host, so that it means the same origin through every kind of proxy.
 
-use assay_http::coding::{self, GzipWriter};
+use assay_http::coding::GzipWriter;
 use assay_http::digest::ContentMd5;
 use assay_http::range::{MultipartWriter, Span, satisfy};
 use assay_record::counts::OriginCounts;
-use assay_workload::body::{Body, Pool};
+use assay_workload::body::Body;
 use assay_workload::model::{AuthDemand, Coding};
 use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Object};
@@ -18,10 +18,8 @@ use super::password::{Shown, shown};
 use super::payload::{Payload, Piece, Pieces};
 use super::request::{Ask, Special};
 use super::site::World;
+use crate::coded::{self, chunks};
 use crate::wire::Note;
-
-/// Larger bodies are not coded where they need not be: a coded body is held in memory while it is sent.
-const MOST_CODED_BYTES: u64 = 64 << 20;
 
 /// A request that has to be decided on.
 #[derive(Debug, Clone, Copy)]
@@ -159,26 +157,11 @@ impl<'a> Case<'a> {
         if spans.is_empty() { Verdict::Unsatisfied } else { Verdict::Parts(spans) }
     }
 
-    /// The coding of the reply: among those that the client likes best, the origin's first that is none of identity. None: the
-    /// client takes none of them.
+    /// The coding of the reply; none: the client takes none that there is.
     fn coding(&self) -> Option<Coding> {
         let offered = self.world.universe.codings(self.object.id.content);
-        let has_identity = offered.is_empty() || offered.contains(&Coding::Identity);
-        let plain = !self.special.ranges.is_empty() || self.object.size_bytes > MOST_CODED_BYTES;
-        if plain && has_identity && self.special.accepted.quality(coding::Coding::Identity) > 0 {
-            return Some(Coding::Identity);
-        }
-        let coded = offered.iter().copied().filter(|coding| *coding != Coding::Identity);
-        let mut choice = [coding::Coding::Identity; 2];
-        let mut length = 0;
-        for coding in coded.chain(has_identity.then_some(Coding::Identity)).take(choice.len()) {
-            choice[length] = on_the_wire(coding);
-            length += 1;
-        }
-        self.special.accepted.choose(&choice[..length]).map(|coding| match coding {
-            coding::Coding::Identity => Coding::Identity,
-            coding::Coding::Gzip => Coding::Gzip,
-        })
+        let for_parts = !self.special.ranges.is_empty();
+        coded::choose(offered, &self.special.accepted, self.object.size_bytes, for_parts)
     }
 
     /// What is told beforehand about the reply, and after how many bytes of its body it is broken off.
@@ -260,28 +243,10 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The slices of a body.
-fn chunks<'b>(body: &'b Body, pool: &'b Pool) -> impl Iterator<Item = &'b [u8]> {
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        let chunk = body.chunk(pool, from, usize::MAX);
-        from += chunk.len() as u64;
-        (!chunk.is_empty()).then_some(chunk)
-    })
-}
-
 fn digest<'b>(chunks: impl IntoIterator<Item = &'b [u8]>) -> [u8; 16] {
     let mut digest = ContentMd5::new();
     chunks.into_iter().for_each(|chunk| digest.update(chunk));
     digest.finish()
-}
-
-/// The same coding, in the words of the wire.
-pub fn on_the_wire(coding: Coding) -> coding::Coding {
-    match coding {
-        Coding::Identity => coding::Coding::Identity,
-        Coding::Gzip => coding::Coding::Gzip,
-    }
 }
 
 fn explanation(verdict: &Verdict) -> &'static str {

@@ -38,10 +38,19 @@ impl Crew {
         if let Some(extras) = &xact.extras {
             extras.count(opening.ending, &mut self.recorder(xact.phase).counts);
         }
-        self.recorder(xact.phase).completed(&Completed {
+        let basic = xact.basic && opening.ending.is_object();
+        self.notes.extend(xact.settled(basic.then_some(body_bytes), &self.control.clock, now_ns));
+        let caches = self.setup.caches;
+        let recorder = self.recorder(xact.phase);
+        if basic && !caches {
+            // A target that stores nothing: the ideal cache would say no to every one.
+            recorder.counts.ideal_basic += 1;
+            recorder.counts.ideal_basic_bytes += body_bytes;
+        }
+        recorder.completed(&Completed {
             method: xact.method,
             request_type: xact.request_type,
-            basic: xact.basic && opening.ending.is_object(),
+            basic,
             status: opening.status,
             outcome,
             body_bytes,
@@ -75,6 +84,7 @@ impl Crew {
         }
         self.keep_example(kind, xact.phase, detail, now_ns, |setup| name(setup, &xact));
         self.notes.extend(xact.failed(&self.control.clock, now_ns));
+        self.notes.extend(xact.settled(None, &self.control.clock, now_ns));
         let (body_bytes, status) = received;
         self.log(&xact, End { error: Some(kind), body_bytes, status, ..End::default() });
         self.count_ended(xact.phase);

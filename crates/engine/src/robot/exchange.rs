@@ -37,9 +37,8 @@ impl Crew {
         }
         xact.sent_ns = now_ns;
         self.levels.in_flight += 1;
-        let (phase, is_basic) = (xact.phase, xact.basic);
+        let phase = xact.phase;
         let late_us = micros(xact.due_ns.max(xact.ready_ns), now_ns);
-        let bytes = xact.object.size_bytes;
         let (clock, caches) = (self.control.clock, self.setup.caches);
         let is_conditional = matches!(xact.request_type, RequestType::Ims200 | RequestType::Ims304);
         let mut fresh_until = FOREVER;
@@ -63,11 +62,6 @@ impl Crew {
         let recorder = self.recorder(phase);
         recorder.counts.sent += 1;
         recorder.lateness.record(late_us);
-        if is_basic && !caches {
-            // A target that stores nothing: the ideal cache would say no to every one.
-            recorder.counts.ideal_basic += 1;
-            recorder.counts.ideal_basic_bytes += bytes;
-        }
     }
 
     /// A POST was answered: the ideal cache drops what it has under that URL.
@@ -347,11 +341,10 @@ impl std::fmt::Display for Extra {
 
 /// What the ideal cache is told of an xact.
 fn ideal_note(xact: &Xact, at_us: u64, fresh_until_ms: u32) -> IdealNote {
-    let Xact { object, phase, .. } = xact;
-    let (object, phase) = (*object, *phase);
+    let object = &xact.object;
     let ask =
         Ask { key: object.key, request: asking(xact), cachable: object.cachable, at_us, fresh_until_ms };
-    IdealNote::Sent { ask, phase, basic: xact.basic, bytes: object.size_bytes }
+    IdealNote::Sent { ask, basic: xact.basic.then_some(xact.id) }
 }
 
 /// Until when an answer that is made at `at_us` and says `expires_s` is fresh, in milliseconds of the run.

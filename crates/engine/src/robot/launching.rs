@@ -47,15 +47,17 @@ impl Crew {
             self.submit(place);
         }
         // It is on its way; what can wait until then has waited.
-        self.count_launch(launch, &object, best_effort);
+        self.count_launch(launch, &object, (robot, best_effort));
     }
 
     /// Counts a launch as due.
-    fn count_launch(&mut self, launch: &Launch, object: &Object, best_effort: bool) {
+    fn count_launch(&mut self, launch: &Launch, object: &Object, (robot, best_effort): (u32, bool)) {
         let offered = self.setup.universe.offered(launch, object);
         let digest = launch_digest(launch, &self.setup.universe);
+        let group = self.robots[robot as usize].group;
+        let sent_bytes = self.setup.sent_bytes(group, object);
         let recorder = self.recorder(launch.phase);
-        count_due(recorder, &offered, object);
+        count_due(recorder, &offered, sent_bytes);
         recorder.counts.due_digest = recorder.counts.due_digest.wrapping_add(digest);
         if best_effort && offered.fill() {
             self.count_fill(launch.phase, object.size_bytes);
@@ -70,6 +72,7 @@ impl Crew {
         if content.embedded.is_none() || !launch.carries_body() {
             return NONE;
         }
+        let group = self.robots[robot as usize].group;
         let mut children = self.spare_children.pop().unwrap_or_default();
         for child in universe.children(launch) {
             let object = universe.object(child.object);
@@ -80,7 +83,8 @@ impl Crew {
             }
             children.push(child);
             let offered = universe.offered_child(launch, &child, &object);
-            count_due(self.recorder(launch.phase), &offered, &object);
+            let sent_bytes = setup.sent_bytes(group, &object);
+            count_due(self.recorder(launch.phase), &offered, sent_bytes);
             if best_effort && offered.fill() {
                 self.count_fill(launch.phase, object.size_bytes);
             }
@@ -228,16 +232,17 @@ fn is_too_late(now_ns: u64, end_ns: u64) -> bool {
     now_ns > end_ns.saturating_add(GRACE_NS)
 }
 
-fn count_due(recorder: &mut Recorder, offered: &Offered, object: &Object) {
+/// Counts a request as due whose answer has so many bytes of body, as the origin sends it.
+fn count_due(recorder: &mut Recorder, offered: &Offered, sent_bytes: u64) {
     let counts = &mut recorder.counts;
     counts.due += 1;
     if offered.basic {
         counts.due_basic += 1;
-        counts.due_basic_bytes += object.size_bytes;
+        counts.due_basic_bytes += sent_bytes;
     }
     if offered.hit() {
         counts.offered_hits += 1;
-        counts.offered_hit_bytes += object.size_bytes;
+        counts.offered_hit_bytes += sent_bytes;
     }
 }
 

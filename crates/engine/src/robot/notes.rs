@@ -1,12 +1,13 @@
 //! What is the ideal cache told of an xact after it was sent?
 //!
 //! Where requests join fetches, only what came to nothing: the ideal cache took it as stored when it was sent. Where they
-//! do not, also when the answer was there for others.
+//! do not, also when the answer was there for others. And of each basic xact, what it got: ideal is of the same xacts and
+//! bytes as what is measured.
 
 use super::special::Ending;
 use super::xact::Xact;
 use crate::spec::SharesFrom;
-use crate::tally::ideal::IdealNote;
+use crate::tally::ideal::{Counted, IdealNote};
 use assay_plane::clock::RunClock;
 
 impl Xact {
@@ -47,6 +48,15 @@ impl Xact {
     pub fn failed(&self, clock: &RunClock, now_ns: u64) -> Option<IdealNote> {
         let at_us = clock.since_start_us(now_ns);
         self.noted_us.map(|sent_us| IdealNote::Failed { key: self.object.key, sent_us, at_us })
+    }
+
+    /// It is over, and got so many bytes of its object's body; none: not the object. Only basic xacts count.
+    pub fn settled(&self, body_bytes: Option<u64>, clock: &RunClock, now_ns: u64) -> Option<IdealNote> {
+        if !self.basic || self.noted_us.is_none() {
+            return None;
+        }
+        let counted = body_bytes.map(|body_bytes| Counted { phase: self.phase, body_bytes });
+        Some(IdealNote::Ended { xact: self.id, at_us: clock.since_start_us(now_ns), counted })
     }
 
     fn arrived(&self, clock: &RunClock, at_ns: u64) -> Option<IdealNote> {

@@ -18,6 +18,7 @@ use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, U
 use thiserror::Error;
 
 use super::steering;
+use crate::coded::CodedSizes;
 use crate::files::{FileError, read_files};
 use crate::spec::{RobotsSpec, SharesFrom, Target};
 use crate::spread::{Door, Share, SpreadError, spread};
@@ -102,6 +103,8 @@ pub struct Setup {
     pub absolute: bool,
     /// Longest time for an answer.
     pub timeout: Duration,
+    /// How long coded bodies are; none: none are coded.
+    coded: Option<CodedSizes>,
     /// Some robots have busy and idle periods.
     pub has_sessions: bool,
     /// For each origin, the destinations that stand for its own.
@@ -201,6 +204,7 @@ impl Setup {
             groups: workload.robots.iter().map(GroupRules::new).collect(),
             substitutes: substitutes(&workload, &routes[0]),
             doors,
+            coded: CodedSizes::measure(&universe),
             has_sessions: workload.robots.iter().any(|group| group.session.is_some()),
             routes,
             absolute: matches!(spec.target, Target::Forward { .. }),
@@ -276,6 +280,12 @@ impl Setup {
         self.special_groups[usize::from(group)]
             || self.special_contents[usize::from(object.id.content)]
             || self.special_origins[usize::from(object.id.origin)]
+    }
+
+    /// Body bytes that an origin sends of an object to a robot of this group.
+    #[inline]
+    pub fn sent_bytes(&self, group: u16, object: &Object) -> u64 {
+        self.coded.as_ref().map_or(object.size_bytes, |coded| coded.sent_bytes(usize::from(group), object))
     }
 
     /// A robot's way to an origin.

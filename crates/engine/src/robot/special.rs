@@ -18,6 +18,7 @@ use super::login::Shown;
 use super::payload::Payload;
 use super::xact::Xact;
 use crate::check::Wrong;
+use crate::coded::on_the_wire;
 use crate::wire::{Note, ReplyMark};
 
 /// Steps that an xact takes at most: more redirections are a loop, and so are more challenges.
@@ -118,10 +119,7 @@ impl Extras {
     pub fn of(universe: &Universe, xact: &Xact, group: usize) -> Box<Self> {
         let robots = &universe.workload().robots[group];
         let object = &xact.object;
-        let accepts = robots.accepts.iter().map(|coding| match coding {
-            Coding::Identity => coding::Coding::Identity,
-            Coding::Gzip => coding::Coding::Gzip,
-        });
+        let accepts = robots.accepts.iter().copied().map(on_the_wire);
         let ranges = (xact.request_type == RequestType::Range)
             .then(|| universe.ranges(xact.id, object.id.content, object.size_bytes))
             .flatten();

@@ -130,7 +130,9 @@ impl Merger {
     fn finish(&mut self, pending: Pending) -> Complete {
         let Pending { cut, mut phases, levels, mut launched, .. } = pending;
         phases.entry(cut.phase).or_default();
-        self.ideal.feed(cut.to_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
+        // After the last cut nothing more comes: what ended at that very instant belongs to it.
+        let until_us = if self.is_done() { u64::MAX } else { cut.to_us };
+        self.ideal.feed(until_us, |phase, add| add(&mut phases.entry(phase).or_default().counts));
         // Rounded once, so that intervals neither overlap nor leave gaps.
         let (start_ms, end_ms) = (cut.from_us / 1_000, cut.to_us / 1_000);
         let interval = |(phase, recorder): (u16, Box<Recorder>)| RobotInterval {
@@ -158,6 +160,8 @@ mod tests {
     use assay_cache::ideal::{Ask, FOREVER, Request};
 
     use crate::spec::CacheBehaviour;
+    use crate::tally::ideal::Counted;
+    use crate::wire::XactId;
 
     use super::*;
 
@@ -227,16 +231,32 @@ mod tests {
 
     #[test]
     fn ideal_hits_are_counted_across_workers_in_the_phase_of_the_request() {
-        let note = |at_us, phase| {
+        let notes = |at_us, phase| {
             let ask = Ask { key: 1, request: Request::Get, cachable: true, at_us, fresh_until_ms: FOREVER };
-            IdealNote::Sent { ask, phase, basic: true, bytes: 10 }
+            let xact = XactId { robot: 0, number: at_us, place: 0 };
+            let counted = Some(Counted { phase, body_bytes: 10 });
+            let ended = IdealNote::Ended { xact, at_us: at_us + 10, counted };
+            vec![IdealNote::Sent { ask, basic: Some(xact) }, ended]
         };
         let mut merger = merger(2);
-        merger.take(Handover { notes: vec![note(500, 1)], ..handover(0, &[]) });
-        let last = Handover { notes: vec![note(400, 0)], ..handover(0, &[]) };
+        merger.take(Handover { notes: notes(500, 1), ..handover(0, &[]) });
+        let last = Handover { notes: notes(400, 0), ..handover(0, &[]) };
         let intervals = intervals(&mut merger, last);
         let seen: Vec<_> =
             intervals.iter().map(|i| (i.phase, i.counts.ideal_basic, i.counts.ideal_hits)).collect();
         assert_eq!(seen, [(0, 1, 0), (1, 1, 1)]);
+    }
+
+    #[test]
+    fn what_ends_at_the_instant_of_the_last_cut_is_counted() {
+        let ask = Ask { key: 1, request: Request::Get, cachable: true, at_us: 5, fresh_until_ms: FOREVER };
+        let xact = XactId { robot: 0, number: 0, place: 0 };
+        let counted = Some(Counted { phase: 1, body_bytes: 10 });
+        let notes = vec![
+            IdealNote::Sent { ask, basic: Some(xact) },
+            IdealNote::Ended { xact, at_us: CUT.to_us, counted },
+        ];
+        let intervals = intervals(&mut merger(1), Handover { notes, last: true, ..handover(0, &[(1, 1)]) });
+        assert_eq!(intervals[0].counts.ideal_basic, 1);
     }
 }

@@ -8,7 +8,7 @@ mod words;
 
 use self::words::{bytes, count, number, percent, several, time};
 use crate::density::Densities;
-use crate::model::{Goal, Pace, Phase, Ramp, Thermostat, Workload};
+use crate::model::{Coding, Goal, Pace, Phase, Ramp, Thermostat, Workload};
 use crate::timeline::{Freeze, PhaseSpan, Timeline};
 use crate::universe::UniverseOptions;
 
@@ -24,7 +24,8 @@ pub fn explain(workload: &Workload, timeline: &Timeline) -> Vec<String> {
     lines.extend(trace(workload));
     lines.push(working_set(timeline));
     let phases = workload.schedule.phases.iter().zip(timeline.phases());
-    lines.extend(phases.flat_map(|(phase, span)| self::phase(phase, span)));
+    let is_coded = has_coded_bodies(workload);
+    lines.extend(phases.flat_map(|(phase, span)| self::phase(phase, span, is_coded)));
     lines.extend(doubts(workload, timeline));
     lines
 }
@@ -74,7 +75,15 @@ fn when_frozen(timeline: &Timeline) -> String {
     }
 }
 
-fn phase(phase: &Phase, span: &PhaseSpan) -> Vec<String> {
+/// True when some bodies go out coded. What is expected is of uncoded bytes: codings are made where bodies are.
+fn has_coded_bodies(workload: &Workload) -> bool {
+    let wanted = |coding: &Coding| {
+        *coding != Coding::Identity && workload.robots.iter().any(|group| group.accepts.contains(coding))
+    };
+    workload.contents.iter().any(|content| content.body.codings.iter().any(wanted))
+}
+
+fn phase(phase: &Phase, span: &PhaseSpan, is_coded: bool) -> Vec<String> {
     let length = match (span.start, span.end) {
         (Some(start), Some(end)) => format!("{} (from {} to {})", time(end - start), time(start), time(end)),
         (_, None) => format!("until {}", goals(phase)),
@@ -104,6 +113,9 @@ fn phase(phase: &Phase, span: &PhaseSpan) -> Vec<String> {
             percent(expected.offered_dhr()),
             percent(expected.offered_bhr()),
         );
+        if is_coded {
+            line += " (bytes are those of uncoded bodies)";
+        }
     }
     let mut lines = vec![line];
     lines.extend(phase.thermostat.map(|thermostat| adapting(&thermostat)));

@@ -39,6 +39,19 @@ fn a_listing_is_explained_with_its_numbers() {
 }
 
 #[test]
+fn expected_bytes_of_workloads_with_coded_bodies_are_said_to_be_uncoded() {
+    const UNCODED: &str = "(bytes are those of uncoded bodies)";
+    let mut workload = fixtures::mixed_listing();
+    let says = |workload: &Workload| {
+        explain(workload, &Timeline::new(workload).unwrap()).join("\n").contains(UNCODED)
+    };
+    workload.contents[0].body.codings = vec![Coding::Identity, Coding::Gzip];
+    assert!(!says(&workload), "nobody accepts them");
+    workload.robots[0].accepts = vec![Coding::Gzip];
+    assert!(says(&workload));
+}
+
+#[test]
 fn what_robots_do_on_the_side_is_explained() {
     let mut workload = fixtures::small();
     workload.foreign = (0..300).map(|i| ForeignUrl { origin: 0, path: format!("/{}", i % 200) }).collect();
