@@ -290,23 +290,20 @@ mod tests {
 
     #[test]
     fn what_is_only_known_to_be_at_least_so_long_is_never_called_shorter() {
-        let open = |value| Number { value, at_least: true };
-        let seen = [52.0, 56.0, 53.0, 55.0];
-        let of = |pair: fn(f64) -> (f64, f64), base_open: bool, other_open: bool| {
-            let number = |value, is_open: bool| if is_open { open(value) } else { exact(value) };
-            let pairs: Vec<_> = seen
-                .map(pair)
-                .map(|(base, other)| (number(base, base_open), number(other, other_open)))
-                .into();
+        // So many times what the other side took; whether the base's, and the subject's, are lower bounds.
+        let of = |base: f64, other: f64, base_open: bool, other_open: bool| {
+            let pair = |ms: f64| {
+                let number = |value, at_least| Number { value, at_least };
+                (number(base * ms, base_open), number(other * ms, other_open))
+            };
+            let pairs: Vec<_> = [52.0, 56.0, 53.0, 55.0].map(pair).into();
             verdict("response_p99_ms", &pairs)
         };
-        let (shorter, longer): (fn(f64) -> (f64, f64), fn(f64) -> (f64, f64)) =
-            (|ms| (10.0 * ms, ms), |ms| (ms, 10.0 * ms));
-        assert_eq!(of(shorter, false, false).verdict, Verdict::Better);
-        assert_eq!(of(shorter, true, false).verdict, Verdict::Better, "the base took at least so long");
-        let open_one = of(shorter, false, true);
-        assert_eq!((open_one.verdict, open_one.why.as_deref()), (Verdict::NoDifferenceSeen, Some(LEFT_OPEN)));
-        assert_eq!(of(longer, false, true).verdict, Verdict::Worse);
-        assert_eq!(of(longer, true, false).verdict, Verdict::NoDifferenceSeen);
+        assert_eq!(of(10.0, 1.0, false, false).verdict, Verdict::Better);
+        assert_eq!(of(10.0, 1.0, true, false).verdict, Verdict::Better, "the base took at least so long");
+        let open = of(10.0, 1.0, false, true);
+        assert_eq!((open.verdict, open.why.as_deref()), (Verdict::NoDifferenceSeen, Some(LEFT_OPEN)));
+        assert_eq!(of(1.0, 10.0, false, true).verdict, Verdict::Worse);
+        assert_eq!(of(1.0, 10.0, true, false).verdict, Verdict::NoDifferenceSeen);
     }
 }
