@@ -5,11 +5,15 @@
 //! cache stays as warm as it is. After each change the target has time to settle; after a broken step the rate is low
 //! until nothing waits any more, so what a step shows is its own. Whether the promise was kept is for the caller to say.
 
+mod behind;
 mod belief;
 mod driver;
 mod search;
+mod sooner;
 mod step;
 mod suspects;
+#[cfg(test)]
+mod trials;
 
 use std::time::Duration;
 
