@@ -40,6 +40,10 @@ const MOST_STEPS: usize = 100;
 const NOTHING_KEPT: &str = "no rate was kept, down to where a step has hardly a hundred requests in it: it is not load that breaks \
                             this promise; promise what the target keeps when it is idle (of hits alone, say: `p99(hit)`)";
 
+/// What is said beside that where it is not decided whether the limit moved.
+const MAY_HAVE_MOVED: &str =
+    "the limit may have moved meanwhile, for which too few steps speak to tell from where";
+
 /// Why one ends that found the limit of something else.
 const OWN_LIMIT: &str = "above, Assay or this machine was late, and may have been the reason that steps were not kept: the target may \
                          do more";
@@ -235,11 +239,14 @@ impl Driver {
         let is_own_limit = self.search.is_own_limit();
         let has_both = bracket.kept.is_some() && (bracket.broken.is_some() || is_own_limit);
         let range = has_both.then(|| self.search.range());
-        let ended = match stopped && self.state != State::Done {
+        let mut ended = match stopped && self.state != State::Done {
             true => "it was stopped".into(),
             false if self.ended.is_empty() => "the run ended early".into(),
             false => self.ended,
         };
+        if self.search.may_have_moved() {
+            ended = format!("{ended}; {MAY_HAVE_MOVED}");
+        }
         Peak {
             peak_per_s: bracket.kept,
             broken_per_s: bracket.broken,

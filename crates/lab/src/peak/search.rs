@@ -175,6 +175,11 @@ impl Search {
         is_told.then_some(Shift { results_before, early, late })
     }
 
+    /// Something speaks for a limit that moved, but not enough to tell of it.
+    pub fn may_have_moved(&self) -> bool {
+        self.belief.moved() >= UNDECIDED && self.shift().is_none()
+    }
+
     /// Where the limit lies by some results alone.
     fn by(&self, results: &[(f64, Showed)]) -> Between {
         let mut belief = Belief::around(self.start, OCTAVES.0, OCTAVES.1);
