@@ -71,7 +71,12 @@ async def answer_to(reader):
 
 async def serve(reader, writer, origin, bucket):
     """One connection of a robot; requests have no bodies."""
-    behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", origin)
+    try:
+        behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", origin)
+    except ConnectionError:
+        # Assay looks whether somebody listens before it starts its origins.
+        writer.close()
+        return
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -116,6 +121,17 @@ def free_port():
         return bound.getsockname()[1]
 
 
+def wait_for(port, part):
+    """Until somebody listens there."""
+    while part.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    sys.exit("the target ended before it listened")
+
+
 def child(*args):
     """This script again, for one part."""
     return subprocess.Popen([sys.executable, "-B", __file__, *map(str, args)])
@@ -133,6 +149,7 @@ def search(assay, kind, limit, args, directory):
         "--rehearse", f"{args.most}s", "--no-live", "--no-report", "--json", "--run-dir", str(directory / "run"),
     ]
     try:
+        wait_for(port, parts[0])
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     finally:
         for part in parts:

@@ -38,3 +38,49 @@ pub(super) fn fell_behind(stretch: &Stretch<'_>, late_us: u64) -> Option<String>
     (least - first > allowed)
         .then(|| format!("{:.1} % of what came due ended in time", ended as f64 * 100.0 / due as f64))
 }
+
+#[cfg(test)]
+mod tests {
+    use assay_record::interval::RobotInterval;
+
+    use super::*;
+
+    /// Seconds in which so many came due and ended, each answered in so many microseconds.
+    fn seconds(of: impl Iterator<Item = (u64, u64)>, us: u64) -> Vec<RobotInterval> {
+        let second = |(index, (due, completed)): (usize, (u64, u64))| {
+            let mut interval =
+                RobotInterval { start_ms: index as u64 * 1000, length_ms: 1000, ..Default::default() };
+            (interval.counts.due, interval.counts.completed) = (due, completed);
+            let mut times = Histogram::new();
+            (0..completed).for_each(|_| times.record(us));
+            interval.miss.response = times.to_sparse();
+            interval
+        };
+        of.enumerate().map(second).collect()
+    }
+
+    fn is_behind(seconds: &[RobotInterval], late_us: u64) -> bool {
+        let stretch =
+            Stretch { robots: seconds.iter().collect(), origins: Vec::new(), length_s: seconds.len() as f64 };
+        fell_behind(&stretch, late_us).is_some()
+    }
+
+    #[test]
+    fn what_becomes_ever_more_is_falling_behind_and_what_is_only_under_way_is_not() {
+        // One in a hundred is left over every second; after ten seconds that is a tenth of a second's worth.
+        assert!(is_behind(&seconds((0..10).map(|_| (1000, 990)), 50_000), 0));
+        assert!(!is_behind(&seconds((0..10).map(|_| (1000, 1000)), 50_000), 0));
+        // Two seconds each: two thousand are under way, and chance moves that by some tens.
+        assert!(!is_behind(&seconds((0..10).map(|s| (1000, 1000 - 8 * (s % 2))), 2_000_000), 0));
+        // In the first second, a rate before it ends; in the last, there is a pause.
+        assert!(!is_behind(&seconds((0..10).map(|s| (1000, if s == 0 { 800 } else { 1000 })), 5_000), 0));
+        assert!(!is_behind(&seconds((0..10).map(|s| (1000, if s == 9 { 700 } else { 1000 })), 5_000), 0));
+    }
+
+    #[test]
+    fn so_much_of_it_is_not_the_targets_as_came_due_while_assay_was_late() {
+        let behind = seconds((0..10).map(|_| (1000, 990)), 50_000);
+        // Sixty are left over from the second second to the seventh.
+        assert!(is_behind(&behind, 20_000) && !is_behind(&behind, 60_000));
+    }
+}

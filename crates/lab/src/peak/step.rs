@@ -191,12 +191,6 @@ fn disturbed<'a>(measured: &'a Measured<'_>) -> Disturbed<'a> {
 }
 
 /// The step that a stretch makes.
-///
-/// Times are judged over the seconds in which Assay was in time; which these are depends on nothing that the target did. A step
-/// is *kept* if it was as measured, with what Assay added to its times; and *broken* if it was not, and would not have been
-/// without that: a queue that is given its requests up to `d` later gives its answers up to `d` later, so with `d` taken off
-/// every time, no time is longer than it would have been. Between the two it is *invalid*: it counts, for less
-/// ([`super::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
 pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
     let stretch = &measured.all;
     let (mut counts, mut times) = (RobotCounts::default(), Histogram::new());
@@ -206,59 +200,16 @@ pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
         times.merge_sparse(&interval.miss.response);
     }
     let length_s = stretch.length_s.max(1e-3);
-    // What no page led to was never asked for.
-    let due = counts.due.saturating_sub(counts.not_reached);
     let errors = counts.error_total();
     let ended = counts.completed + errors;
-    let asked = measured.rate_per_s * length_s;
-    let is_short = (counts.due as f64) < asked * OFFERED_SHARE - CHANCE * asked.sqrt();
-    let mut checks = judge(&measured.in_time);
-    let mut why = broken_by(&checks, stretch, 0);
-    let at_any_rate = sooner(stretch, judge, MAX_US);
-    if let Some(broken) = at_any_rate.iter().find(|check| !check.held).filter(|_| why.is_empty()) {
-        why = format!("{}: {}", broken.text, broken.seen);
-        checks = judge(stretch);
-    }
-    let is_broken = |judge: &mut Judge, late_us| {
-        !broken_by(&at_any_rate, stretch, late_us).is_empty()
-            || sooner(&measured.in_time, judge, late_us).iter().any(|check| !check.held)
-    };
-    let outcome = match disturbed(measured) {
-        _ if due == 0 => {
-            why = "no request came due".into();
-            Outcome::Invalid
-        }
-        // Whether it was kept or not: errors of Assay's own are among those that are counted.
-        Disturbed::NotAsked(doubt) => {
-            why = if why.is_empty() { doubt.seen.clone() } else { format!("{why}; but {}", doubt.seen) };
-            Outcome::Invalid
-        }
-        // The target was given less than it was to be: what it did not keep even so is broken.
-        _ if is_short && why.is_empty() => {
-            why = format!("only {} of {asked:.0} requests came due", counts.due);
-            Outcome::Invalid
-        }
-        _ if why.is_empty() => Outcome::Kept,
-        Disturbed::Delayed { late_us } if is_broken(judge, late_us) => Outcome::Broken,
-        Disturbed::Unknown(_) if is_broken(judge, MAX_US) => Outcome::Broken,
-        Disturbed::Delayed { late_us } => {
-            let late_ms = late_us as f64 / 1e3;
-            why = format!(
-                "{why}; but Assay was late by up to {late_ms:.1} ms, without which it may have been kept"
-            );
-            Outcome::Invalid
-        }
-        Disturbed::Unknown(doubt) => {
-            why = format!("{why}; but {}", doubt.seen);
-            Outcome::Invalid
-        }
-    };
+    let Shown { outcome, checks, why } = shown(measured, counts.due, judge);
     let quantile_ms = |share| times.quantile_us(share).map(|us| us as f64 / 1e3);
     Step {
         rate_per_s: measured.rate_per_s,
         from_ms: measured.from_ms,
         to_ms: measured.from_ms + (stretch.length_s * 1e3).round() as u64,
-        offered_per_s: due as f64 / length_s,
+        // What no page led to was never asked for.
+        offered_per_s: counts.due.saturating_sub(counts.not_reached) as f64 / length_s,
         completed_per_s: counts.completed as f64 / length_s,
         error_share: if ended > 0 { errors as f64 / ended as f64 } else { 0.0 },
         mean_ms: times.mean_us().map(|us| us / 1e3),
@@ -269,6 +220,69 @@ pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
         checks,
         why,
     }
+}
+
+/// What became of a step.
+struct Shown {
+    outcome: Outcome,
+    checks: Vec<Check>,
+    /// Why it was not kept.
+    why: String,
+}
+
+/// Holds what was measured against the promise.
+///
+/// Times are judged over the seconds in which Assay was in time; which these are depends on nothing that the target did. A
+/// step is *kept* if it was as measured, with what Assay added to its times; and *broken* if it was not, and would not have
+/// been without that: a queue that is given its requests up to `d` later gives its answers up to `d` later, so with `d` taken
+/// off every time, no time is longer than it would have been. Between the two it is *invalid*: it counts, for less
+/// ([`super::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
+fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
+    let all = &measured.all;
+    let mut checks = judge(&measured.in_time);
+    let mut why = broken_by(&checks, all, 0);
+    // What is left to break when no answer takes any time.
+    let but_times = sooner(all, judge, MAX_US);
+    if let Some(broken) = but_times.iter().find(|check| !check.held).filter(|_| why.is_empty()) {
+        why = format!("{}: {}", broken.text, broken.seen);
+        checks = judge(all);
+    }
+    let asked = measured.rate_per_s * all.length_s;
+    let is_short = (due as f64) < asked * OFFERED_SHARE - CHANCE * asked.sqrt();
+    let (late_us, excuse) = match disturbed(measured) {
+        // Whether it was kept or not: errors of Assay's own are among those that are counted.
+        Disturbed::NotAsked(doubt) => {
+            why = if why.is_empty() { doubt.seen.clone() } else { format!("{why}; but {}", doubt.seen) };
+            return Shown { outcome: Outcome::Invalid, checks, why };
+        }
+        Disturbed::Unknown(doubt) => (MAX_US, doubt.seen.clone()),
+        Disturbed::Delayed { late_us } => {
+            let late_ms = late_us as f64 / 1e3;
+            (late_us, format!("Assay was late by up to {late_ms:.1} ms, without which it may have been kept"))
+        }
+    };
+    if due == 0 {
+        return Shown { outcome: Outcome::Invalid, checks, why: "no request came due".into() };
+    }
+    let outcome = match why.is_empty() {
+        // The target was given less than it was to be: what it did not keep even so is broken.
+        true if is_short => {
+            why = format!("only {due} of {asked:.0} requests came due");
+            Outcome::Invalid
+        }
+        true => Outcome::Kept,
+        false
+            if !broken_by(&but_times, all, late_us).is_empty()
+                || sooner(&measured.in_time, judge, late_us).iter().any(|check| !check.held) =>
+        {
+            Outcome::Broken
+        }
+        false => {
+            why = format!("{why}; but {excuse}");
+            Outcome::Invalid
+        }
+    };
+    Shown { outcome, checks, why }
 }
 
 /// What was not kept, in words; empty: everything was.
