@@ -10,12 +10,13 @@ pub const FILE: &str = "peak.json";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The promise was kept.
+    /// The promise was kept, with all that Assay added to response times.
     #[default]
     Kept,
-    /// It was not.
+    /// It was not, and would not have been without that either.
     Broken,
-    /// It was not, and Assay or the machine may have been the reason.
+    /// It was not, and would perhaps have been had Assay or the machine not been late; or the target was not given the load. It
+    /// says less than a broken one, and is no reason to try again until it is kept.
     Invalid,
 }
 
@@ -65,6 +66,8 @@ pub struct Step {
     pub p50_ms: Option<f64>,
     /// Its 99th percentile.
     pub p99_ms: Option<f64>,
+    /// The most that robots and origins were late meanwhile, together: no answer was delayed by more.
+    pub late_ms: f64,
     /// What became of it.
     pub outcome: Outcome,
     /// The parts of the promise.
@@ -91,7 +94,7 @@ pub struct Suspect {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Shift {
-    /// How many results the first ones are; invalid steps are none.
+    /// How many steps the first ones are.
     pub results_before: usize,
     /// By these.
     pub early: Between,
@@ -123,17 +126,21 @@ pub struct Peak {
     pub target: String,
     /// The promise, part by part.
     pub promise: Vec<String>,
-    /// The highest rate at which it was kept, as requests came due, per second; none: at no rate.
+    /// The highest rate at which it was kept more often than not, as requests came due, per second; none: at no rate.
     pub peak_per_s: Option<f64>,
     /// The lowest rate above that at which it was broken; none: at no rate that was tried.
     pub broken_per_s: Option<f64>,
-    /// The limit lies above this with a probability of 97.5 %, going by all steps; requests per second; none: no step says.
+    /// The limit lies between this, in requests per second, and the next with a probability of 95 % at least, going by all
+    /// steps; where it moved, that is the limit of the latter part. `peak_per_s` and `broken_per_s` lie within. None: no step
+    /// says.
     pub low_per_s: Option<f64>,
     /// … and below this.
     pub high_per_s: Option<f64>,
     /// These two are near each other, and the limit was come to from above and from below.
     pub is_confirmed: bool,
-    /// The limit moved while it was looked for; none: no step speaks for that.
+    /// What was not kept above the peak is invalid: Assay or the machine may have been the reason, and the target may do more.
+    pub is_own_limit: bool,
+    /// The limit moved while it was looked for; none: fewer than two results on either side, or hardly more, speak for that.
     pub shift: Option<Shift>,
     /// Why the search ended, a sentence.
     pub ended: String,

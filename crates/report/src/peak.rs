@@ -46,7 +46,9 @@ fn certainty(peak: &Peak) -> String {
     let range = peak.low_per_s.zip(peak.high_per_s).map(|(low, high)| {
         format!("the limit lies between {} and {} with a probability of 95 %", number(low), number(high))
     });
+    let range = if peak.is_own_limit { None } else { range };
     match (range, peak.is_confirmed) {
+        _ if peak.is_own_limit => "how much more is not known".into(),
         (Some(range), true) => range,
         (Some(range), false) => format!("{range}, which is not close enough: take it as a first reading"),
         (None, _) => "not confirmed: take it as a first reading".into(),
@@ -76,8 +78,8 @@ fn moved(peak: &Peak) -> Option<String> {
     };
     peak.shift.map(|shift| {
         format!(
-            "The limit moved while it was looked for: {} by the first {} results, {} by the rest. The target's state or the \
-             machine's speed has changed; look again, on a machine with nothing else to do.",
+            "The limit moved while it was looked for: {} by the first {} steps, {} by the rest, and what is told here is of the rest. \
+             The target's state or the machine's speed has changed; look again, on a machine with nothing else to do.",
             words(shift.early),
             shift.results_before,
             words(shift.late)
@@ -140,7 +142,8 @@ pub fn sheet(peak: &Peak) -> Sheet {
             Some(format!("How it ended: {}.", peak.ended)),
             moved(peak),
             Some(format!(
-                "The cache was warmed for {}, then each rate was held for {} after it had settled, on one stream of requests.",
+                "The cache was warmed for {}, then each rate was held for {} after it had settled (longer near the limit), on one \
+                 stream of requests.",
                 format::duration_s(peak.warm_s),
                 format::duration_s(peak.step_s)
             )),
@@ -309,8 +312,10 @@ mod tests {
         let late = Between { low: None, high: Some(920.0) };
         let shift = Some(Shift { results_before: 9, early, late });
         let moved = words(&Peak { shift, ..peak() });
-        assert!(moved.contains("between 970 and 990 by the first 9 results, below 920 by"), "{moved}");
+        assert!(moved.contains("between 970 and 990 by the first 9 steps, below 920 by"), "{moved}");
         assert!(!words(&peak()).contains("moved"));
+        let own = words(&Peak { is_own_limit: true, high_per_s: None, is_confirmed: false, ..peak() });
+        assert!(own.contains("how much more is not known") && !own.contains("95 %"), "{own}");
         assert!(words(&Peak { steps: Vec::new(), ..none }).contains("no rate was tried"));
         assert!(words(&Peak { broken_per_s: None, ..peak() }).contains("the highest that was tried"));
     }

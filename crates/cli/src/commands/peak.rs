@@ -31,7 +31,7 @@ pub struct PeakArgs {
     /// schedule of the workload is replaced, its mix is not
     #[arg(long, value_name = "PROMISE", conflicts_with_all = ["calibrate", "require", "stop_on_failure", "serve", "otlp"])]
     pub find_peak: Option<Promise>,
-    /// How long each rate is measured
+    /// How long each rate is measured; near the limit, three times as long
     #[arg(long, value_name = "DUR", default_value = "10s", value_parser = units::duration, requires = "find_peak")]
     pub peak_step: Duration,
     /// How long the cache is warmed before, at the first rate
@@ -122,8 +122,8 @@ fn exit(peak: &Peak, partial: bool) -> Exit {
     let own = peak.suspects.first().is_some_and(|suspect| suspect.name == "assay" && suspect.is_full);
     match peak.peak_per_s {
         _ if partial => Exit::Interrupted,
-        // Where Assay gave out first, nobody knows what the target can.
-        _ if own => Exit::Invalid,
+        // Where Assay gave out first, or was late in all that was not kept, nobody knows what the target can.
+        _ if own || peak.is_own_limit => Exit::Invalid,
         None => Exit::Unmet,
         Some(_) => Exit::Fine,
     }
@@ -195,7 +195,10 @@ mod tests {
         assert_eq!((exit(&found, false), exit(&found, true)), (Exit::Fine, Exit::Interrupted));
         assert_eq!(exit(&Peak::default(), false), Exit::Unmet);
         let own = Suspect { name: "assay".into(), is_full: true, ..Suspect::default() };
-        assert_eq!(exit(&Peak { suspects: vec![own], ..found }, false), Exit::Invalid);
+        assert_eq!(exit(&Peak { suspects: vec![own], ..found.clone() }, false), Exit::Invalid);
+        let late = Suspect { name: "assay".into(), used: Some(0.05), ..Suspect::default() };
+        assert_eq!(exit(&Peak { suspects: vec![late], ..found.clone() }, false), Exit::Fine);
+        assert_eq!(exit(&Peak { is_own_limit: true, ..found }, false), Exit::Invalid);
     }
 
     #[test]

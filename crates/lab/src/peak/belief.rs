@@ -1,30 +1,90 @@
-//! How sure is it where a limit lies? Each place that it may have has a probability, and each step that was kept or broken
-//! changes it, by how probable that result would be were the limit there. Pure.
+//! How sure is it where a limit lies? Each place that it may have has a probability, and each step changes it, by how
+//! probable what the step showed would be were the limit there. Pure.
 //!
 //! This is how thresholds of perception are found from answers that are partly guesses: a Bayesian search with a
 //! psychometric function and lapses (Watson and Pelli, "QUEST", Perception & Psychophysics 33, 1983; Wichmann and Hill,
 //! "The psychometric function", Perception & Psychophysics 63, 2001). A lapse, here, is a step below the limit that
-//! something else broke.
+//! something else broke. How steep the function is depends on target and promise, so several widths are thought possible,
+//! and what the steps show decides between them, too.
+//!
+//! The limit may move while it is looked for. So there is one such belief for each *era*: the time since some step, as if
+//! nothing before it had been seen. Each era has a weight, by how well it foretold what came (Adams and MacKay, "Bayesian
+//! online changepoint detection", 2007).
+//!
+//! Why kept and broken steps need no rule of their own where Assay was late: a step is [`Showed::Doubtful`] where it was
+//! broken, and lateness may have been the reason. Lateness breaks a step or it does not, and it never mends one; were it the
+//! reason with probability `d`, a late step would be kept with `(1 − d) · p` and not kept with `d + (1 − d) · (1 − p)`,
+//! where `p` is the probability without it. The factor `1 − d` is the same for all places, so a late step that was kept says
+//! exactly what any other does, and one that was not says less than a broken one. Each step counts once, whatever it
+//! showed: none is dropped and tried again until it comes out kept.
 
 /// Distance of two places in the logarithm of the rate.
-const CELL: f64 = 0.0025;
-/// Around the limit, results become the other kind over about this much of the logarithm of the rate.
-const WIDTH: f64 = 0.01;
-/// A step below the limit is broken by something else with this probability. On a machine that is shared such steps come
-/// in rows, so it is more than their share.
-const LAPSE: f64 = 0.2;
-/// A step above the limit is kept with this probability: a target cannot do what it cannot do.
-const LUCK: f64 = 0.005;
-/// The limit is thought to be near the first rate: half as probable with every so many factors of two between them.
+const CELL: f64 = 0.004;
+/// Around the limit, results become the other kind over about one of these, in the logarithm of the rate.
+const WIDTHS: [f64; 3] = [0.003, 0.01, 0.03];
+/// At the limit itself a step that nothing disturbs is kept with this probability: it begins with nothing that waits, and a
+/// percentile of a short time is less than that of a long one more often than not, as what is rare and slow comes in rows.
+const AT_LIMIT: f64 = 0.65;
+/// A step below the limit is broken by something else with one of these probabilities: on a machine that is quiet, or on one
+/// that is shared. There, such steps come in rows, so it is more than their share.
+const LAPSES: [f64; 2] = [0.03, 0.25];
+/// A step above the limit is kept with this probability: a target can hardly do what it cannot do.
+const LUCK: f64 = 0.01;
+/// Lateness that may have broken a step is the reason with this probability: nobody knows.
+const DOUBT: f64 = 0.5;
+/// The limit is thought to be near the first rate: half as probable with every so many factors of two between them …
 const NEAR_OCTAVES: f64 = 2.0;
+/// … and one that moved, near where it was.
+const MOVED_OCTAVES: f64 = 0.5;
+/// It moves between two steps with this probability.
+const MOVES: f64 = 0.005;
+/// Eras of less weight are forgotten.
+const NEGLIGIBLE: f64 = 1e-3;
+
+/// No more than so many are kept, those of most weight.
+const MOST_ERAS: usize = 8;
+/// Eras of less weight are not heeded: each step begins one, and where a limit would be
+/// that is not thought to have moved says nothing.
+const HEEDED: f64 = 0.2;
+
+/// What a step showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Showed {
+    /// The promise was kept.
+    Kept,
+    /// It was broken, whatever Assay did meanwhile.
+    Broken,
+    /// It was not kept, and Assay may have been the reason.
+    Doubtful,
+}
+
+/// Every shape that the function may have: a width and a share of lapses.
+fn shapes() -> impl Iterator<Item = (f64, f64)> {
+    WIDTHS.into_iter().flat_map(|width| LAPSES.into_iter().map(move |lapse| (width, lapse)))
+}
+
+/// What is known if only the steps since some moment count.
+#[derive(Debug, Clone)]
+struct Era {
+    /// How many steps came before.
+    since: usize,
+    /// Its probability.
+    weight: f64,
+    /// The probability of each place, for each shape of the function one after the other.
+    places: Vec<f64>,
+}
 
 /// Where a limit may lie.
 #[derive(Debug, Clone)]
 pub struct Belief {
     /// Logarithm of the lowest rate that it may be.
     first: f64,
-    /// Logarithm of the probability of each place, up to a sum.
-    weights: Vec<f64>,
+    cells: usize,
+    eras: Vec<Era>,
+    /// How many steps were heard of.
+    heard: usize,
+    /// The probability of each place where the limit may lie now.
+    now: Vec<f64>,
 }
 
 impl Belief {
@@ -33,33 +93,105 @@ impl Belief {
         let octave = std::f64::consts::LN_2;
         let first = rate.ln() - octaves_below * octave;
         let cells = ((octaves_below + octaves_above) * octave / CELL) as usize;
-        let weight = |cell: usize| {
-            let octaves = (first + cell as f64 * CELL - rate.ln()).abs() / octave;
-            -octaves / NEAR_OCTAVES * octave
-        };
-        Self { first, weights: (0..cells).map(weight).collect() }
+        let mut belief = Self { first, cells, eras: Vec::new(), heard: 0, now: Vec::new() };
+        let places = belief.near(rate, NEAR_OCTAVES);
+        belief.eras.push(Era { since: 0, weight: 1.0, places });
+        belief.look();
+        belief
+    }
+
+    /// Places near a rate: half as probable with every so many factors of two between them.
+    fn near(&self, rate: f64, octaves: f64) -> Vec<f64> {
+        let weight = |cell: usize| (-(self.at(cell) - rate.ln()).abs() / octaves).exp();
+        let once: Vec<f64> = (0..self.cells).map(weight).collect();
+        let all = once.iter().sum::<f64>() * shapes().count() as f64;
+        let once = once.iter().map(|weight| weight / all);
+        shapes().flat_map(|_| once.clone()).collect()
+    }
+
+    /// Logarithm of the rate at a place.
+    fn at(&self, cell: usize) -> f64 {
+        self.first + cell as f64 * CELL
     }
 
     /// Takes note of a step.
-    pub fn heard(&mut self, rate: f64, kept: bool) {
-        let rate = rate.ln();
-        for (cell, weight) in self.weights.iter_mut().enumerate() {
-            let above = (self.first + cell as f64 * CELL - rate) / WIDTH;
-            let is_kept = LUCK + (1.0 - LAPSE - LUCK) / (1.0 + (-above).exp());
-            *weight += if kept { is_kept } else { 1.0 - is_kept }.ln();
+    pub fn heard(&mut self, rate: f64, showed: Showed) {
+        let likelihood = self.likelihood(rate.ln(), showed);
+        for era in &mut self.eras {
+            let places = era.places.iter_mut().zip(&likelihood);
+            places.for_each(|(place, likelihood)| *place *= likelihood);
+            let foretold: f64 = era.places.iter().sum();
+            era.places.iter_mut().for_each(|place| *place /= foretold);
+            era.weight *= foretold;
         }
+        let all: f64 = self.eras.iter().map(|era| era.weight).sum();
+        self.eras.iter_mut().for_each(|era| era.weight *= (1.0 - MOVES) / all);
+        self.eras.retain(|era| era.weight > NEGLIGIBLE);
+        self.eras.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        self.eras.truncate(MOST_ERAS);
+        self.heard += 1;
+        self.look();
+        let places = self.near(self.quantile(0.5), MOVED_OCTAVES);
+        self.eras.push(Era { since: self.heard, weight: MOVES, places });
     }
 
-    /// The rate below which the limit lies with this probability.
+    /// How probable what a step showed is for each place and shape.
+    fn likelihood(&self, rate: f64, showed: Showed) -> Vec<f64> {
+        let mut all = Vec::with_capacity(shapes().count() * self.cells);
+        for (width, lapse) in shapes() {
+            for cell in 0..self.cells {
+                let above = (self.at(cell) - rate) / width + (AT_LIMIT / (1.0 - AT_LIMIT)).ln();
+                let kept = LUCK + (1.0 - lapse - LUCK) / (1.0 + (-above).exp());
+                all.push(match showed {
+                    Showed::Kept => kept,
+                    Showed::Broken => 1.0 - kept,
+                    Showed::Doubtful => DOUBT + (1.0 - DOUBT) * (1.0 - kept),
+                });
+            }
+        }
+        all
+    }
+
+    /// Takes all eras together.
+    fn look(&mut self) {
+        let mut now = vec![0.0; self.cells];
+        let all: f64 = self.eras.iter().map(|era| era.weight).sum();
+        for era in self.eras.iter().filter(|era| era.weight >= HEEDED * all) {
+            for places in era.places.chunks(self.cells) {
+                now.iter_mut().zip(places).for_each(|(now, place)| *now += era.weight * place);
+            }
+        }
+        self.now = now;
+    }
+
+    /// The rate below which the limit lies now with this probability.
     pub fn quantile(&self, share: f64) -> f64 {
-        let most = self.weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let all: f64 = self.weights.iter().map(|weight| (weight - most).exp()).sum();
+        let wanted = share * self.now.iter().sum::<f64>();
         let mut below = 0.0;
-        let at = self.weights.iter().position(|weight| {
-            below += (weight - most).exp();
-            below >= share * all
-        });
-        (self.first + at.unwrap_or(self.weights.len()) as f64 * CELL).exp()
+        for (cell, place) in self.now.iter().enumerate() {
+            if below + place >= wanted && *place > 0.0 {
+                // A place stands for all that is nearer to it than to its neighbours.
+                return (self.at(cell) + CELL * ((wanted - below) / place - 0.5)).exp();
+            }
+            below += place;
+        }
+        self.at(self.cells).exp()
+    }
+
+    /// Eras of which something has been seen.
+    fn seen(&self) -> impl Iterator<Item = &Era> {
+        self.eras.iter().filter(|era| era.since < self.heard.max(1))
+    }
+
+    /// How many steps came before the limit was where it is, most probably.
+    pub fn since(&self) -> usize {
+        self.seen().max_by(|a, b| a.weight.total_cmp(&b.weight)).map_or(0, |era| era.since)
+    }
+
+    /// The probability that the limit is not where it was at the first step.
+    pub fn moved(&self) -> f64 {
+        let all: f64 = self.seen().map(|era| era.weight).sum();
+        self.seen().filter(|era| era.since > 0).map(|era| era.weight).sum::<f64>() / all
     }
 }
 
@@ -67,30 +199,67 @@ impl Belief {
 mod tests {
     use super::*;
 
+    fn heard(steps: &[(f64, Showed)]) -> Belief {
+        let mut belief = Belief::around(100.0, 8.0, 8.0);
+        steps.iter().for_each(|(rate, showed)| belief.heard(*rate, *showed));
+        belief
+    }
+
     #[test]
     fn before_anything_is_heard_the_limit_may_be_anywhere_around_the_first_rate() {
-        let belief = Belief::around(100.0, 8.0, 8.0);
+        let belief = heard(&[]);
         assert!((belief.quantile(0.5) / 100.0 - 1.0).abs() < 0.01);
         assert!(belief.quantile(0.025) < 10.0 && belief.quantile(0.975) > 1000.0);
     }
 
     #[test]
     fn one_step_that_was_kept_outweighs_one_below_it_that_was_broken() {
-        let mut belief = Belief::around(100.0, 8.0, 8.0);
-        belief.heard(80.0, false);
+        let belief = heard(&[(80.0, Showed::Broken)]);
         assert!(belief.quantile(0.6) < 80.0);
-        belief.heard(100.0, true);
-        assert!(belief.quantile(0.05) > 90.0, "{}", belief.quantile(0.05));
+        let belief = heard(&[(80.0, Showed::Broken), (100.0, Showed::Kept)]);
+        assert!(belief.quantile(0.1) > 90.0, "{}", belief.quantile(0.1));
     }
 
     #[test]
     fn what_agrees_narrows_it() {
-        let mut belief = Belief::around(100.0, 8.0, 8.0);
-        for _ in 0..8 {
-            belief.heard(300.0, true);
-            belief.heard(310.0, false);
-        }
+        let belief = heard(&[(300.0, Showed::Kept), (310.0, Showed::Broken)].repeat(8));
         let (low, middle, high) = (belief.quantile(0.025), belief.quantile(0.5), belief.quantile(0.975));
-        assert!(295.0 < low && low < middle && middle < high && high < 318.0, "{low} {middle} {high}");
+        assert!(290.0 < low && low < middle && middle < high && high < 320.0, "{low} {middle} {high}");
+        assert!(belief.moved() < 0.05 && belief.since() == 0);
+    }
+
+    /// The posterior of one limit and one width, from Bayes' rule for each place by itself.
+    #[test]
+    fn a_doubtful_step_says_less_than_a_broken_one_and_a_kept_one_says_the_same_however_late_assay_was() {
+        let belief = heard(&[]);
+        // The last shape is that with lapses of a quarter.
+        let ratio = |showed| {
+            let likelihood = belief.likelihood(100.0_f64.ln(), showed);
+            let last = likelihood.len() - belief.cells;
+            likelihood[likelihood.len() - 1] / likelihood[last]
+        };
+        // Far above and far below the rate, with what the constants say.
+        let (below, above) = (0.75_f64, 0.01);
+        assert!((ratio(Showed::Kept) - below / above).abs() < 1e-9);
+        assert!((ratio(Showed::Broken) - (1.0 - below) / (1.0 - above)).abs() < 1e-9);
+        let late = |kept: f64| 1.0 - 0.5 * kept;
+        assert!((ratio(Showed::Doubtful) - late(below) / late(above)).abs() < 1e-9);
+        // The share of late steps that lateness breaks falls out of the ratio for a kept one.
+        assert!((ratio(Showed::Kept) - (0.5 * below) / (0.5 * above)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_limit_that_fell_is_known_after_some_steps_and_not_after_one() {
+        let early = [(300.0, Showed::Kept), (310.0, Showed::Broken)].repeat(5);
+        let late = [(295.0, Showed::Broken), (270.0, Showed::Broken), (200.0, Showed::Kept)].repeat(4);
+        assert!(heard(&[&early[..], &late[..2]].concat()).moved() < 0.5);
+        let belief = heard(&[&early[..], &late[..]].concat());
+        assert!(
+            belief.moved() > 0.99 && belief.since().abs_diff(10) <= 1,
+            "{} {}",
+            belief.moved(),
+            belief.since()
+        );
+        assert!(belief.quantile(0.95) < 280.0);
     }
 }

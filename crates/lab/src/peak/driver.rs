@@ -8,13 +8,16 @@ use assay_record::role::Command;
 use assay_record::run::RunInfo;
 use tokio::sync::mpsc;
 
+use super::belief::Showed;
 use super::search::Search;
-use super::step::{Lately, step};
+use super::step::{Lately, Measured, step};
 use super::{Judge, PeakEvent, SEARCH_PHASE, Wish, order};
 use crate::event::{LabEvent, Stage};
 
 /// After a change of rate, this passes before anything counts.
 const SETTLE_MS: u64 = 1500;
+/// Near the limit, a step is so many times as long: what is little too much must have time to pile up.
+const NEAR_TIMES: u64 = 3;
 /// What others have to say of a second comes within this time of its end.
 const GRACE_MS: u64 = 1000;
 /// While the target recovers, it is asked for this share of the rate that it keeps …
@@ -31,14 +34,22 @@ const CALM_CHANCE: f64 = 5.0;
 /// Fewer requests in a step show nothing: a 99th percentile would be the slowest of them.
 const FEWEST_REQUESTS: f64 = 100.0;
 /// No search needs more steps, unless what it measures has no limit.
-const MOST_STEPS: usize = 60;
+const MOST_STEPS: usize = 100;
 
 /// Why a search ends that found no rate.
 const NOTHING_KEPT: &str = "no rate was kept, down to where a step has hardly a hundred requests in it: it is not load that breaks \
                             this promise; promise what the target keeps when it is idle (of hits alone, say: `p99(hit)`)";
 
+/// What is said beside that where it is not decided whether the limit moved.
+const MAY_HAVE_MOVED: &str =
+    "the limit may have moved meanwhile, for which too few steps speak to tell from where";
+
+/// Why one ends that found the limit of something else.
+const OWN_LIMIT: &str = "above, Assay or this machine was late, and may have been the reason that steps were not kept: the target may \
+                         do more";
+
 /// Why one ends that found it.
-const SETTLED: &str = "the limit was come to from above and from below until it was known within 3 %";
+const SETTLED: &str = "the limit was come to from above and from below until it was known within 4.5 %";
 
 /// What is going on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -134,7 +145,8 @@ impl Driver {
             State::Resting { from_ms: at_ms, calm: 0 }
         } else {
             let from_ms = (at_ms + SETTLE_MS).next_multiple_of(1000);
-            State::Measuring { rate_per_s, from_ms, to_ms: from_ms + self.step_ms }
+            let times = if self.search.is_near() { NEAR_TIMES } else { 1 };
+            State::Measuring { rate_per_s, from_ms, to_ms: from_ms + times * self.step_ms }
         };
     }
 
@@ -158,11 +170,24 @@ impl Driver {
     }
 
     fn measured(&mut self, rate_per_s: f64, from_ms: u64, to_ms: u64, now_ms: u64) -> Vec<Command> {
-        let stretch = self.lately.stretch(from_ms, to_ms);
-        let checks = (self.judge)(&stretch);
-        let doubts = self.lately.doubts(&self.info, from_ms, to_ms);
-        let step = step(rate_per_s, from_ms, &stretch, checks, &doubts);
-        self.search.heard(rate_per_s, step.outcome);
+        let (in_time, late_us) = self.lately.in_time(from_ms, to_ms);
+        let measured = Measured {
+            rate_per_s,
+            from_ms,
+            all: self.lately.stretch(from_ms, to_ms),
+            in_time,
+            late_us,
+            doubts: self.lately.doubts(&self.info, from_ms, to_ms),
+        };
+        let step = step(&measured, &mut self.judge);
+        let showed = match step.outcome {
+            Outcome::Kept => Showed::Kept,
+            Outcome::Broken => Showed::Broken,
+            Outcome::Invalid => Showed::Doubtful,
+        };
+        // Chance moves what comes in a step; what came is what the target was given.
+        let given_per_s = if step.offered_per_s > 0.0 { step.offered_per_s } else { rate_per_s };
+        self.search.heard(given_per_s, showed);
         let outcome = step.outcome;
         self.steps.push(step.clone());
         self.tell(PeakEvent::Tried(step));
@@ -189,11 +214,10 @@ impl Driver {
                 None
             }
             None => {
-                let broken = self.search.bracket().broken;
-                self.ended = match broken.filter(|rate| self.search.is_own_limit(*rate)) {
-                    Some(_) => "above, Assay itself or this machine gives out: the target may do more".into(),
-                    None if self.search.bracket().kept.is_none() => NOTHING_KEPT.into(),
-                    None => SETTLED.into(),
+                self.ended = match self.search.bracket().kept {
+                    _ if self.search.is_own_limit() => OWN_LIMIT.into(),
+                    None => NOTHING_KEPT.into(),
+                    Some(_) => SETTLED.into(),
                 };
                 None
             }
@@ -211,27 +235,25 @@ impl Driver {
     /// What is known.
     pub(super) fn result(self, stopped: bool) -> Peak {
         let bracket = self.search.bracket();
-        let offered = |rate: Option<f64>, kept: bool| {
-            let of = self.steps.iter().filter(|step| Some(step.rate_per_s) == rate);
-            let rates: Vec<f64> = of
-                .filter(|step| (step.outcome == Outcome::Kept) == kept)
-                .map(|step| step.offered_per_s)
-                .collect();
-            (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
-        };
         // With results of one kind only, one of its ends says no more than where the search was willing to look.
-        let range = (bracket.kept.is_some() && bracket.broken.is_some()).then(|| self.search.range());
-        let ended = match stopped && self.state != State::Done {
+        let is_own_limit = self.search.is_own_limit();
+        let has_both = bracket.kept.is_some() && (bracket.broken.is_some() || is_own_limit);
+        let range = has_both.then(|| self.search.range());
+        let mut ended = match stopped && self.state != State::Done {
             true => "it was stopped".into(),
             false if self.ended.is_empty() => "the run ended early".into(),
             false => self.ended,
         };
+        if self.search.may_have_moved() {
+            ended = format!("{ended}; {MAY_HAVE_MOVED}");
+        }
         Peak {
-            peak_per_s: offered(bracket.kept, true),
-            broken_per_s: offered(bracket.broken, false),
+            peak_per_s: bracket.kept,
+            broken_per_s: bracket.broken,
             low_per_s: range.map(|(low, _)| low),
-            high_per_s: range.map(|(_, high)| high),
-            is_confirmed: self.search.is_confirmed(),
+            high_per_s: range.map(|(_, high)| high).filter(|_| !is_own_limit),
+            is_confirmed: self.search.is_confirmed() && !is_own_limit,
+            is_own_limit,
             shift: self.search.shift(),
             ended,
             steps: self.steps,

@@ -3,13 +3,18 @@
 //!
 //! A rate is set by moving the schedule's clock, as load that adapts does, so the stream goes on from step to step and the
 //! cache stays as warm as it is. After each change the target has time to settle; after a broken step the rate is low
-//! until nothing waits any more, so what a step shows is its own. Whether the promise was kept is for the caller to say.
+//! until nothing waits any more, so what a step shows is its own. Whether the promise was kept is for the caller to say; what of that may be Assay's own doing
+//! is decided alike for steps that were kept and for those that were not ([`step`]), and each counts once ([`belief`]).
 
+mod behind;
 mod belief;
 mod driver;
 mod search;
+mod sooner;
 mod step;
 mod suspects;
+#[cfg(test)]
+mod trials;
 
 use std::time::Duration;
 

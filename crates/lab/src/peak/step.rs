@@ -1,21 +1,25 @@
 //! What did a stretch of constant rate show?
 
 use assay_record::counts::RobotCounts;
-use assay_record::doubt::Doubt;
-use assay_record::histogram::Histogram;
+use assay_record::doubt::{Doubt, Reason};
+use assay_record::histogram::{Histogram, MAX_US};
+use assay_record::interval::{OriginInterval, RobotInterval};
 use assay_record::peak::{Check, Outcome, Step};
 use assay_record::run::{PhaseInfo, RunInfo};
 use assay_record::series::Entry;
 use std::borrow::Cow;
 
-use super::{SEARCH_PHASE, Stretch};
+use super::{Judge, SEARCH_PHASE, Stretch, behind, sooner};
 use crate::event::LabEvent;
 use crate::verdict::{self, Evidence};
 
-/// A rate counts as carried when so much of what came due ended, answered or as an error.
-const ENDED_SHARE: f64 = 0.98;
-/// So many requests more or less are under way by chance.
-const UNDER_WAY: f64 = 2.0;
+/// So much of what was asked for must come due, …
+const OFFERED_SHARE: f64 = 0.95;
+/// … less so many standard deviations of chance.
+const CHANCE: f64 = 4.0;
+/// A second in which robots and origins were later than this together is left out: that is the shortest stall that is kept.
+const LATE_US: u64 = 10_000;
+const SECOND_MS: u64 = 1000;
 
 /// What was heard lately.
 #[derive(Debug, Default)]
@@ -64,6 +68,49 @@ impl Lately {
         }
     }
 
+    /// The most that an answer between two moments was delayed by robots that came late to it or to its request, and by origins.
+    fn late_us(&self, from_ms: u64, to_ms: u64) -> u64 {
+        let touches = |start_ms: u64, length_ms: u64| start_ms < to_ms && start_ms + length_ms > from_ms;
+        let (mut robots_us, mut origins_us) = (0, 0);
+        for event in &self.events {
+            let (role, us) = match event {
+                LabEvent::Robots(i) if touches(i.start_ms, i.length_ms) => ("robots", i.lateness.max_us),
+                LabEvent::Origins(i) if touches(i.start_ms, i.length_ms) => ("origins", i.lateness.max_us),
+                LabEvent::Thread(i) if touches(i.start_ms, i.length_ms) => {
+                    (i.role.as_str(), i.longest_lag_us)
+                }
+                LabEvent::Stall(s) if touches(s.at_ms, s.length_us.div_ceil(1000)) => {
+                    (s.role.as_str(), s.length_us)
+                }
+                _ => continue,
+            };
+            let most_us = if role == "origins" { &mut origins_us } else { &mut robots_us };
+            *most_us = us.max(*most_us);
+        }
+        robots_us + origins_us
+    }
+
+    /// The seconds of a stretch in which Assay was in time, and how late it was in those, going by what it did and not by what was
+    /// answered. A second after a late one may still hold what it left. Where few are in time, all of them.
+    pub(super) fn in_time(&self, from_ms: u64, to_ms: u64) -> (Stretch<'_>, u64) {
+        let mut stretch = self.stretch(from_ms, to_ms);
+        let starts = (from_ms.saturating_sub(SECOND_MS)..to_ms).step_by(SECOND_MS as usize);
+        let late: Vec<(u64, u64)> =
+            starts.map(|start_ms| (start_ms, self.late_us(start_ms, start_ms + SECOND_MS))).collect();
+        let is_fine = |pair: &&[(u64, u64)]| pair.iter().all(|(_, late_us)| *late_us <= LATE_US);
+        let fine: Vec<(u64, u64)> = late.windows(2).filter(is_fine).map(|pair| pair[1]).collect();
+        let all_us = late.iter().map(|(_, late_us)| *late_us).max().unwrap_or(0);
+        if (fine.len() as u64) < (to_ms - from_ms).div_ceil(2 * SECOND_MS) {
+            return (stretch, all_us);
+        }
+        let is_in =
+            |at_ms: u64| fine.iter().any(|(start_ms, _)| (*start_ms..start_ms + SECOND_MS).contains(&at_ms));
+        stretch.robots.retain(|interval| is_in(interval.start_ms));
+        stretch.origins.retain(|interval| is_in(interval.start_ms));
+        stretch.length_s = (fine.len() as u64 * SECOND_MS) as f64 / 1e3;
+        (stretch, fine.iter().map(|(_, late_us)| *late_us).max().unwrap_or(0))
+    }
+
     /// What makes the numbers of a stretch doubtful, as it would those of a phase.
     pub(super) fn doubts(&self, info: &RunInfo, from_ms: u64, to_ms: u64) -> Vec<Doubt> {
         let step = PhaseInfo {
@@ -102,15 +149,50 @@ impl Lately {
     }
 }
 
-/// The step that a stretch makes. What Assay itself may have spoiled counts against nobody: a promise that was kept all the
-/// same is kept.
-pub(super) fn step(
-    rate_per_s: f64,
-    from_ms: u64,
-    stretch: &Stretch<'_>,
-    checks: Vec<Check>,
-    doubts: &[Doubt],
-) -> Step {
+/// What was measured of a step.
+pub(super) struct Measured<'a> {
+    /// Rate that was asked for.
+    pub rate_per_s: f64,
+    /// When it began.
+    pub from_ms: u64,
+    /// All of it.
+    pub all: Stretch<'a>,
+    /// The seconds in which Assay was in time, …
+    pub in_time: Stretch<'a>,
+    /// … within this, robots and origins together.
+    pub late_us: u64,
+    /// What makes its numbers doubtful.
+    pub doubts: Vec<Doubt>,
+}
+
+/// What Assay or the machine did to a step.
+enum Disturbed<'a> {
+    /// Delayed some answers, none by more than so much.
+    Delayed { late_us: u64 },
+    /// Delayed answers, nobody knows by how much.
+    Unknown(&'a Doubt),
+    /// Requests did not reach the target.
+    NotAsked(&'a Doubt),
+}
+
+/// What was done to a step, going by what Assay did and not by what came of it.
+fn disturbed<'a>(measured: &'a Measured<'_>) -> Disturbed<'a> {
+    let find = |reasons: &[Reason]| measured.doubts.iter().find(|doubt| reasons.contains(&doubt.reason));
+    if let Some(doubt) = find(&[Reason::RoleFailed, Reason::LabFailed, Reason::Descriptors, Reason::Ports]) {
+        return Disturbed::NotAsked(doubt);
+    }
+    let of_the_machine =
+        [Reason::AcceptBacklog, Reason::SocketMemory, Reason::Retransmissions, Reason::Stolen];
+    match find(&of_the_machine) {
+        Some(doubt) => Disturbed::Unknown(doubt),
+        // All other reasons are about time, and what was measured of it says how much.
+        None => Disturbed::Delayed { late_us: measured.late_us },
+    }
+}
+
+/// The step that a stretch makes.
+pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
+    let stretch = &measured.all;
     let (mut counts, mut times) = (RobotCounts::default(), Histogram::new());
     for interval in &stretch.robots {
         counts.merge(&interval.counts);
@@ -119,54 +201,114 @@ pub(super) fn step(
         times.merge_sparse(&interval.unsent_wait);
     }
     let length_s = stretch.length_s.max(1e-3);
-    // What no page led to was never asked for.
-    let due = counts.due.saturating_sub(counts.not_reached);
     let errors = counts.error_total();
     let ended = counts.completed + errors;
-    let missed: Vec<String> = checks
-        .iter()
-        .filter(|check| !check.held)
-        .map(|check| format!("{}: {}", check.text, check.seen))
-        .collect();
-    let fell_behind = (ended as f64) < due as f64 * ENDED_SHARE - UNDER_WAY;
-    let mut why = missed.join("; ");
-    if fell_behind {
-        let behind = format!("{:.1} % of what came due ended in time", ended as f64 * 100.0 / due as f64);
-        why = if why.is_empty() { behind } else { format!("{why}; {behind}") };
-    }
-    let kept = missed.is_empty() && !fell_behind && due > 0;
-    if due == 0 {
-        why = "no request came due".into();
-    }
-    let outcome = match (kept, doubts.first()) {
-        (true, _) => Outcome::Kept,
-        (false, Some(doubt)) => {
-            why = format!("{why}; but {}", doubt.seen);
-            Outcome::Invalid
-        }
-        (false, None) => Outcome::Broken,
-    };
+    let Shown { outcome, checks, why } = shown(measured, counts.due, judge);
     let quantile_ms = |share| times.quantile_us(share).map(|us| us as f64 / 1e3);
     Step {
-        rate_per_s,
-        from_ms,
-        to_ms: from_ms + (stretch.length_s * 1e3).round() as u64,
-        offered_per_s: due as f64 / length_s,
+        rate_per_s: measured.rate_per_s,
+        from_ms: measured.from_ms,
+        to_ms: measured.from_ms + (stretch.length_s * 1e3).round() as u64,
+        // What no page led to was never asked for.
+        offered_per_s: counts.due.saturating_sub(counts.not_reached) as f64 / length_s,
         completed_per_s: counts.completed as f64 / length_s,
         error_share: if ended > 0 { errors as f64 / ended as f64 } else { 0.0 },
         mean_ms: times.mean_us().map(|us| us / 1e3),
         p50_ms: quantile_ms(0.5),
         p99_ms: quantile_ms(0.99),
+        late_ms: measured.late_us as f64 / 1e3,
         outcome,
         checks,
         why,
     }
 }
 
+/// What became of a step.
+struct Shown {
+    outcome: Outcome,
+    checks: Vec<Check>,
+    /// Why it was not kept.
+    why: String,
+}
+
+/// Holds what was measured against the promise.
+///
+/// Times are judged over the seconds in which Assay was in time; which these are depends on nothing that the target did. A
+/// step is *kept* if it was as measured, with what Assay added to its times; and *broken* if it was not, and would not have
+/// been without that: a queue that is given its requests up to `d` later gives its answers up to `d` later, so with `d` taken
+/// off every time, no time is longer than it would have been. Between the two it is *invalid*: it counts, for less
+/// ([`super::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
+fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
+    let all = &measured.all;
+    let mut checks = judge(&measured.in_time);
+    let mut why = broken_by(&checks, all, 0);
+    // What is left to break when no answer takes any time.
+    let but_times = sooner(all, judge, MAX_US);
+    if let Some(broken) = but_times.iter().find(|check| !check.held).filter(|_| why.is_empty()) {
+        why = format!("{}: {}", broken.text, broken.seen);
+        checks = judge(all);
+    }
+    let asked = measured.rate_per_s * all.length_s;
+    let is_short = (due as f64) < asked * OFFERED_SHARE - CHANCE * asked.sqrt();
+    let (late_us, excuse) = match disturbed(measured) {
+        // Whether it was kept or not: errors of Assay's own are among those that are counted.
+        Disturbed::NotAsked(doubt) => {
+            why = if why.is_empty() { doubt.seen.clone() } else { format!("{why}; but {}", doubt.seen) };
+            return Shown { outcome: Outcome::Invalid, checks, why };
+        }
+        Disturbed::Unknown(doubt) => (MAX_US, doubt.seen.clone()),
+        Disturbed::Delayed { late_us } => {
+            let late_ms = late_us as f64 / 1e3;
+            (late_us, format!("Assay was late by up to {late_ms:.1} ms, without which it may have been kept"))
+        }
+    };
+    if due == 0 {
+        return Shown { outcome: Outcome::Invalid, checks, why: "no request came due".into() };
+    }
+    let outcome = match why.is_empty() {
+        // The target was given less than it was to be: what it did not keep even so is broken.
+        true if is_short => {
+            why = format!("only {due} of {asked:.0} requests came due");
+            Outcome::Invalid
+        }
+        true => Outcome::Kept,
+        false
+            if !broken_by(&but_times, all, late_us).is_empty()
+                || sooner(&measured.in_time, judge, late_us).iter().any(|check| !check.held) =>
+        {
+            Outcome::Broken
+        }
+        false => {
+            why = format!("{why}; but {excuse}");
+            Outcome::Invalid
+        }
+    };
+    Shown { outcome, checks, why }
+}
+
+/// What was not kept, in words; empty: everything was.
+fn broken_by(checks: &[Check], stretch: &Stretch<'_>, late_us: u64) -> String {
+    let missed =
+        checks.iter().filter(|check| !check.held).map(|check| format!("{}: {}", check.text, check.seen));
+    missed.chain(behind::fell_behind(stretch, late_us)).collect::<Vec<_>>().join("; ")
+}
+
+/// What a promise comes to with so much taken off all times.
+fn sooner(stretch: &Stretch<'_>, judge: &mut Judge, late_us: u64) -> Vec<Check> {
+    let robots = stretch.robots.iter().map(|interval| sooner::robots(interval, late_us));
+    let origins = stretch.origins.iter().map(|interval| sooner::origins(interval, late_us));
+    let (robots, origins): (Vec<RobotInterval>, Vec<OriginInterval>) = (robots.collect(), origins.collect());
+    judge(&Stretch {
+        robots: robots.iter().collect(),
+        origins: origins.iter().collect(),
+        length_s: stretch.length_s,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use assay_record::doubt::Reason;
-    use assay_record::interval::RobotInterval;
+    use assay_record::error_kind::ErrorKind;
+    use assay_record::health::{Stall, ThreadInterval};
 
     use super::*;
 
@@ -180,11 +322,38 @@ mod tests {
         LabEvent::Robots(Box::new(interval))
     }
 
-    fn of(events: &[LabEvent], held: bool, doubts: &[Doubt]) -> Step {
+    /// A step of which the 99th percentile is to be less than 5 ms, while Assay was late by so much.
+    fn of(events: &[LabEvent], late_us: u64, doubts: Vec<Doubt>) -> Step {
         let mut lately = Lately::default();
         events.iter().for_each(|event| lately.keep(event));
-        let check = Check { text: "p99 < 5ms".into(), seen: "7 ms".into(), held };
-        step(100.0, 2000, &lately.stretch(2000, 4000), vec![check], doubts)
+        let mut judge: Judge = Box::new(|stretch: &Stretch<'_>| {
+            let (mut times, mut errors) = (Histogram::new(), 0);
+            for interval in &stretch.robots {
+                times.merge_sparse(&interval.miss.response);
+                errors += interval.counts.error_total();
+            }
+            let us = times.quantile_us(0.99).unwrap_or(0);
+            let check =
+                |text: &str, seen: u64, held| Check { text: text.into(), seen: seen.to_string(), held };
+            vec![check("p99 < 5ms", us, us < 5000), check("errors < 1", errors, errors < 1)]
+        });
+        let measured = Measured {
+            rate_per_s: 100.0,
+            from_ms: 2000,
+            all: lately.stretch(2000, 4000),
+            in_time: lately.stretch(2000, 4000),
+            late_us,
+            doubts,
+        };
+        step(&measured, &mut judge)
+    }
+
+    fn failing(start_s: u64, errors: u64) -> LabEvent {
+        let LabEvent::Robots(mut interval) = second(start_s, 1, 100, 100 - errors, 2000) else {
+            unreachable!()
+        };
+        interval.counts.errors.insert(ErrorKind::BadStatus, errors);
+        LabEvent::Robots(interval)
     }
 
     #[test]
@@ -196,7 +365,7 @@ mod tests {
             second(3, 1, 104, 103, 2000),
             second(4, 1, 9, 9, 1),
         ];
-        let step = of(&events, true, &[]);
+        let step = of(&events, 0, Vec::new());
         assert_eq!((step.offered_per_s, step.completed_per_s, step.outcome), (102.0, 101.0, Outcome::Kept));
         assert_eq!((step.from_ms, step.to_ms, step.p50_ms.map(f64::round)), (2000, 4000, Some(2.0)));
     }
@@ -204,18 +373,94 @@ mod tests {
     #[test]
     fn a_target_that_falls_behind_breaks_every_promise() {
         let events = [second(2, 1, 100, 90, 2000), second(3, 1, 100, 90, 2000)];
-        let step = of(&events, true, &[]);
+        let step = of(&events, 0, Vec::new());
         assert_eq!(step.outcome, Outcome::Broken);
         assert!(step.why.contains("90.0 % of what came due"), "{}", step.why);
     }
 
     #[test]
-    fn what_assay_may_have_spoiled_speaks_against_nobody() {
-        let events = [second(2, 1, 100, 100, 2000), second(3, 1, 100, 100, 2000)];
-        let late = [Doubt::invalid(Reason::Late, "late")];
-        assert_eq!(of(&events, false, &[]).outcome, Outcome::Broken);
-        assert_eq!(of(&events, false, &late).outcome, Outcome::Invalid);
-        assert_eq!(of(&events, true, &late).outcome, Outcome::Kept);
-        assert_eq!(of(&[], true, &[]).why, "no request came due");
+    fn lateness_that_may_have_broken_a_step_makes_it_invalid_and_less_of_it_does_not() {
+        let slow = |us| [second(2, 1, 100, 100, us), second(3, 1, 100, 100, us)];
+        let outcome = |us, late_us| of(&slow(us), late_us, Vec::new()).outcome;
+        assert_eq!(outcome(7000, 0), Outcome::Broken);
+        assert_eq!(outcome(7000, 1500), Outcome::Broken, "5.5 ms would have been too long as well");
+        assert_eq!(outcome(7000, 2500), Outcome::Invalid);
+        assert_eq!(outcome(4000, 2500), Outcome::Kept, "with all lateness in it");
+        assert!(of(&slow(7000), 2500, Vec::new()).why.contains("late by up to 2.5 ms"));
+    }
+
+    #[test]
+    fn errors_of_the_target_are_never_excused_by_lateness() {
+        let late = || vec![Doubt::invalid(Reason::Late, "late"), Doubt::invalid(Reason::Starved, "starved")];
+        let step = of(&[failing(2, 38), failing(3, 38)], 3_000_000, late());
+        assert_eq!((step.outcome, step.error_share), (Outcome::Broken, 0.38));
+        assert_eq!(of(&[failing(2, 1), failing(3, 0)], 500_000, late()).outcome, Outcome::Broken);
+        let stolen = vec![Doubt::invalid(Reason::Stolen, "stolen")];
+        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, stolen).outcome, Outcome::Broken);
+    }
+
+    #[test]
+    fn a_load_that_was_not_given_is_no_load_that_was_kept() {
+        let fine = [second(2, 1, 100, 100, 2000), second(3, 1, 100, 100, 2000)];
+        let ports = || vec![Doubt::invalid(Reason::Ports, "no port was left")];
+        assert_eq!(of(&fine, 0, ports()).outcome, Outcome::Invalid);
+        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, ports()).outcome, Outcome::Invalid);
+        let half = [second(2, 1, 30, 30, 2000), second(3, 1, 30, 30, 2000)];
+        assert_eq!(of(&half, 0, Vec::new()).why, "only 60 of 200 requests came due");
+        assert_eq!(
+            of(&[failing(2, 40)], 0, Vec::new()).outcome,
+            Outcome::Broken,
+            "less was too much already"
+        );
+        assert_eq!(of(&[], 0, Vec::new()).why, "no request came due");
+    }
+
+    #[test]
+    fn how_late_assay_was_is_the_most_of_robots_and_of_origins() {
+        let mut lately = Lately::default();
+        let thread = |start_ms, role: &str, longest_lag_us| {
+            LabEvent::Thread(Box::new(ThreadInterval {
+                start_ms,
+                length_ms: 1000,
+                role: role.into(),
+                longest_lag_us,
+                ..ThreadInterval::default()
+            }))
+        };
+        let stall = |at_ms, length_us| {
+            LabEvent::Stall(Stall { role: "robots".into(), at_ms, length_us, ..Stall::default() })
+        };
+        let events = [
+            thread(0, "robots", 900_000),
+            thread(3000, "robots", 20_000),
+            thread(4000, "origins", 7_000),
+            stall(1900, 45_000),
+            stall(9000, 800_000),
+        ];
+        events.iter().for_each(|event| lately.keep(event));
+        assert_eq!(lately.late_us(1000, 2000), 45_000);
+        assert_eq!(lately.late_us(2000, 5000), 20_000 + 7_000);
+    }
+
+    #[test]
+    fn seconds_in_which_assay_was_late_are_left_out_whatever_they_showed() {
+        for us in [1, 900_000] {
+            let mut lately = Lately::default();
+            for start_s in 0..10 {
+                let LabEvent::Robots(mut interval) = second(start_s, 1, 100, 100, us) else { unreachable!() };
+                interval.lateness.max_us = if start_s == 5 { 10_001 } else { 10 * start_s };
+                lately.keep(&LabEvent::Robots(interval));
+            }
+            let seconds = |stretch: &Stretch<'_>| -> Vec<u64> {
+                stretch.robots.iter().map(|interval| interval.start_ms / 1000).collect()
+            };
+            let (stretch, late_us) = lately.in_time(2000, 10_000);
+            assert_eq!((seconds(&stretch), stretch.length_s, late_us), (vec![2, 3, 4, 7, 8, 9], 6.0, 90));
+            // The one before the step counts, too; and where too few remain, all do.
+            let (stretch, late_us) = lately.in_time(6000, 9000);
+            assert_eq!((seconds(&stretch), late_us), (vec![7, 8], 80));
+            let (stretch, late_us) = lately.in_time(5000, 7000);
+            assert_eq!((seconds(&stretch), late_us), (vec![5, 6], 10_001));
+        }
     }
 }

@@ -65,12 +65,12 @@ fn own(series: &Series, window: &Window, step: &Step) -> Option<Suspect> {
         .map(|thread| (thread.cpu_us as f64 / (thread.length_ms * 1000) as f64, &thread.role))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let (used, role) = busiest?;
-    let invalid = step.outcome == Outcome::Invalid;
     let mut seen = format!("a thread of {role} was busy {} of a second at most", percent(used));
-    if invalid {
+    if step.outcome == Outcome::Invalid {
+        // Late is not used up: whose work kept it waiting, this does not say.
         seen = format!("{}; {seen}", step.why);
     }
-    Some(Suspect { name: "assay".into(), used: Some(used), is_full: invalid || used >= FULL, seen })
+    Some(Suspect { name: "assay".into(), used: Some(used), is_full: used >= FULL, seen })
 }
 
 /// Processor time of the target.
@@ -210,6 +210,16 @@ mod tests {
         assert_eq!(first(&series(600_000, 980, 100_000), &[0, 1]), "disk");
         assert_eq!(first(&series(600_000, 100, 950_000), &[0, 1]), "assay");
         assert_eq!(first(&series(600_000, 100, 100_000), &[0, 1]), "target");
+    }
+
+    #[test]
+    fn assay_is_not_used_up_where_it_was_only_late() {
+        let late = Step { why: "late".into(), ..step(100.0, Outcome::Invalid) };
+        let all = suspects(&RunInfo::default(), &series(600_000, 100, 50_000), &late);
+        let own = all.iter().find(|suspect| suspect.name == "assay").unwrap();
+        assert!(!own.is_full && own.seen.starts_with("late; ") && own.seen.contains("busy 5 %"), "{own:?}");
+        let busy = suspects(&RunInfo::default(), &series(600_000, 100, 950_000), &late);
+        assert!(busy[0].name == "assay" && busy[0].is_full, "{busy:?}");
     }
 
     #[test]
