@@ -212,7 +212,7 @@ impl Search {
                 Showed::Doubtful => false,
             };
             let all = self.lately().iter().enumerate().filter(move |(_, result)| is_near(result));
-            let last = all.clone().map(|(index, _)| index).last();
+            let last = all.clone().map(|(index, _)| index).next_back();
             let is_fresh = last.is_some_and(|last| last + LATELY >= self.lately().len());
             (all.count(), is_fresh)
         };
