@@ -18,8 +18,7 @@ pub(super) fn fell_behind(stretch: &Stretch<'_>, late_us: u64) -> Option<String>
     let mut intervals = stretch.robots.clone();
     intervals.sort_by_key(|interval| interval.start_ms);
     for interval in &intervals {
-        times.merge_sparse(&interval.hit.response);
-        times.merge_sparse(&interval.miss.response);
+        interval.completed().iter().for_each(|class| times.merge_sparse(&class.response));
         // What no page led to was never asked for.
         due += interval.counts.due.saturating_sub(interval.counts.not_reached);
         ended += interval.counts.completed + interval.counts.error_total();

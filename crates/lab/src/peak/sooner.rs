@@ -33,6 +33,8 @@ pub(super) fn robots(interval: &RobotInterval, late_us: u64) -> RobotInterval {
     RobotInterval {
         hit: times(&interval.hit, late_us),
         miss: times(&interval.miss, late_us),
+        other: times(&interval.other, late_us),
+        timed_out: times(&interval.timed_out, late_us),
         unsent_wait: all(&interval.unsent_wait, late_us),
         ..interval.clone()
     }
@@ -48,6 +50,27 @@ mod tests {
     use assay_record::histogram::Histogram;
 
     use super::*;
+
+    #[test]
+    fn every_histogram_but_that_of_lateness_itself_is_taken_from() {
+        let mut once = Histogram::new();
+        once.record(5_000);
+        let once = once.to_sparse();
+        let class = || Times { response: once.clone(), service: once.clone(), ttfb: once.clone() };
+        let interval = RobotInterval {
+            hit: class(),
+            miss: class(),
+            other: class(),
+            timed_out: class(),
+            lateness: once.clone(),
+            unsent_wait: once.clone(),
+            ..RobotInterval::default()
+        };
+        for (metric, class, times) in robots(&interval, 1_000).histograms() {
+            let wanted = if metric == "lateness" { 5_000 } else { 4_000 };
+            assert_eq!(times.max_us, wanted, "{metric} {class}");
+        }
+    }
 
     #[test]
     fn every_time_is_shorter_and_none_less_than_nothing() {
