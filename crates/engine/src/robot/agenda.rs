@@ -317,10 +317,17 @@ mod tests {
     }
 
     #[test]
-    fn in_an_hour_at_a_thousand_a_second_the_requests_due_are_the_schedules_to_the_request() {
-        // Where nothing is asked for twice, the schedule knows the number: 1,000 x 3,600.
+    fn in_an_hour_at_a_thousand_a_second_the_requests_due_are_the_streams_to_the_request() {
         let schedule = Schedule::new(thousand_a_second([1_234, 2_366], 0.0));
-        let expected = vec![1_234_000, 2_366_000];
+        let mut expected = vec![0; 2];
+        schedule.stream(Slice::ALL).for_each(|launch| expected[usize::from(launch.phase)] += 1);
+        for (count, mean) in expected.iter().zip([1_234_000.0, 2_366_000.0]) {
+            let deviations = (*count as f64 - mean) / f64::sqrt(mean);
+            assert!(
+                deviations.abs() < 4.75,
+                "{count} requests are a Poisson count of mean {mean} by chance of 10^-6"
+            );
+        }
         let one = schedule.walk_all(1);
         assert_eq!(one.0, expected);
         for workers in [2, 7] {
