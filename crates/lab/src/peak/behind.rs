@@ -1,4 +1,4 @@
-//! Did a target fall behind? One that only queues what is too much keeps no promise, though no answer of a short step need
+//! Tells whether a target fell behind. One that only queues what is too much keeps no promise, though no answer of a short step need
 //! show it.
 
 use assay_record::histogram::Histogram;

@@ -1,4 +1,4 @@
-//! What would have been measured had every answer come sooner by the most that Assay was late? Counts stay as they are.
+//! What would have been measured had every response come sooner by the most that Assay was late. Counts stay as they are.
 
 use assay_record::histogram::SparseHistogram;
 use assay_record::interval::{OriginInterval, RobotInterval, Times};

@@ -1,4 +1,4 @@
-//! Which clients' requests can a proxy no longer be given the answer to?
+//! The clients' requests to which a proxy can no longer be given the response.
 //!
 //! Pure. A recording that goes leaves a note here, so that a proxy which asks for it later is not answered with another one as
 //! if that were it. Notes are bounded; of those that had to go only the highest request number is kept, and whatever is not

@@ -1,4 +1,4 @@
-//! How much room do entries take, and which of them goes when more is needed?
+//! How much room entries take, and which of them goes when more is needed.
 //!
 //! Pure. An exact bound in bytes, of which some are reserved for what is arriving. Entries that are not held go first, the one
 //! that was used longest ago before the others. Those that are held go only where their owner agrees, again in that order;

@@ -1,4 +1,4 @@
-//! Does the search find limits that are known? Hundreds of searches in virtual time, against targets whose limit is
+//! Tests that the search finds limits that are known. Hundreds of searches in virtual time, against targets whose limit is
 //! calculated without it, while Assay is late and stands still, and targets pause.
 
 mod chance;
