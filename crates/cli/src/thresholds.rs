@@ -76,8 +76,8 @@ pub async fn failed(mut told: watch::Receiver<Standings>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::error_kind::ErrorKind;
-    use assay_record::interval::RobotInterval;
+    use assay_measurement::error_kind::ErrorKind;
+    use assay_measurement::interval::RobotInterval;
     use assay_record::run::{PhaseInfo, TargetInfo};
 
     use super::*;

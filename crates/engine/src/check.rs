@@ -16,8 +16,8 @@
 
 use std::fmt;
 
-use assay_record::error_kind::ErrorKind;
-use assay_record::outcome::Outcome;
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::outcome::Outcome;
 use assay_workload::Life;
 use assay_workload::model::Method;
 

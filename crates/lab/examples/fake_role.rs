@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assay_engine::spec::{OriginsSpec, RobotsSpec};
+use assay_measurement::doubt::Reason;
+use assay_measurement::health::{Baseline, Stall, ThreadInterval};
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_proxy::spec::ProxySpec;
-use assay_record::doubt::Reason;
-use assay_record::health::{Baseline, Stall, ThreadInterval};
-use assay_record::interval::{OriginInterval, RobotInterval};
 use assay_record::role::{Command, Event, ProxyCounters};
 use assay_workload::model::Workload;
 

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_record::adapted::Adapted;
-use assay_record::doubt::Doubt;
-use assay_record::error_kind::ErrorExample;
-use assay_record::health::{Baseline, NetworkInterval, Stall, ThreadInterval};
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::adapted::Adapted;
+use assay_measurement::doubt::Doubt;
+use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::health::{Baseline, NetworkInterval, Stall, ThreadInterval};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::role::ProxyCounters;
 use assay_record::run::{PhaseInfo, TargetInfo};
 

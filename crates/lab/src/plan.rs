@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_measurement::health::Calibration;
 use assay_proxy::spec::Prefetch;
-use assay_record::health::Calibration;
 use assay_record::run::Verdict;
 use assay_workload::UniverseOptions;
 use assay_workload::model::Workload;

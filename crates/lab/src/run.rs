@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::dir::RunDirError;
-use assay_record::doubt::{Doubt, Reason};
 use assay_record::role::{Command, Event, ProxyCounters};
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;

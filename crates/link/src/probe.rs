@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use assay_record::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::namespace::{Namespace, NetError};

@@ -1,9 +1,9 @@
 //! The log of a run: which lines are its robots', in which phase, and does the log agree with what robots counted?
 
-use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::validations;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
-use assay_record::validations;
 
 use crate::analysis::PhaseSpan;
 use crate::class::Class;
@@ -133,7 +133,7 @@ fn class(document: &Document, class: Class) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::interval::{OriginInterval, RobotInterval};
+    use assay_measurement::interval::{OriginInterval, RobotInterval};
     use assay_record::run::PhaseInfo;
 
     use super::*;

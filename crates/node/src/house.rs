@@ -7,10 +7,10 @@ use std::cell::RefCell;
 
 use assay_dispatch::node::{Busy, Node, Refused, Work};
 use assay_dispatch::{Moment, ServerState};
+use assay_measurement::histogram::Histogram;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::timer::{Ticket, Timer};
 use assay_record::cluster::NodeUse;
-use assay_record::histogram::Histogram;
 use assay_simulate::{Group, Links};
 use slab::Slab;
 use tokio::sync::oneshot::{self, Receiver, Sender};

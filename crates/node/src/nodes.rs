@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use assay_dispatch::Moment;
+use assay_measurement::histogram::Histogram;
 use assay_plane::listen::listen;
 use assay_record::cluster::NodeUse;
-use assay_record::histogram::Histogram;
 use assay_simulate::{Cluster, Experiment, Failure, Group, Mix, Service, site};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::dir::{RunDir, RunDirError};
-use crate::histogram::SparseHistogram;
+use assay_measurement::histogram::SparseHistogram;
 
 /// Version of the document.
 pub const CACHES_SCHEMA: &str = "assay-caches/1";

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
 
 /// Version of the document.
 pub const SCHEMA: &str = "assay-cluster/1";

@@ -5,12 +5,12 @@
 
 use std::net::SocketAddr;
 
-use crate::adapted::Adapted;
-use crate::doubt::Reason;
-use crate::error_kind::ErrorExample;
-use crate::health::{Baseline, LinkInterval, Stall, ThreadInterval};
-use crate::interval::{OriginInterval, RobotInterval};
 use crate::spe::{CollectorInterval, MultiplierCounters};
+use assay_measurement::adapted::Adapted;
+use assay_measurement::doubt::Reason;
+use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::health::{Baseline, LinkInterval, Stall, ThreadInterval};
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 use serde::{Deserialize, Serialize};
 
 /// To a role.

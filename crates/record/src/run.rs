@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::doubt::Doubt;
-use crate::health::Calibration;
+use assay_measurement::doubt::Doubt;
+use assay_measurement::health::Calibration;
 
 /// Version of the run directory's layout.
 pub const RUN_SCHEMA: &str = "assay-run/1";

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::columns::{self, XACTS};
 use crate::dir::RunDirError;
-use crate::outcome::Outcome;
-use crate::planned_fault::PlannedFault;
 use crate::table::{Cell, Table, TableWriter};
-use crate::xact::{METHODS, TYPES, XactRow};
+use assay_measurement::outcome::Outcome;
+use assay_measurement::planned_fault::PlannedFault;
+use assay_measurement::xact::{METHODS, TYPES, XactRow};
 
 /// Writes xacts as they end. Memory is bounded by one row group (about 64,000 rows).
 ///
@@ -108,8 +108,8 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, RunDirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error_kind::ErrorKind;
     use crate::table::{ROWS_PER_GROUP, partial_path};
+    use assay_measurement::error_kind::ErrorKind;
 
     fn row(number: u64) -> XactRow {
         let sent = number.is_multiple_of(2).then_some(number as i64 + 7);

@@ -1,6 +1,6 @@
 //! What did load that adapts come to? A chart of what thermostats and scripts decided, and a sentence for each phase.
 
-use assay_record::adapted::{Adapted, Decided};
+use assay_measurement::adapted::{Adapted, Decided};
 
 use crate::chart::{Chart, Line, short, time_chart};
 use crate::document::PhaseFigures;

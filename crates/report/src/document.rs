@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::error_kind::ErrorExample;
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::error_kind::ErrorExample;
 use assay_record::missing::Missing;
 use assay_record::run::{BedInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! The formulas: from what was added up to the numbers of the document.
 
-use assay_record::censored::{Bounds, Censored};
-use assay_record::histogram::Histogram;
+use assay_measurement::censored::{Bounds, Censored};
+use assay_measurement::histogram::Histogram;
 
 use crate::document::{
     Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures,

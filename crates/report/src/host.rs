@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::machine::BlockInterval;
+use assay_measurement::machine::BlockInterval;
 use assay_record::series::Series;
 
 use crate::chart::{Chart, Line, dashed, logarithmic, short, time_chart};
@@ -381,8 +381,8 @@ pub(crate) fn seek_mb(distances: &BTreeMap<u64, u64>, quantile: f64) -> Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_record::health::NetworkInterval;
-    use assay_record::machine::DiskInterval;
+    use assay_measurement::health::NetworkInterval;
+    use assay_measurement::machine::DiskInterval;
 
     fn values(charts: &[Chart], id: &str, name: &str) -> Vec<Option<f64>> {
         let chart = charts.iter().find(|chart| chart.id == id).unwrap();

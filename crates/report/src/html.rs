@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use assay_measurement::error_kind::ErrorExample;
 use assay_record::dir::RunDir;
-use assay_record::error_kind::ErrorExample;
 use assay_record::series::Series;
 use minijinja::value::Serde;
 use minijinja::{Environment, Value};

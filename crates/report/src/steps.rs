@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::counts::{OriginCounts, RobotCounts};
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::RobotLevels;
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::RobotLevels;
 use assay_record::series::Series;
 
 /// What happened in one step.

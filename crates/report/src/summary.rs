@@ -4,11 +4,11 @@ pub use crate::document::*;
 
 use std::collections::BTreeMap;
 
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::health::Calibration;
 use assay_record::WhatIsThere;
 use assay_record::dir::RunDir;
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::error_kind::ErrorKind;
-use assay_record::health::Calibration;
 use assay_record::missing::Missing;
 use assay_record::run::PhaseInfo;
 use assay_record::series::Series;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::censored::Censored;
-use assay_record::counts::{OriginCounts, RobotCounts};
-use assay_record::histogram::Histogram;
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
-use assay_record::machine::{BlockInterval, DiskInterval};
+use assay_measurement::censored::Censored;
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_measurement::machine::{BlockInterval, DiskInterval};
+use assay_measurement::validations;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
-use assay_record::validations;
 
 /// A stretch of the run, in milliseconds since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

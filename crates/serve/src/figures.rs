@@ -3,9 +3,9 @@
 //! Labels are few and bounded: outcomes, kinds of errors, roles, reasons, status codes of HTTP. There is none for the phase:
 //! `assay_phase_info` names the one that is on.
 
-use assay_record::counts::{OriginCounts, RobotCounts};
-use assay_record::error_kind::ErrorKind;
-use assay_record::validations;
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::validations;
 
 use crate::family::{Family, Kind, Labels, Sample, Unit, Value};
 use crate::news::Stage;

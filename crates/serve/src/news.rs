@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use assay_record::adapted::Adapted;
-use assay_record::doubt::Doubt;
-use assay_record::health::{NetworkInterval, Stall, ThreadInterval};
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::adapted::Adapted;
+use assay_measurement::doubt::Doubt;
+use assay_measurement::health::{NetworkInterval, Stall, ThreadInterval};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::role::ProxyCounters;
 use assay_record::run::{PhaseInfo, TargetInfo};
 

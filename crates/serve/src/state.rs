@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use assay_record::adapted::Decided;
-use assay_record::counts::{OriginCounts, RobotCounts};
-use assay_record::doubt::Reason;
-use assay_record::histogram::Histogram;
-use assay_record::interval::{HostInterval, RobotInterval, RobotLevels};
+use assay_measurement::adapted::Decided;
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::doubt::Reason;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::{HostInterval, RobotInterval, RobotLevels};
 use assay_record::role::ProxyCounters;
 use assay_record::run::{PhaseInfo, TargetInfo};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
 
 use crate::exponential::{CLASSIC_BOUNDS_S, index};
 

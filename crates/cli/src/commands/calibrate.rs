@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use assay_lab::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BUDGET};
 use assay_lab::{LabError, RunPlan};
-use assay_record::doubt::Reason;
-use assay_record::health::{Calibration, CalibrationStep};
+use assay_measurement::doubt::Reason;
+use assay_measurement::health::{Calibration, CalibrationStep};
 use tokio::sync::{mpsc, watch};
 
 use super::run_args::RunArgs;

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use assay_record::doubt::Doubt;
-use assay_record::health::{Stall, ThreadInterval};
-use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_measurement::doubt::Doubt;
+use assay_measurement::health::{Stall, ThreadInterval};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
 
 use super::words::{quantile, time_us};
 
@@ -147,7 +147,7 @@ fn stalled(stall: &Stall, now_ms: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::doubt::Reason;
+    use assay_measurement::doubt::Reason;
 
     use super::*;
 

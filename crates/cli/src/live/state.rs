@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use assay_lab::{LabEvent, Stage};
-use assay_record::adapted::{Adapted, Decided};
-use assay_record::censored::Censored;
-use assay_record::counts::RobotCounts;
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_measurement::adapted::{Adapted, Decided};
+use assay_measurement::censored::Censored;
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_record::run::PhaseInfo;
 
 use super::own::Own;

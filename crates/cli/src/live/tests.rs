@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use assay_record::counts::RobotCounts;
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::health::{Stall, ThreadInterval};
-use assay_record::histogram::Histogram;
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::health::{Stall, ThreadInterval};
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_record::run::{PhaseInfo, TargetInfo};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -28,7 +28,7 @@ fn phase(name: &str, goal: &str, start_ms: u64, end_ms: u64, load: (f64, f64)) -
     }
 }
 
-fn histogram(values_us: impl IntoIterator<Item = u64>) -> assay_record::histogram::SparseHistogram {
+fn histogram(values_us: impl IntoIterator<Item = u64>) -> assay_measurement::histogram::SparseHistogram {
     let mut histogram = Histogram::new();
     values_us.into_iter().for_each(|us| histogram.record(us));
     histogram.to_sparse()

@@ -1,7 +1,7 @@
 //! How are figures written for people? Short, with their unit, and a dash for what is not known.
 
-use assay_record::censored::Bounds;
-use assay_record::histogram::Histogram;
+use assay_measurement::censored::Bounds;
+use assay_measurement::histogram::Histogram;
 
 /// `0.21 ms`, `301 ms`, `12.3 s`.
 pub fn time_us(value_us: Option<u64>) -> String {

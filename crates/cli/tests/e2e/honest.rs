@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use assay_record::doubt::{Doubt, Reason};
+use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::run::RunInfo;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

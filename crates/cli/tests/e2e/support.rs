@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_http::date::{DATE_BYTES, write_date};
+use assay_measurement::xact::XactRow;
 use assay_record::dir::RunDir;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
-use assay_record::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Load that adapts, through the real binary.
 
-use assay_record::adapted::{Adapted, Decided};
+use assay_measurement::adapted::{Adapted, Decided};
 use assay_record::dir::RunDir;
 use assay_record::series::Series;
 use serde_json::Value;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::RobotInterval;
 use assay_record::dir::RunDir;
-use assay_record::histogram::Histogram;
-use assay_record::interval::RobotInterval;
 use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo};
 use assay_record::series::SeriesWriter;
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use assay_record::health::Calibration;
+use assay_measurement::health::Calibration;
 use assay_record::run::RunInfo;
 use serde_json::Value;
 

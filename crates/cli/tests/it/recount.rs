@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use assay_record::outcome::Outcome;
-use assay_record::xact::XactRow;
+use assay_measurement::outcome::Outcome;
+use assay_measurement::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 

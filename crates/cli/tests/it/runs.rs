@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use assay_record::counts::{OriginCounts, RobotCounts};
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::xact::XactRow;
 use assay_record::dir::RunDir;
 use assay_record::series::Series;
-use assay_record::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
 

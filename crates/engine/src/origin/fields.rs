@@ -5,7 +5,7 @@ use assay_http::cookie::SetCookie;
 use assay_http::digest::write_content_md5;
 use assay_http::field::write_decimal;
 use assay_http::range::ContentRange;
-use assay_record::counts::OriginCounts;
+use assay_measurement::counts::OriginCounts;
 use assay_workload::model::{AuthDemand, AuthScheme, Coding};
 
 use super::reply::{DateWriters, ObjectHead};

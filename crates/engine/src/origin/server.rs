@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use assay_record::doubt::Reason;
-use assay_record::health::{Baseline, Stall, ThreadInterval};
+use assay_measurement::doubt::Reason;
+use assay_measurement::health::{Baseline, Stall, ThreadInterval};
 use assay_workload::model::OriginIndex;
 use rustix::io::Errno;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};

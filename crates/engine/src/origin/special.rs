@@ -8,7 +8,7 @@
 use assay_http::coding::GzipWriter;
 use assay_http::digest::ContentMd5;
 use assay_http::range::{MultipartWriter, Span, satisfy};
-use assay_record::counts::OriginCounts;
+use assay_measurement::counts::OriginCounts;
 use assay_workload::body::Body;
 use assay_workload::model::{AuthDemand, Coding};
 use assay_workload::object::ObjectId;

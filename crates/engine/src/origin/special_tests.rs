@@ -6,7 +6,7 @@ use assay_http::cookie::SetCookie;
 use assay_http::digest::{ContentMd5, parse_content_md5};
 use assay_http::head::ResponseHead;
 use assay_http::range::{MultipartReader, Part, boundary};
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 use assay_workload::Object;
 use assay_workload::model::{
     AuthDemand, AuthScheme, BodySource, Coding, CookieSetting, Distribution, Embedded, FileEntry, FileSet,

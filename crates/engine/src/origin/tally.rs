@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::counts::OriginCounts;
-use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::histogram::Histogram;
-use assay_record::interval::OriginInterval;
+use assay_measurement::counts::OriginCounts;
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::OriginInterval;
 use assay_workload::Universe;
 
 use super::request::{Ask, method_name};

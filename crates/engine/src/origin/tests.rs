@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_http::date::{parse_date, write_date};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
-use assay_record::interval::OriginInterval;
+use assay_measurement::interval::OriginInterval;
 use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
 
 use super::testing::{path, path_of, workload, world_of};
@@ -78,12 +78,12 @@ impl Running {
     }
 
     /// Stops them; gives the counts of each phase.
-    pub(super) fn stop(self) -> Vec<assay_record::counts::OriginCounts> {
+    pub(super) fn stop(self) -> Vec<assay_measurement::counts::OriginCounts> {
         self.stop_and_tell().0
     }
 
     /// Stops them; gives the counts of each phase, and all that they said.
-    pub(super) fn stop_and_tell(mut self) -> (Vec<assay_record::counts::OriginCounts>, Vec<Event>) {
+    pub(super) fn stop_and_tell(mut self) -> (Vec<assay_measurement::counts::OriginCounts>, Vec<Event>) {
         writeln!(self.commands, "{{\"command\":\"stop\"}}").expect("is read");
         let events = self.thread.join().expect("does not panic").expect("ends well");
         assert!(matches!(events.first(), Some(Event::Ready { listening }) if *listening == self.at));
@@ -92,7 +92,7 @@ impl Running {
         for event in &events {
             if let Event::Origins(interval) = event {
                 let OriginInterval { phase, counts, service, .. } = &**interval;
-                let sum: &mut assay_record::counts::OriginCounts = &mut phases[usize::from(*phase)];
+                let sum: &mut assay_measurement::counts::OriginCounts = &mut phases[usize::from(*phase)];
                 sum.merge(counts);
                 assert_eq!(service.buckets.iter().map(|b| b.1).sum::<u64>(), counts.responses);
             }

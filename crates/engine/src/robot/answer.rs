@@ -8,7 +8,7 @@ use assay_http::coding::GzipError;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_http::range::MultipartError;
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 use assay_workload::body::Pool;
 use thiserror::Error;
 
@@ -269,7 +269,7 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use assay_http::head::MAX_HEAD_BYTES;
-    use assay_record::outcome::Outcome;
+    use assay_measurement::outcome::Outcome;
     use assay_workload::body::Body;
     use proptest::prelude::*;
 

@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_record::adapted::Adapted;
-use assay_record::doubt::Reason;
-use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::health::Baseline;
-use assay_record::interval::RobotInterval;
+use assay_measurement::adapted::Adapted;
+use assay_measurement::doubt::Reason;
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::health::Baseline;
+use assay_measurement::interval::RobotInterval;
 use assay_record::role::{Command, Event};
 use assay_workload::{Freeze, ScheduleError, Slice, Stream, Timeline};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use assay_http::date::DateCache;
-use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::health::{Stall, ThreadInterval};
-use assay_record::interval::RobotLevels;
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::health::{Stall, ThreadInterval};
+use assay_measurement::interval::RobotLevels;
 use assay_workload::model::{HttpVersion, RobotIndex};
 use assay_workload::{Child, ClosedRobot, Slice};
 use slab::Slab;

@@ -3,10 +3,10 @@
 
 use std::fmt::Display;
 
-use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::outcome::Outcome;
-use assay_record::planned_fault::PlannedFault;
-use assay_record::xact::XactRow;
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::outcome::Outcome;
+use assay_measurement::planned_fault::PlannedFault;
+use assay_measurement::xact::XactRow;
 use assay_workload::Fault;
 
 use super::answer::Opening;

@@ -3,7 +3,7 @@
 use std::io;
 
 use assay_cache::ideal::{Ask, FOREVER, Request as Asking};
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 

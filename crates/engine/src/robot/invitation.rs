@@ -4,7 +4,7 @@
 //! An answer that comes in the place of 100 is the answer, and the body is not sent: the connection cannot be used again,
 //! since the other side may still wait for it. After 417 the request is made once more, without asking (RFC 9110, 10.1.1).
 
-use assay_record::counts::RobotCounts;
+use assay_measurement::counts::RobotCounts;
 
 use super::crew::{Alarm, Crew};
 use super::request::write_body;

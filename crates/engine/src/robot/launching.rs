@@ -1,6 +1,6 @@
 //! What happens when a request comes due? Launches of the stream, of best-effort robots, and of pages.
 
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 use assay_workload::digest::launch_digest;
 use assay_workload::{Child, Launch, Object, Offered};
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use assay_measurement::xact::XactRow;
 use assay_record::dir::RunDirError;
-use assay_record::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use thiserror::Error;
 

@@ -4,7 +4,7 @@
 //! One behind others on its connection (see [`super::pipeline`]) is given up when its turn comes: those before it are not
 //! to suffer.
 
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 
 use super::crew::{Alarm, Crew};
 use super::xact::NONE;

@@ -16,7 +16,7 @@
 //! one as each is answered, since one of them may be why the first ended (RFC 9112, 9.3.2). As they were sent, the end
 //! of a phase does not cancel them.
 
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 
 use super::answer::Answer;
 use super::crew::Crew;

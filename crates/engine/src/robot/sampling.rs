@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::outcome::Outcome;
+use assay_measurement::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::script::{Class, Sample};
 

@@ -7,7 +7,7 @@
 use assay_http::coding::{self, write_accept_encoding};
 use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
-use assay_record::counts::RobotCounts;
+use assay_measurement::counts::RobotCounts;
 use assay_workload::model::{Coding, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Ranges, Universe};

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_record::adapted::{Adapted, Decided};
+use assay_measurement::adapted::{Adapted, Decided};
 use assay_workload::model::{Phase, Workload};
 use assay_workload::script::{Action, Class, Factors, Sample, ScriptRun, Thermometer};
 use assay_workload::{Adaptation, AdaptiveClock, Freeze, ScheduleError, Timeline, UniverseOptions};

@@ -1,6 +1,6 @@
 //! What is known about one request, and about one page, while it is under way.
 
-use assay_record::outcome::Outcome;
+use assay_measurement::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};

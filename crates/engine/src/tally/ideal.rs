@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use assay_cache::ideal::{Ask, Behaviour, IdealCache};
-use assay_record::counts::RobotCounts;
+use assay_measurement::counts::RobotCounts;
 
 use crate::spec::CacheBehaviour;
 use crate::wire::XactId;

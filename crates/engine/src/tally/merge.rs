@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::interval::{RobotInterval, RobotLevels};
+use assay_measurement::interval::{RobotInterval, RobotLevels};
 use assay_workload::model::RobotIndex;
 
 use super::Recorder;

@@ -9,11 +9,11 @@ pub mod merge;
 
 use std::collections::BTreeMap;
 
-use assay_record::counts::RobotCounts;
-use assay_record::error_kind::ErrorKind;
-use assay_record::histogram::Histogram;
-use assay_record::interval::Times;
-use assay_record::outcome::Outcome;
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::Times;
+use assay_measurement::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
 
 /// Methods in the order of [`Recorder`]'s counters.
@@ -262,8 +262,8 @@ mod tests {
             assert_eq!(request_type as usize, at);
         }
         // Records are read back by these names.
-        assert_eq!(METHODS.map(method_name), assay_record::xact::METHODS);
-        assert_eq!(TYPES.map(type_name), assay_record::xact::TYPES);
+        assert_eq!(METHODS.map(method_name), assay_measurement::xact::METHODS);
+        assert_eq!(TYPES.map(type_name), assay_measurement::xact::TYPES);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use assay_record::health::Baseline;
+use assay_measurement::health::Baseline;
 use rustix::io::retry_on_intr;
 use rustix::time::TimerfdFlags;
 

@@ -10,7 +10,7 @@ mod usage;
 
 use std::rc::Rc;
 
-use assay_record::health::{Stall, ThreadInterval};
+use assay_measurement::health::{Stall, ThreadInterval};
 use tokio::net::TcpListener;
 
 use self::accept_queue::AcceptQueues;

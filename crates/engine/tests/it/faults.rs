@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use assay_record::outcome::Outcome;
-use assay_record::planned_fault::PlannedFault;
-use assay_record::xact::XactRow;
+use assay_measurement::outcome::Outcome;
+use assay_measurement::planned_fault::PlannedFault;
+use assay_measurement::xact::XactRow;
 use assay_record::xact_log::XactLog;
 use assay_workload::model::{Distribution, Faults, Goal, RequestType, Weighted, Workload};
 use assay_workload::{Fault, Universe, UniverseOptions, XactId};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use assay_engine::spec::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_engine::{origin, robot};
+use assay_measurement::health::{Stall, ThreadInterval};
 use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_record::health::{Stall, ThreadInterval};
 use assay_record::role::{Command, Event};
 use assay_workload::model::{Pace, Workload};
 use assay_workload::{Universe, UniverseOptions};

@@ -1,6 +1,6 @@
 //! Robots that are somebody: they log in, keep cookies and objects, ask before they send, tire, and come and go.
 
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
 use crate::origins;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::counts::RobotCounts;
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
 use crate::robots::{Options, check_sums, content, lasts, phase, run, simple};

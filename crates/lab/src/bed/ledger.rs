@@ -1,9 +1,9 @@
 //! Did links do what they were told? Adds up what they report, and holds losses against their plan, packet by packet.
 
 use assay_link::{LinkSettings, LossPlan};
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::health::LinkInterval;
-use assay_record::histogram::Histogram;
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::health::LinkInterval;
+use assay_measurement::histogram::Histogram;
 use assay_record::run::{BedInfo, LinkTotals};
 
 /// A link whose packets come out so much later than they should, as a share of its delay, is another link.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use assay_engine::wire::XactId;
 use assay_logs::class::Class;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::outcome::Outcome;
+use assay_measurement::xact::XactRow;
 use assay_record::caches::{Answers, CacheLogs, Seen, Source, Traffic};
-use assay_record::histogram::Histogram;
-use assay_record::outcome::Outcome;
 use assay_record::run::CacheInfo;
-use assay_record::xact::XactRow;
 
 use super::lines::Line;
 

@@ -8,7 +8,7 @@ mod store;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_record::health::{Calibration, CalibrationStep};
+use assay_measurement::health::{Calibration, CalibrationStep};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -346,7 +346,7 @@ fn judge(
     let outcome = match result {
         Ok(outcome) => outcome,
         Err(LabError::Assay(words) | LabError::Run(words)) if !first => {
-            return Ok(too_much(assay_record::doubt::Reason::RoleFailed.name(), words));
+            return Ok(too_much(assay_measurement::doubt::Reason::RoleFailed.name(), words));
         }
         Err(other) => return Err(other),
     };

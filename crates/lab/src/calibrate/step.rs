@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::health::CalibrationStep;
-use assay_record::histogram::Histogram;
-use assay_record::interval::{HostInterval, RobotInterval};
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::health::CalibrationStep;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::{HostInterval, RobotInterval};
 use assay_record::run::Verdict;
 
 use super::flat::FLAT_PHASE;
@@ -244,7 +244,7 @@ pub fn line(load: f64, figures: &Figures, limit: Option<&Limit>) -> CalibrationS
 
 #[cfg(test)]
 mod tests {
-    use assay_record::counts::RobotCounts;
+    use assay_measurement::counts::RobotCounts;
 
     use super::*;
 

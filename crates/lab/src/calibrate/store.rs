@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use assay_record::health::Calibration;
+use assay_measurement::health::Calibration;
 use assay_workload::model::{Pace, RobotGroup, Schedule, Workload};
 use serde::Serialize;
 

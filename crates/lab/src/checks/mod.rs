@@ -3,7 +3,7 @@
 pub mod demand;
 mod processors;
 
-use assay_record::doubt::Reason;
+use assay_measurement::doubt::Reason;
 use serde::Serialize;
 
 pub use self::demand::Demand;

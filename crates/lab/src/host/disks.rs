@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use assay_record::machine::DiskInterval;
+use assay_measurement::machine::DiskInterval;
 use rustix::fs::{major, minor};
 
 use super::kept::{Kept, Room, read};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::health::ProcessorInterval;
-use assay_record::machine::MachineInterval;
+use assay_measurement::health::ProcessorInterval;
+use assay_measurement::machine::MachineInterval;
 
 use super::kept::{Kept, Room, read};
 use super::processes::ticks_us;

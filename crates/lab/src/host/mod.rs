@@ -19,9 +19,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use assay_record::health::{NetworkInterval, ProcessorInterval};
-use assay_record::interval::HostInterval;
-use assay_record::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
+use assay_measurement::health::{NetworkInterval, ProcessorInterval};
+use assay_measurement::interval::HostInterval;
+use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_record::run::HostInfo;
 
 use disks::Disks;

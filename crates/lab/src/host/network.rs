@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-use assay_record::health::NetworkInterval;
-use assay_record::machine::InterfaceInterval;
+use assay_measurement::health::NetworkInterval;
+use assay_measurement::machine::InterfaceInterval;
 
 use super::kept::{Kept, Room, read};
 use super::states::{Sockets, States};

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use assay_record::machine::BlockInterval;
+use assay_measurement::machine::BlockInterval;
 
 use super::disks::{Device, device_of};
 use super::instance::Instance;

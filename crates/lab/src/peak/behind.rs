@@ -1,7 +1,8 @@
-//! Tells whether a target fell behind. One that only queues what is too much keeps no promise, though no answer of a short step need
-//! show it.
+//! Tells whether a target fell behind. One that only queues what is too much keeps no promise, though no response of a short
+//! step need show it. And whether a step that was kept leaves a queue to the next one, which would be judged by it.
 
-use assay_record::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::RobotInterval;
 
 use super::Stretch;
 
@@ -9,47 +10,76 @@ use super::Stretch;
 const UNDER_WAY: f64 = 2.0;
 /// … and so many standard deviations of those that are under way on average.
 const CHANCE: f64 = 2.0;
+/// What is left over of so small a share of all is no queue that grows: a target near its limit has that many waiting.
+const RESOLUTION: f64 = 0.005;
 
-/// Where a target fell behind, what was seen: what came due and did not end became ever more, by more than chance and the most
-/// that Assay was late explain.
+/// Where a target fell behind, what was seen: at the end more is under way than in its quickest second, by more than chance and
+/// the most that Assay was late explain. A step begins with nothing that waits, so a queue that is there at the end grew in it.
 pub(super) fn fell_behind(stretch: &Stretch<'_>, late_us: u64) -> Option<String> {
-    let mut times = Histogram::new();
-    let (mut due, mut ended, mut left) = (0, 0, Vec::new());
-    let mut intervals = stretch.robots.clone();
-    intervals.sort_by_key(|interval| interval.start_ms);
+    let intervals = in_order(stretch);
+    let (mut due, mut ended) = (0, 0);
     for interval in &intervals {
-        interval.completed().iter().for_each(|class| times.merge_sparse(&class.response));
         // What no page led to was never asked for.
         due += interval.counts.due.saturating_sub(interval.counts.not_reached);
         ended += interval.counts.completed + interval.counts.error_total();
-        left.push(due as f64 - ended as f64);
     }
-    let length_s = stretch.length_s.max(1e-3);
-    let rate_per_s = due as f64 / length_s;
-    // Little's law: so many are under way on average.
-    let under_way = times.mean_us().unwrap_or(0.0) / 1e6 * rate_per_s;
-    let allowed = UNDER_WAY + CHANCE * under_way.sqrt() + rate_per_s * late_us as f64 / 1e6;
-    // The end of a single second may lie in a short pause, so the last third counts, and the first second may still hold
-    // what another rate left.
-    let last = left.len() - left.len() / 3;
-    let least = left.iter().skip(last.saturating_sub(1)).copied().reduce(f64::min)?;
-    let first = left.first().filter(|_| left.len() >= 3).map_or(0.0, |first| first.max(0.0));
-    (least - first > allowed)
+    let rate_per_s = due as f64 / stretch.length_s.max(1e-3);
+    let quickest_s = seconds(stretch).reduce(f64::min).unwrap_or(0.0);
+    // The end of a single second may lie in a short pause, so the last third counts.
+    let last = intervals.len() - intervals.len() / 3;
+    let at_end = intervals.iter().skip(last.saturating_sub(1));
+    let least = at_end.map(|interval| interval.levels.waiting + interval.levels.in_flight).min()?;
+    let usual = rate_per_s * quickest_s;
+    let allowed = by_chance(usual) + RESOLUTION * due as f64 + rate_per_s * late_us as f64 / 1e6;
+    (least as f64 - usual > allowed)
         .then(|| format!("{:.1} % of what came due ended in time", ended as f64 * 100.0 / due as f64))
+}
+
+/// Whether a queue is left at the end: more is under way than in the quickest second, by more than chance explains.
+pub(super) fn leaves_queue(stretch: &Stretch<'_>) -> bool {
+    let completed: u64 = stretch.robots.iter().map(|interval| interval.counts.completed).sum();
+    let rate_per_s = completed as f64 / stretch.length_s.max(1e-3);
+    let (Some(quickest_s), Some(last_s)) = (seconds(stretch).reduce(f64::min), seconds(stretch).last())
+    else {
+        return false;
+    };
+    (last_s - quickest_s) * rate_per_s > by_chance(quickest_s * rate_per_s)
+}
+
+/// So many more than on average are under way by chance.
+fn by_chance(under_way: f64) -> f64 {
+    UNDER_WAY + CHANCE * under_way.sqrt()
+}
+
+/// Mean response times of one second after the other, in seconds; by Little's law, times the rate they are how many requests
+/// are under way.
+fn seconds(stretch: &Stretch<'_>) -> impl Iterator<Item = f64> {
+    in_order(stretch).into_iter().filter_map(|interval| {
+        let mut times = Histogram::new();
+        interval.completed().iter().for_each(|class| times.merge_sparse(&class.response));
+        times.mean_us().map(|us| us / 1e6)
+    })
+}
+
+fn in_order<'a>(stretch: &Stretch<'a>) -> Vec<&'a RobotInterval> {
+    let mut intervals = stretch.robots.clone();
+    intervals.sort_by_key(|interval| interval.start_ms);
+    intervals
 }
 
 #[cfg(test)]
 mod tests {
-    use assay_record::interval::RobotInterval;
-
     use super::*;
 
     /// Seconds in which so many came due and ended, each answered in so many microseconds.
     fn seconds(of: impl Iterator<Item = (u64, u64)>, us: u64) -> Vec<RobotInterval> {
+        let mut left = 0;
         let second = |(index, (due, completed)): (usize, (u64, u64))| {
             let mut interval =
                 RobotInterval { start_ms: index as u64 * 1000, length_ms: 1000, ..Default::default() };
             (interval.counts.due, interval.counts.completed) = (due, completed);
+            left += due - completed;
+            interval.levels.in_flight = left + completed * us / 1_000_000;
             let mut times = Histogram::new();
             (0..completed).for_each(|_| times.record(us));
             interval.miss.response = times.to_sparse();
@@ -66,20 +96,31 @@ mod tests {
 
     #[test]
     fn what_becomes_ever_more_is_falling_behind_and_what_is_only_under_way_is_not() {
-        // One in a hundred is left over every second; after ten seconds that is a tenth of a second's worth.
+        // One in a hundred is left over every second; after seven seconds, 70, of which chance and its share of all explain 66.
         assert!(is_behind(&seconds((0..10).map(|_| (1000, 990)), 50_000), 0));
         assert!(!is_behind(&seconds((0..10).map(|_| (1000, 1000)), 50_000), 0));
         // Two seconds each: two thousand are under way, and chance moves that by some tens.
         assert!(!is_behind(&seconds((0..10).map(|s| (1000, 1000 - 8 * (s % 2))), 2_000_000), 0));
-        // In the first second, a rate before it ends; in the last, there is a pause.
-        assert!(!is_behind(&seconds((0..10).map(|s| (1000, if s == 0 { 800 } else { 1000 })), 5_000), 0));
+        // In the last second, there is a pause.
         assert!(!is_behind(&seconds((0..10).map(|s| (1000, if s == 9 { 700 } else { 1000 })), 5_000), 0));
     }
 
     #[test]
+    fn a_queue_that_grew_is_left_and_what_always_takes_long_is_none() {
+        let stretch = |seconds: &[RobotInterval]| {
+            let robots = seconds.iter().collect();
+            leaves_queue(&Stretch { robots, origins: Vec::new(), length_s: seconds.len() as f64 })
+        };
+        let growing: Vec<_> = (1..5).flat_map(|s| seconds([(300, 300)].into_iter(), s * 40_000)).collect();
+        assert!(stretch(&growing));
+        assert!(!stretch(&seconds([(300, 300); 4].into_iter(), 2_000_000)));
+        assert!(!stretch(&seconds([(300, 300); 4].into_iter(), 500)) && !stretch(&[]));
+    }
+
+    #[test]
     fn so_much_of_it_is_not_the_targets_as_came_due_while_assay_was_late() {
-        let behind = seconds((0..10).map(|_| (1000, 990)), 50_000);
-        // Sixty are left over from the second second to the seventh.
-        assert!(is_behind(&behind, 20_000) && !is_behind(&behind, 60_000));
+        let behind = seconds((0..10).map(|_| (1000, 980)), 50_000);
+        // After the seventh second, 140 are left over, of which chance and its share of all explain 66.
+        assert!(is_behind(&behind, 70_000) && !is_behind(&behind, 80_000));
     }
 }

@@ -1,21 +1,24 @@
 //! What is ordered next? Hears what a run tells, and says what robots are to do: settle, measure, rest, try the next rate.
 //! Time is what the robots' intervals say; nothing here waits.
 
-use assay_record::adapted::Decided;
+use assay_measurement::adapted::Decided;
 use assay_record::dir::RunDir;
 use assay_record::peak::{Outcome, Peak, Step};
 use assay_record::role::Command;
 use assay_record::run::RunInfo;
+use assay_search::Search;
+use assay_search::belief::Showed;
 use tokio::sync::mpsc;
 
-use super::belief::Showed;
-use super::search::Search;
+use super::behind;
 use super::step::{Lately, Measured, step};
 use super::{Judge, PeakEvent, SEARCH_PHASE, Wish, order};
 use crate::event::{LabEvent, Stage};
 
 /// After a change of rate, this passes before anything counts.
 const SETTLE_MS: u64 = 1500;
+/// The last of that; the rate is what it will be, and what waits later does not wait yet.
+const BEFORE_MS: u64 = 1000;
 /// Near the limit, a step is so many times as long: what is little too much must have time to pile up.
 const NEAR_TIMES: u64 = 3;
 /// What others have to say of a second comes within this time of its end.
@@ -151,7 +154,7 @@ impl Driver {
     }
 
     /// A second of the robots is over.
-    fn second(&mut self, interval: &assay_record::interval::RobotInterval) -> Vec<Command> {
+    fn second(&mut self, interval: &assay_measurement::interval::RobotInterval) -> Vec<Command> {
         let now_ms = interval.start_ms + interval.length_ms;
         match self.state {
             State::Measuring { rate_per_s, from_ms, to_ms } if now_ms >= to_ms + GRACE_MS => {
@@ -175,10 +178,12 @@ impl Driver {
             rate_per_s,
             from_ms,
             all: self.lately.stretch(from_ms, to_ms),
+            with_before: self.lately.stretch(from_ms - BEFORE_MS, to_ms),
             in_time,
             late_us,
             doubts: self.lately.doubts(&self.info, from_ms, to_ms),
         };
+        let leaves_queue = behind::leaves_queue(&measured.all);
         let step = step(&measured, &mut self.judge);
         let showed = match step.outcome {
             Outcome::Kept => Showed::Kept,
@@ -191,7 +196,8 @@ impl Driver {
         let outcome = step.outcome;
         self.steps.push(step.clone());
         self.tell(PeakEvent::Tried(step));
-        if outcome == Outcome::Kept || self.search.next().is_none() {
+        // A queue that is left would make the next step look worse, and a queue that grows hides among those that wait already.
+        if outcome == Outcome::Kept && !leaves_queue || self.search.next().is_none() {
             return self.next(now_ms);
         }
         let kept = self.search.bracket().kept.map(|kept| REST_SHARE * kept.min(rate_per_s));
@@ -269,9 +275,9 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::adapted::Adapted;
-    use assay_record::histogram::Histogram;
-    use assay_record::interval::RobotInterval;
+    use assay_measurement::adapted::Adapted;
+    use assay_measurement::histogram::Histogram;
+    use assay_measurement::interval::RobotInterval;
     use assay_record::peak::Check;
 
     use super::super::Stretch;

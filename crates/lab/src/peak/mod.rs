@@ -1,15 +1,13 @@
 //! What is the highest rate at which a target keeps a promise? One run on one world: the cache is warmed at a constant rate,
-//! and then stretches of constant rate follow one another, each chosen by what the ones before it showed ([`search`]).
+//! and then stretches of constant rate follow one another, each chosen by what the ones before it showed ([`assay_search`]).
 //!
 //! A rate is set by moving the schedule's clock, as load that adapts does, so the stream goes on from step to step and the
-//! cache stays as warm as it is. After each change the target has time to settle; after a broken step the rate is low
-//! until nothing waits any more, so what a step shows is its own. Whether the promise was kept is for the caller to say; what of that may be Assay's own doing
-//! is decided alike for steps that were kept and for those that were not ([`step`]), and each counts once ([`belief`]).
+//! cache stays as warm as it is. After each change the target has time to settle; after a step that was
+//! not kept or leaves a queue, the rate is low until nothing waits any more, so what a step shows is its own. Whether the promise was kept is for the caller to say; what of that may be Assay's own doing
+//! is decided alike for steps that were kept and for those that were not ([`step`]), and each counts once ([`assay_search::belief`]).
 
 mod behind;
-mod belief;
 mod driver;
-mod search;
 mod sooner;
 mod step;
 mod suspects;
@@ -18,8 +16,8 @@ mod trials;
 
 use std::time::Duration;
 
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
-use assay_record::interval::{OriginInterval, RobotInterval};
 use assay_record::peak::{Check, Peak, Step};
 use assay_record::role::Command;
 use assay_record::series::Series;

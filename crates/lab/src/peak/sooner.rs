@@ -1,7 +1,7 @@
 //! What would have been measured had every response come sooner by the most that Assay was late. Counts stay as they are.
 
-use assay_record::histogram::SparseHistogram;
-use assay_record::interval::{OriginInterval, RobotInterval, Times};
+use assay_measurement::histogram::SparseHistogram;
+use assay_measurement::interval::{OriginInterval, RobotInterval, Times};
 
 /// Takes so much off all times; none becomes less than nothing.
 fn all(times: &SparseHistogram, late_us: u64) -> SparseHistogram {
@@ -47,7 +47,7 @@ pub(super) fn origins(interval: &OriginInterval, late_us: u64) -> OriginInterval
 
 #[cfg(test)]
 mod tests {
-    use assay_record::histogram::Histogram;
+    use assay_measurement::histogram::Histogram;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! What did a stretch of constant rate show?
 
-use assay_record::counts::RobotCounts;
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::histogram::{Histogram, MAX_US};
-use assay_record::interval::{OriginInterval, RobotInterval};
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::histogram::{Histogram, MAX_US};
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::peak::{Check, Outcome, Step};
 use assay_record::run::{PhaseInfo, RunInfo};
 use assay_record::series::Entry;
@@ -157,6 +157,8 @@ pub(super) struct Measured<'a> {
     pub from_ms: u64,
     /// All of it.
     pub all: Stretch<'a>,
+    /// All of it with the second before, in which the rate was the same.
+    pub with_before: Stretch<'a>,
     /// The seconds in which Assay was in time, …
     pub in_time: Stretch<'a>,
     /// … within this, robots and origins together.
@@ -241,7 +243,7 @@ struct Shown {
 fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
     let all = &measured.all;
     let mut checks = judge(&measured.in_time);
-    let mut why = broken_by(&checks, all, 0);
+    let mut why = broken_by(&checks, &measured.with_before, 0);
     // What is left to break when no answer takes any time.
     let but_times = sooner(all, judge, MAX_US);
     if let Some(broken) = but_times.iter().find(|check| !check.held).filter(|_| why.is_empty()) {
@@ -273,7 +275,7 @@ fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
         }
         true => Outcome::Kept,
         false
-            if !broken_by(&but_times, all, late_us).is_empty()
+            if !broken_by(&but_times, &measured.with_before, late_us).is_empty()
                 || sooner(&measured.in_time, judge, late_us).iter().any(|check| !check.held) =>
         {
             Outcome::Broken
@@ -307,8 +309,8 @@ fn sooner(stretch: &Stretch<'_>, judge: &mut Judge, late_us: u64) -> Vec<Check> 
 
 #[cfg(test)]
 mod tests {
-    use assay_record::error_kind::ErrorKind;
-    use assay_record::health::{Stall, ThreadInterval};
+    use assay_measurement::error_kind::ErrorKind;
+    use assay_measurement::health::{Stall, ThreadInterval};
 
     use super::*;
 
@@ -316,6 +318,7 @@ mod tests {
         let mut interval =
             RobotInterval { start_ms: start_s * 1000, length_ms: 1000, phase, ..RobotInterval::default() };
         (interval.counts.due, interval.counts.completed) = (due, completed);
+        interval.levels.in_flight = due.saturating_sub(completed);
         let mut times = Histogram::new();
         (0..completed).for_each(|_| times.record(us));
         interval.miss.response = times.to_sparse();
@@ -341,6 +344,7 @@ mod tests {
             rate_per_s: 100.0,
             from_ms: 2000,
             all: lately.stretch(2000, 4000),
+            with_before: lately.stretch(1000, 4000),
             in_time: lately.stretch(2000, 4000),
             late_us,
             doubts,

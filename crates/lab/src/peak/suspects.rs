@@ -139,7 +139,7 @@ fn link(info: &RunInfo, series: &Series, window: &Window) -> Option<Suspect> {
 fn connections(series: &Series, window: &Window) -> Option<Suspect> {
     let levels = || series.robots.iter().filter(|robots| window.holds(robots.start_ms, robots.length_ms));
     let count = levels().count().max(1) as f64;
-    let mean = |of: fn(&assay_record::interval::RobotLevels) -> u64| {
+    let mean = |of: fn(&assay_measurement::interval::RobotLevels) -> u64| {
         levels().map(|robots| of(&robots.levels)).sum::<u64>() as f64 / count
     };
     let (waiting, open) = (mean(|levels| levels.waiting), mean(|levels| levels.connections));
@@ -156,9 +156,9 @@ fn connections(series: &Series, window: &Window) -> Option<Suspect> {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::health::ThreadInterval;
-    use assay_record::interval::HostInterval;
-    use assay_record::machine::DiskInterval;
+    use assay_measurement::health::ThreadInterval;
+    use assay_measurement::interval::HostInterval;
+    use assay_measurement::machine::DiskInterval;
     use assay_record::run::PlacementInfo;
 
     use super::*;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::counts::RobotCounts;
-use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
-use assay_record::histogram::Histogram;
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::run::PhaseInfo;
 use assay_record::series::Entry;
 
@@ -328,7 +328,7 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::histogram::SparseHistogram;
+    use assay_measurement::histogram::SparseHistogram;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! How what was found in single phases becomes one doubt per reason and role.
 
-use assay_record::doubt::{Doubt, Reason};
+use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::run::PhaseInfo;
 
 /// Something that was found in a phase, or in the run as a whole.

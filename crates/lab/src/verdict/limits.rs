@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use assay_record::doubt::Reason;
+use assay_measurement::doubt::Reason;
 
 use super::finding::{percent, time};
 

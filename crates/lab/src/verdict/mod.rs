@@ -18,9 +18,9 @@ mod stalled;
 #[cfg(test)]
 mod testing;
 
+use assay_measurement::doubt::Doubt;
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::{RunDir, RunDirError};
-use assay_record::doubt::Doubt;
-use assay_record::interval::{OriginInterval, RobotInterval};
 use assay_record::role::ProxyCounters;
 use assay_record::run::{RunInfo, Verdict};
 
@@ -145,7 +145,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::doubt::Reason;
+    use assay_measurement::doubt::Reason;
 
     use super::testing::{Run, late_timer, used};
     use super::*;

@@ -1,6 +1,6 @@
 //! Did the run come near what this machine can offer at all?
 
-use assay_record::doubt::Reason;
+use assay_measurement::doubt::Reason;
 
 use super::Case;
 use super::finding::{Finding, percent};
@@ -37,7 +37,7 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::health::Calibration;
+    use assay_measurement::health::Calibration;
 
     use super::*;
     use crate::verdict::testing::Run;

@@ -1,6 +1,6 @@
 //! Did the origins' listeners, the sockets' memory or the network itself hold anything up?
 
-use assay_record::doubt::Reason;
+use assay_measurement::doubt::Reason;
 use assay_record::run::BedInfo;
 
 use super::Case;
@@ -84,7 +84,7 @@ fn retransmitted(index: u16, phase: &PhaseEvidence) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::health::{NetworkInterval, ThreadInterval};
+    use assay_measurement::health::{NetworkInterval, ThreadInterval};
 
     use super::*;
     use crate::verdict::testing::{Run, used};

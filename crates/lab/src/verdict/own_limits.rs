@@ -1,7 +1,7 @@
 //! Did Assay run out of descriptors, ports or room for samples?
 
-use assay_record::doubt::Reason;
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::doubt::Reason;
+use assay_measurement::error_kind::ErrorKind;
 
 use super::Case;
 use super::finding::Finding;
@@ -37,7 +37,7 @@ pub fn look(case: &Case<'_>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::doubt::Blame;
+    use assay_measurement::doubt::Blame;
 
     use super::*;
     use crate::verdict::testing::Run;

@@ -1,7 +1,7 @@
 //! Was everything sent, and were think times ended, when they should have been?
 
-use assay_record::doubt::Reason;
-use assay_record::histogram::Histogram;
+use assay_measurement::doubt::Reason;
+use assay_measurement::histogram::Histogram;
 
 use super::Case;
 use super::evidence::{PhaseEvidence, Side, share};

@@ -1,6 +1,6 @@
 //! Did robots and origins get the processors they needed, and were those quiet?
 
-use assay_record::doubt::Reason;
+use assay_measurement::doubt::Reason;
 
 use super::Case;
 use super::evidence::{PhaseEvidence, Side, ThreadSum, share};
@@ -182,7 +182,7 @@ fn unquiet(case: &Case<'_>, side: Side) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::health::ThreadInterval;
+    use assay_measurement::health::ThreadInterval;
 
     use super::*;
     use crate::verdict::testing::{Run, late_timer, used};

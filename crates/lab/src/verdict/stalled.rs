@@ -1,7 +1,7 @@
 //! Did a thread of robots or origins stand still?
 
-use assay_record::doubt::Reason;
-use assay_record::health::Stall;
+use assay_measurement::doubt::Reason;
+use assay_measurement::health::Stall;
 
 use super::Case;
 use super::evidence::{PhaseEvidence, Side, StallSum, share};

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use assay_record::counts::RobotCounts;
-use assay_record::doubt::Doubt;
-use assay_record::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::doubt::Doubt;
+use assay_measurement::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::run::{PhaseInfo, PlacementInfo, RunInfo};
 use assay_record::series::Entry;
 

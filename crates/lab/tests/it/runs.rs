@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use assay_lab::description::Description;
 use assay_lab::{LabError, LabEvent, Mode, RunOutcome, RunPlan, Stage, TargetChoice};
+use assay_measurement::doubt::Reason;
 use assay_record::dir::RunDir;
-use assay_record::doubt::Reason;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 use tokio::sync::{mpsc, watch};

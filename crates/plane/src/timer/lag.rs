@@ -1,6 +1,6 @@
 //! How late was a timer served? Counted each time it is, at the cost of a few instructions.
 
-use assay_record::histogram::{MAX_US, SparseHistogram};
+use assay_measurement::histogram::{MAX_US, SparseHistogram};
 
 /// A timer that is served so late is a stall, in nanoseconds.
 pub const STALL_NS: u64 = 10_000_000;
@@ -16,7 +16,7 @@ const DOUBLING_BITS: u32 = 6;
 const BUCKETS: usize = bucket_of(MAX_US) + 1;
 
 /// A histogram of microseconds that is small enough to stay in the processor's cache while others work. Its buckets are
-/// wider than those of [`assay_record::histogram::Histogram`].
+/// wider than those of [`assay_measurement::histogram::Histogram`].
 #[derive(Debug, Clone)]
 pub struct Lags {
     buckets: Box<[u32]>,

@@ -1,9 +1,9 @@
 //! Which table holds what was decided about load that adapts?
 
 use super::{PHASE, TableSpec};
-use crate::adapted::{Adapted, Decided};
 use crate::dir::RunDirError;
 use crate::table::{Cell, Column, Kind, Table};
+use assay_measurement::adapted::{Adapted, Decided};
 
 /// One row per decision.
 pub(crate) const ADAPTED: TableSpec = TableSpec {

@@ -2,8 +2,8 @@
 
 use super::{INTERVAL, LENGTH, START, TableSpec};
 use crate::dir::RunDirError;
-use crate::health::{Baseline, LinkInterval, ProcessorInterval, Stall, ThreadInterval};
 use crate::table::{Cell, Column, Kind, Table};
+use assay_measurement::health::{Baseline, LinkInterval, ProcessorInterval, Stall, ThreadInterval};
 
 const ROLE: Column = Column::new("role", Kind::Text, "`robots` or `origins`");
 const THREAD: Column = Column::new("thread", Kind::Uint, "number of the thread within its role");

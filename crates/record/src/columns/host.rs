@@ -2,10 +2,10 @@
 
 use super::{LENGTH, START, TableSpec};
 use crate::dir::RunDirError;
-use crate::health::NetworkInterval;
-use crate::interval::HostInterval;
-use crate::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use crate::table::{Cell, Column, Kind, Table};
+use assay_measurement::health::NetworkInterval;
+use assay_measurement::interval::HostInterval;
+use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 
 /// A table whose columns are the fields of one type: when, then texts, then numbers, then numbers that may be missing.
 macro_rules! plain_table {

@@ -6,12 +6,12 @@ pub(crate) mod adapted;
 pub(crate) mod health;
 pub(crate) mod host;
 
-use crate::counts::{OriginCounts, RobotCounts};
 use crate::dir::RunDirError;
-use crate::error_kind::ErrorKind;
-use crate::histogram::SparseHistogram;
-use crate::interval::{OriginInterval, RobotInterval};
 use crate::table::{Cell, Column, Kind, Table};
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::histogram::SparseHistogram;
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 
 /// A Parquet file of the run directory.
 pub(crate) struct TableSpec {

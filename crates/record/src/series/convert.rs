@@ -6,12 +6,12 @@ use super::{Entry, ProxySample, read_journal};
 use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
-use crate::error_kind::ErrorExample;
-use crate::health::{Baseline, LinkInterval, ThreadInterval};
-use crate::histogram::{Histogram, SparseHistogram};
-use crate::interval::{OriginInterval, RobotInterval};
-use crate::machine::BlockInterval;
 use crate::table::{Cell, TableWriter};
+use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::health::{Baseline, LinkInterval, ThreadInterval};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_measurement::machine::BlockInterval;
 
 /// Turns a journal into Parquet, and removes it when everything else is in its place.
 pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {

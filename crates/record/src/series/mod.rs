@@ -17,13 +17,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::adapted::Adapted;
 use crate::dir::{RunDir, RunDirError};
-use crate::error_kind::ErrorExample;
-use crate::health::{Baseline, LinkInterval, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
-use crate::interval::{HostInterval, OriginInterval, RobotInterval};
-use crate::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use crate::missing::Gaps;
+use assay_measurement::adapted::Adapted;
+use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::health::{
+    Baseline, LinkInterval, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
+};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 
 /// One thing that was measured: a line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

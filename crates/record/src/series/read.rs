@@ -7,11 +7,11 @@ use super::{ProxySample, Series};
 use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
-use crate::error_kind::ErrorExample;
-use crate::histogram::SparseHistogram;
-use crate::interval::{OriginInterval, RobotInterval};
 use crate::missing::{Gap, Gaps};
 use crate::table::Table;
+use assay_measurement::error_kind::ErrorExample;
+use assay_measurement::histogram::SparseHistogram;
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 
 /// More intervals than a run of eleven days has are no intervals, but damage.
 const MOST_INTERVALS: usize = 1 << 20;

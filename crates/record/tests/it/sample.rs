@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::adapted::{Adapted, Decided};
-use assay_record::counts::{OriginCounts, RobotCounts};
-use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::health::{
+use assay_measurement::adapted::{Adapted, Decided};
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::health::{
     Baseline, LinkInterval, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
 };
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
-use assay_record::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
+use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_record::series::{ProxySample, Series};
 
 /// A histogram of a few values that differ with `salt`.

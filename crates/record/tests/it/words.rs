@@ -31,7 +31,10 @@ fn every_event_is_a_line_and_comes_back_as_it_was() {
     there_and_back(Event::PhaseEnded { phase: 1, at_ms: 5, launched: vec![1, 2] });
     there_and_back(Event::Progress { phase: 1, done: 0.25 });
     there_and_back(Event::Example(sample::example(7)));
-    there_and_back(Event::Fault { reason: assay_record::doubt::Reason::LabFailed, message: "a\nb".into() });
+    there_and_back(Event::Fault {
+        reason: assay_measurement::doubt::Reason::LabFailed,
+        message: "a\nb".into(),
+    });
     there_and_back(Event::Thread(Box::new(sample::thread("robots", None))));
     there_and_back(Event::Stall(sample::stall()));
     there_and_back(Event::Baseline(Box::new(sample::baseline(Some(1)))));

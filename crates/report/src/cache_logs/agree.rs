@@ -1,8 +1,8 @@
 //! Do robots and logs count the same, and where they do not: by how much, and why?
 
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::validations;
 use assay_record::caches::{Answers, CacheLogs, Seen, Source};
-use assay_record::counts::{OriginCounts, RobotCounts};
-use assay_record::validations;
 
 use super::ALL;
 use super::document::Agreement;

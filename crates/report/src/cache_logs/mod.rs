@@ -7,9 +7,9 @@ mod agree;
 pub(crate) mod document;
 mod show;
 
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::histogram::Histogram;
 use assay_record::caches::{Answers, CacheLogs, Source, Traffic};
-use assay_record::counts::{OriginCounts, RobotCounts};
-use assay_record::histogram::Histogram;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
@@ -127,8 +127,8 @@ fn source_name(source: Source) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::interval::{OriginInterval, RobotInterval};
     use assay_record::caches::{LogRead, Seen};
-    use assay_record::interval::{OriginInterval, RobotInterval};
     use assay_record::run::PhaseInfo;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::counts::RobotCounts;
+use assay_measurement::counts::RobotCounts;
 
 use super::{Chart, Kind, Line, line, time_chart};
 use crate::steps::Step;

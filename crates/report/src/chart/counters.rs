@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::validations;
 use assay_record::series::Series;
-use assay_record::validations;
 
 use super::{Chart, Line, Text, dashed, line, short, time_chart};
 use crate::steps::Step;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use assay_measurement::validations;
 use assay_record::series::Series;
-use assay_record::validations;
 
 use super::times::{self, RESPONSE};
 use super::{

@@ -1,7 +1,7 @@
 //! What do the charts of response times show: over time, and of the whole run?
 
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::{RobotInterval, Times};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::{RobotInterval, Times};
 use assay_record::series::Series;
 
 use super::{Chart, Heat, Kind, Line, Text, line, logarithmic, short, time_chart};
@@ -243,7 +243,7 @@ pub(crate) fn cdf(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_record::interval::RobotInterval;
+    use assay_measurement::interval::RobotInterval;
 
     fn histogram(values_us: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_record::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
 
 use super::charts::{self, Panel, Stretch};
 use super::document::{

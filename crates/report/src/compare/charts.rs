@@ -2,10 +2,10 @@
 //!
 //! A line is the mean over a subject's runs; the band around it reaches from the lowest run to the highest.
 
-use assay_record::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::validations;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
-use assay_record::validations;
 use serde::Serialize;
 
 use super::views::{self, Look};

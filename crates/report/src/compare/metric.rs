@@ -1,8 +1,8 @@
 //! Which numbers of a run are compared, which direction is good, and which difference is worth mentioning?
 
-use assay_record::censored::Censored;
-use assay_record::error_kind::ErrorKind;
-use assay_record::histogram::Histogram;
+use assay_measurement::censored::Censored;
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::histogram::Histogram;
 
 use super::document::{Direction, Group};
 use super::numbers::{Measured, Number};

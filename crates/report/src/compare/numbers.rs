@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::censored::Censored;
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::HostInterval;
 use assay_record::caches::CacheLogs;
-use assay_record::censored::Censored;
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::HostInterval;
 use assay_record::run::{PhaseInfo, RunInfo};
 use assay_record::series::Series;
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use assay_measurement::hdr_log::HdrLog;
 use assay_record::dir::RunDir;
-use assay_record::hdr_log::HdrLog;
 
 use super::cannot_write;
 use crate::error::ReportError;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_record::histogram::{Histogram, SparseHistogram};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_record::series::Series;
 
 use super::steps::{OwnStep, Watched};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::health::{NetworkInterval, ProcessorInterval, ThreadInterval};
-use assay_record::histogram::SparseHistogram;
+use assay_measurement::health::{NetworkInterval, ProcessorInterval, ThreadInterval};
+use assay_measurement::histogram::SparseHistogram;
 use assay_record::series::Series;
 
 /// What Assay and the machine did in one step.
@@ -134,7 +134,7 @@ pub(crate) fn own_steps(series: &Series, step_ms: u64, count: usize) -> Vec<OwnS
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_record::health::Stall;
+    use assay_measurement::health::Stall;
 
     #[test]
     fn seconds_of_a_step_are_put_together_and_the_longest_stall_is_kept() {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::health::{NetworkInterval, Stall, ThreadInterval};
-use assay_record::histogram::Histogram;
-use assay_record::machine::MachineInterval;
+use assay_measurement::health::{NetworkInterval, Stall, ThreadInterval};
+use assay_measurement::histogram::Histogram;
+use assay_measurement::machine::MachineInterval;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 

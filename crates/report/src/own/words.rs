@@ -1,6 +1,6 @@
 //! Can the numbers be trusted, in words? Each doubt with its place, its weight and its remedy; or why there is none.
 
-use assay_record::doubt::{Blame, Doubt};
+use assay_measurement::doubt::{Blame, Doubt};
 use serde::Serialize;
 
 use crate::document::{Finding, Mood, PhaseFigures, RoleHealth, Summary, Topic};

@@ -1,8 +1,8 @@
 //! What can be required of? The metrics, and how each is read from what was added up.
 
-use assay_record::censored::{Bounds, Censored};
-use assay_record::error_kind::ErrorKind;
-use assay_record::histogram::Histogram;
+use assay_measurement::censored::{Bounds, Censored};
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::histogram::Histogram;
 
 use crate::figures::{hit_ratios, offload, ratio};
 use crate::format;

@@ -1,6 +1,6 @@
 //! How is a requirement written? From text to [`Requirement`], with errors that point at the place.
 
-use assay_record::error_kind::ErrorKind;
+use assay_measurement::error_kind::ErrorKind;
 
 use super::metric::{Class, Counted, Kind, Metric, Stat, Which};
 use super::{Op, Requirement};

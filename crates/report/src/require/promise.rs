@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use assay_record::interval::{OriginInterval, RobotInterval};
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::peak::Check;
 
 use super::{Requirement, RequirementError};
@@ -58,7 +58,7 @@ impl Promise {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::histogram::Histogram;
+    use assay_measurement::histogram::Histogram;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Requirements, read, judged and watched.
 
-use assay_record::counts::RobotCounts;
-use assay_record::error_kind::ErrorKind;
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::RobotInterval;
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::RobotInterval;
 use assay_record::run::{PhaseInfo, RunInfo};
 use proptest::prelude::*;
 

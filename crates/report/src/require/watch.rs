@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::interval::{OriginInterval, RobotInterval};
+use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::run::PhaseInfo;
 
 use super::metric::{Metric, Reading, Stat, Which, times};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_record::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
 use assay_record::spe::{AnswerError, AnswerRow, SpeDir, Verdict, for_each_answer, read_doors};
 
 use crate::error::ReportError;

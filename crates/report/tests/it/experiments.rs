@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::xact::XactRow;
 use assay_record::dir::RunDir;
-use assay_record::error_kind::ErrorKind;
 use assay_record::experiment::{
     CellInfo, CellState, ConditionInfo, EXPERIMENT_SCHEMA, ExperimentInfo, SubjectInfo,
 };
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo};
 use assay_record::series::SeriesWriter;
-use assay_record::xact::XactRow;
 use assay_record::xact_log::XactLog;
 
 use crate::synthetic::Dice;
@@ -316,7 +316,7 @@ fn log(dir: &RunDir, kind: &Kind, mood: f64, own: &mut Dice) {
             connected_us: None,
             first_byte_us: Some(due_us),
             last_byte_us: Some(due_us + took as i64),
-            outcome: (!lost).then_some(assay_record::outcome::Outcome::Miss),
+            outcome: (!lost).then_some(assay_measurement::outcome::Outcome::Miss),
             error: lost.then_some(ErrorKind::TimedOut),
             status: Some(200),
             body_bytes: 4500,

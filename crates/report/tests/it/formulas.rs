@@ -1,6 +1,6 @@
 //! The numbers of the summary can be found from the tables by hand.
 
-use assay_record::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
 use assay_record::series::Series;
 use assay_report::summary::Summary;
 
@@ -54,7 +54,7 @@ fn measured_hits_leave_out_what_the_origins_validated() {
     let run = synthetic::run(Story::Troubled);
     let summary = Summary::from_run(&run.dir).unwrap();
     let series = Series::read(&run.dir).unwrap();
-    let robots = |pick: fn(&assay_record::counts::RobotCounts) -> u64| -> u64 {
+    let robots = |pick: fn(&assay_measurement::counts::RobotCounts) -> u64| -> u64 {
         series.robots.iter().map(|interval| pick(&interval.counts)).sum()
     };
     let validated: u64 = series.origins.iter().map(|interval| interval.counts.validated_basic).sum();

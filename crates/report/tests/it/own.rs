@@ -1,7 +1,7 @@
 //! What made-up runs say of Assay itself: threads, stalls, baselines, the network, doubts, a calibration.
 
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::health::{
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::health::{
     Baseline, Calibration, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
 };
 use assay_record::series::SeriesWriter;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::histogram::Histogram;
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::histogram::Histogram;
 use assay_record::series::Series;
 use assay_report::summary::{Mood, StallCause, Summary, Topic};
 use serde_json::Value;

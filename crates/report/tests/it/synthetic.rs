@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_record::dir::RunDir;
-use assay_record::error_kind::{ErrorExample, ErrorKind};
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
-use assay_record::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_record::run::{
     HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
 };
@@ -293,7 +293,7 @@ fn robots(
     interval
 }
 
-fn times(dice: &mut Dice, times: &mut assay_record::interval::Times, count: u64, typical_us: f64) {
+fn times(dice: &mut Dice, times: &mut assay_measurement::interval::Times, count: u64, typical_us: f64) {
     times.response = dice.times(count, typical_us * 1.1);
     times.service = dice.times(count, typical_us);
     times.ttfb = dice.times(count, typical_us * 0.7);

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use assay_record::doubt::{Doubt, Reason};
-use assay_record::histogram::{Histogram, SparseHistogram};
-use assay_record::interval::{HostInterval, OriginInterval, RobotInterval, Times as Recorded};
+use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, Times as Recorded};
 use assay_record::run::{PhaseInfo, TargetInfo};
 
 use super::*;

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use assay_record::counts::RobotCounts;
+use assay_measurement::counts::RobotCounts;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::{RobotInterval, Times};
 use assay_record::dir::RunDir;
-use assay_record::histogram::Histogram;
-use assay_record::interval::{RobotInterval, Times};
 use assay_record::run::{PhaseInfo, RunInfo, TargetInfo};
 use assay_serve::{About, News, Settings, Watcher};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_dispatch::Moment;
+use assay_measurement::histogram::Histogram;
 use assay_node::Pace;
 use assay_node::clients::{ClientsSpec, Target, run_unless as ask};
 use assay_node::nodes::{Nodes, NodesSpec};
 use assay_record::cluster::{Origin, Tally};
-use assay_record::histogram::Histogram;
 use assay_simulate::{Cell, Experiment, PolicyChoice, cells, choice};
 use tokio::sync::watch;
 

@@ -1,7 +1,7 @@
 //! How long do answers take? Percentiles of now and of the phase, and how they went.
 
-use assay_record::censored::Censored;
-use assay_record::histogram::Histogram;
+use assay_measurement::censored::Censored;
+use assay_measurement::histogram::Histogram;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};

@@ -5,7 +5,7 @@ mod chance;
 mod target;
 mod world;
 
-use assay_record::histogram::Histogram;
+use assay_measurement::histogram::Histogram;
 use assay_record::peak::{Check, Outcome, Peak};
 use tokio::sync::mpsc;
 
@@ -50,6 +50,9 @@ struct Trial {
     first_per_s: f64,
     /// The limit in the end, of what it is at first.
     known_share: f64,
+    /// How long a rate is measured, and how long all of it may take, in seconds.
+    step_s: u64,
+    most_s: u64,
     chance: Chance,
 }
 
@@ -76,16 +79,16 @@ impl Trial {
         let lateness = Lateness { usual_s: 0.000_3, stalls_per_s: 0.03, stall_s: 0.1 };
         let first_per_s = limit_per_s * chance.between(0.1, 4.0);
         let promised = Promised { errors: 0.01, p99_s };
-        Self { target, promised, lateness, first_per_s, known_share: 1.0, chance }
+        Self { target, promised, lateness, first_per_s, known_share: 1.0, step_s: 10, most_s: 1800, chance }
     }
 
     fn search(self) -> Found {
-        let Self { target, promised, lateness, first_per_s, known_share, chance } = self;
+        let Self { target, promised, lateness, first_per_s, known_share, step_s, most_s, chance } = self;
         let wish = Wish {
             promise: vec!["errors < 1%".into(), "p99".into()],
             warm: std::time::Duration::from_secs(3),
-            step: std::time::Duration::from_secs(10),
-            most: std::time::Duration::from_secs(1800),
+            step: std::time::Duration::from_secs(step_s),
+            most: std::time::Duration::from_secs(most_s),
             from_per_s: None,
         };
         let known_per_s = target.after(known_share).known_per_s(promised.errors, promised.p99_s);
@@ -214,6 +217,26 @@ fn limits_that_are_known_lie_within_what_is_told_of_two_hundred_searches() {
     assert_eq!(all.searches, 200);
     assert!(all.within >= 190 && all.near >= 190, "{}", all.words("all"));
     assert!(all.moved <= 2 && all.may_have <= 8, "{}", all.words("all"));
+}
+
+/// A slow target whose queue is all that shows, steps of four seconds, five minutes in all, and robots that are two
+/// milliseconds late on average.
+#[test]
+fn a_short_search_on_a_busy_machine_finds_where_a_slow_target_falls_behind() {
+    let first: u64 = SEEDS + 2000;
+    let found = searches(first..first + 40, |seed| {
+        let mut trial = trial(KINDS.len() - 1, seed);
+        let limit_per_s = trial.chance.between(150.0, 400.0);
+        trial.target = Target::new(Kind::Constant, limit_per_s);
+        trial.first_per_s = limit_per_s * 0.6;
+        trial.lateness = Lateness { usual_s: 0.002, stalls_per_s: 0.05, stall_s: 0.1 };
+        (trial.step_s, trial.most_s) = (4, 300);
+        trial
+    });
+    let words = Score::of(&found).words("slow targets, short searches");
+    println!("{words}");
+    let score = Score::of(&found);
+    assert!(score.within >= 38 && score.near >= 36, "{words}");
 }
 
 /// Where it falls so early that a single step showed the limit of before, no more is told than that it may have.

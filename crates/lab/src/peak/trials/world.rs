@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use assay_record::adapted::{Adapted, Decided};
-use assay_record::error_kind::ErrorKind;
-use assay_record::health::Stall;
-use assay_record::histogram::Histogram;
-use assay_record::interval::RobotInterval;
+use assay_measurement::adapted::{Adapted, Decided};
+use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::health::Stall;
+use assay_measurement::histogram::Histogram;
+use assay_measurement::interval::RobotInterval;
 use assay_record::role::Command;
 
 use super::super::SEARCH_PHASE;

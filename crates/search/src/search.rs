@@ -1,11 +1,11 @@
-//! Which rate is tried next? The one that the limit is as likely to lie above as below, going by all results so far
-//! ([`super::belief`]); so a rate near the limit is come to again and again, from above and from below, and a step that
+//! Which rate is tried next: the one that the limit is as likely to lie above as below, going by all results so far
+//! ([`crate::belief`]); so a rate near the limit is come to again and again, from above and from below, and a step that
 //! something else broke moves nothing for good. It ends when the limit is known closely enough. Pure: told what a step
 //! showed, asked for the next.
 
 use assay_record::peak::{Between, Shift};
 
-use super::belief::{Belief, Showed};
+use crate::belief::{Belief, Showed};
 
 /// The limit is found when it lies within this ratio …
 const CLOSE: f64 = 1.045;
@@ -65,7 +65,7 @@ pub struct Bracket {
 /// Two rates between which a limit lies with a probability of 95 %, in requests per second.
 pub type Range = (f64, f64);
 
-/// No target follows the function of [`super::belief`] exactly: to be right 19 times of 20, it is asked for a little more.
+/// No target follows the function of [`crate::belief`] exactly: to be right 19 times of 20, it is asked for a little more.
 const ASKED: f64 = 0.98;
 
 fn range_of(belief: &Belief) -> Range {

@@ -1,5 +1,5 @@
-//! How sure is it where a limit lies? Each place that it may have has a probability, and each step changes it, by how
-//! probable what the step showed would be were the limit there. Pure.
+//! Where a limit may lie. Each place has a probability, and each step changes it, by how probable what the step showed
+//! would be were the limit there.
 //!
 //! This is how thresholds of perception are found from answers that are partly guesses: a Bayesian search with a
 //! psychometric function and lapses (Watson and Pelli, "QUEST", Perception & Psychophysics 33, 1983; Wichmann and Hill,
@@ -137,11 +137,12 @@ impl Belief {
 
     /// How probable what a step showed is for each place and shape.
     fn likelihood(&self, rate: f64, showed: Showed) -> Vec<f64> {
+        let at_limit = (AT_LIMIT / (1.0 - AT_LIMIT)).ln();
         let mut all = Vec::with_capacity(shapes().count() * self.cells);
         for (width, lapse) in shapes() {
             for cell in 0..self.cells {
-                let above = (self.at(cell) - rate) / width + (AT_LIMIT / (1.0 - AT_LIMIT)).ln();
-                let kept = LUCK + (1.0 - lapse - LUCK) / (1.0 + (-above).exp());
+                let above = (self.at(cell) - rate) / width + at_limit;
+                let kept = LUCK + (1.0 - lapse - LUCK) * logistic(above);
                 all.push(match showed {
                     Showed::Kept => kept,
                     Showed::Broken => 1.0 - kept,
@@ -192,6 +193,16 @@ impl Belief {
     pub fn moved(&self) -> f64 {
         let all: f64 = self.seen().map(|era| era.weight).sum();
         self.seen().filter(|era| era.since > 0).map(|era| era.weight).sum::<f64>() / all
+    }
+}
+
+/// 1 / (1 + e^−x). Beyond 40 the exact value is 1 or nothing within the last bit of what it is added to, and most places are
+/// that far from any rate: the exponential function is most of what a step costs.
+fn logistic(x: f64) -> f64 {
+    match x {
+        x if x > 40.0 => 1.0,
+        x if x < -40.0 => 0.0,
+        x => 1.0 / (1.0 + (-x).exp()),
     }
 }
 

@@ -1,0 +1,22 @@
+//! What is counted and timed: counters and histograms of one second ([`interval`]), what an xact was, what a machine and a
+//! process did meanwhile, and what may be wrong with a figure because of it.
+//!
+//! Raw is recorded, summaries are made late: percentiles are computed from merged histograms only
+//! ([`histogram::Histogram`]).
+//!
+//! *Does not:* store anything (that is `assay-record`), measure, judge, or touch a socket, file or clock.
+
+pub mod adapted;
+pub mod censored;
+pub mod counts;
+pub mod doubt;
+pub mod error_kind;
+pub mod hdr_log;
+pub mod health;
+pub mod histogram;
+pub mod interval;
+pub mod machine;
+pub mod outcome;
+pub mod planned_fault;
+pub mod validations;
+pub mod xact;
