@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_record::dir::RunDirError;
-use assay_record::layout::{Cell, Column, Kind, TableWriter};
+use assay_table::{Cell, Column, Kind, TableError, TableWriter};
 
 use crate::document::{Document, Figures};
 
@@ -52,7 +52,7 @@ pub fn write(document: &Document, path: &Path) -> Result<(), RunDirError> {
             push(&mut table, &grouping.by, &group.name, None, &group.figures)?;
         }
     }
-    table.finish()
+    Ok(table.finish()?)
 }
 
 fn push(
@@ -61,7 +61,7 @@ fn push(
     name: &str,
     from_unix_ms: Option<f64>,
     figures: &Figures,
-) -> Result<(), RunDirError> {
+) -> Result<(), TableError> {
     let float = |value: Option<f64>| value.map_or(Cell::Null, Cell::Float);
     let times = figures.response.as_ref();
     table.push(&[

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::checksums::Checksums;
 use crate::run::RunInfo;
+use assay_table::TableError;
 
 /// A directory that holds one run.
 ///
@@ -68,6 +69,16 @@ pub enum RunDirError {
     },
 }
 
+impl From<TableError> for RunDirError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Read { path, cause } => Self::Read { path, cause },
+            TableError::Write { path, cause } => Self::Write { path, cause },
+            TableError::Damaged { path, detail } => Self::Damaged { path, detail },
+        }
+    }
+}
+
 /// What to do about an error of the file system.
 fn advice(cause: &io::Error) -> &'static str {
     match cause.kind() {
@@ -96,20 +107,6 @@ impl RunDirError {
 
     pub(crate) fn columns(path: &Path, detail: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), detail: detail.into() }
-    }
-
-    /// A Parquet writer's error; the system's own error is taken out of it, for the sake of the advice.
-    pub(crate) fn write_parquet(path: &Path, source: parquet::errors::ParquetError) -> Self {
-        let cause = match source {
-            parquet::errors::ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-                Ok(cause) => *cause,
-                Err(other) => io::Error::other(other.to_string()),
-            },
-            // The column writer keeps only the words of the system's error.
-            other if other.to_string().contains("os error 28") => io::ErrorKind::StorageFull.into(),
-            other => io::Error::other(other.to_string()),
-        };
-        Self::write(path, cause)
     }
 }
 
@@ -250,7 +247,7 @@ impl RunDir {
 
     /// Writes a file of this directory under a temporary name and renames it.
     pub fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
-        let partial = crate::table::partial_path(path);
+        let partial = assay_table::partial_path(path);
         std::fs::write(&partial, bytes).map_err(|source| RunDirError::write(&partial, source))?;
         std::fs::rename(&partial, path).map_err(|source| RunDirError::write(path, source))
     }
@@ -299,8 +296,8 @@ mod tests {
     fn a_full_disk_says_that_it_is_full_and_what_to_do() {
         let full = RunDirError::write(Path::new("/x/journal.jsonl"), io::Error::from_raw_os_error(28));
         assert!(full.to_string().contains("the disk is full"), "{full}");
-        let inner = parquet::errors::ParquetError::External(Box::new(io::Error::from_raw_os_error(28)));
-        let full = RunDirError::write_parquet(Path::new("/x/robots.parquet"), inner);
+        let (path, cause) = (PathBuf::from("/x/robots.parquet"), io::Error::from_raw_os_error(28));
+        let full = RunDirError::from(TableError::Write { path, cause });
         assert!(full.to_string().contains("the disk is full"), "{full}");
     }
 

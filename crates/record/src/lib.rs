@@ -19,7 +19,6 @@ pub mod run;
 pub mod series;
 pub mod sheet;
 pub mod spe;
-mod table;
 mod what_is_there;
 pub mod xact_log;
 

@@ -69,7 +69,8 @@ impl Gaps {
     }
 
     /// A part cannot be read. Of the same file only the first such part is kept, with the number of others.
-    pub(crate) fn error(&mut self, error: RunDirError) -> Result<(), RunDirError> {
+    pub(crate) fn error(&mut self, error: impl Into<RunDirError>) -> Result<(), RunDirError> {
+        let error = error.into();
         if self.strict {
             return Err(error);
         }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::columns::{self, XACTS};
 use crate::dir::RunDirError;
-use crate::table::{Cell, Table, TableWriter};
 use assay_measurement::outcome::Outcome;
 use assay_measurement::planned_fault::PlannedFault;
 use assay_measurement::xact::{METHODS, TYPES, XactRow};
+use assay_table::{Cell, Table, TableError, TableWriter};
 
 /// Writes xacts as they end. Memory is bounded by one row group (about 64,000 rows).
 ///
@@ -25,7 +25,7 @@ impl XactLog {
     /// Adds an xact. Every 64,000 rows this compresses and writes them, which takes some tens of
     /// milliseconds: call it from a thread that has time.
     pub fn push(&mut self, row: &XactRow) -> Result<(), RunDirError> {
-        self.writer.push(&[
+        Ok(self.writer.push(&[
             Cell::Uint(row.robot.into()),
             Cell::Uint(row.number),
             Cell::Uint(row.place.into()),
@@ -49,24 +49,24 @@ impl XactLog {
             Cell::opt_uint(row.connection.map(u64::from)),
             Cell::opt_text(row.fault.map(PlannedFault::name)),
             Cell::Bool(row.fault_met),
-        ])
+        ])?)
     }
 
     /// Writes what is left and gives the file its name.
     pub fn finish(self) -> Result<(), RunDirError> {
-        self.writer.finish()
+        Ok(self.writer.finish()?)
     }
 
     /// Reads a whole log into memory, in the order in which it was written.
     pub fn read(path: &Path) -> Result<Vec<XactRow>, RunDirError> {
         let table = Table::read(path, &XACTS.names())?;
-        (0..table.rows()).map(|row| read_row(&table, row)).collect()
+        Ok((0..table.rows()).map(|row| read_row(&table, row)).collect::<Result<_, _>>()?)
     }
 }
 
-fn read_row(table: &Table, row: usize) -> Result<XactRow, RunDirError> {
+fn read_row(table: &Table, row: usize) -> Result<XactRow, TableError> {
     let narrow16 = |name| table.narrow::<u16>(name, table.uint(name, row)?);
-    let one_of = |name: &str, known: &[&'static str]| -> Result<&'static str, RunDirError> {
+    let one_of = |name: &str, known: &[&'static str]| -> Result<&'static str, TableError> {
         let text = table.text(name, row)?;
         known.iter().find(|&&word| word == text).copied().ok_or_else(|| table.unknown(name, text))
     };
@@ -108,8 +108,8 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, RunDirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{ROWS_PER_GROUP, partial_path};
     use assay_measurement::error_kind::ErrorKind;
+    use assay_table::{ROWS_PER_GROUP, partial_path};
 
     fn row(number: u64) -> XactRow {
         let sent = number.is_multiple_of(2).then_some(number as i64 + 7);

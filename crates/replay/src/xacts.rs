@@ -5,7 +5,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use assay_record::dir::RunDirError;
-use assay_record::layout::{Cell, Column, Kind, TableWriter};
+use assay_table::{Cell, Column, Kind, TableError, TableWriter};
 
 use crate::error::ReplayError;
 use crate::results::Sent;
@@ -57,7 +57,7 @@ fn columns() -> Vec<Column> {
 /// Writes rows in a thread of its own.
 pub(crate) struct Xacts {
     to: SyncSender<Row>,
-    writing: JoinHandle<Result<(), RunDirError>>,
+    writing: JoinHandle<Result<(), TableError>>,
     number: u64,
     lost: u64,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Xacts {
 impl Xacts {
     /// Begins a file.
     pub(crate) fn create(path: &Path) -> Result<Self, ReplayError> {
-        let mut writer = TableWriter::create(path, columns())?;
+        let mut writer = TableWriter::create(path, columns()).map_err(RunDirError::from)?;
         let (to, rows) = sync_channel::<Row>(MOST_WAITING);
         let writing = std::thread::Builder::new().name("xacts".into()).spawn(move || {
             for row in rows {
@@ -106,7 +106,7 @@ impl Xacts {
     pub(crate) fn finish(self) -> Result<u64, ReplayError> {
         drop(self.to);
         match self.writing.join() {
-            Ok(written) => written?,
+            Ok(written) => written.map_err(RunDirError::from)?,
             Err(_) => {
                 return Err(ReplayError::System(std::io::Error::other(
                     "the thread that writes ended by a fault of Assay",
@@ -117,7 +117,7 @@ impl Xacts {
     }
 }
 
-fn write(writer: &mut TableWriter, row: &Row) -> Result<(), RunDirError> {
+fn write(writer: &mut TableWriter, row: &Row) -> Result<(), TableError> {
     let opt_int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     writer.push(&[
         Cell::Uint(row.number),

@@ -1,9 +1,9 @@
 //! Which table holds what was decided about load that adapts?
 
 use super::{PHASE, TableSpec};
-use crate::dir::RunDirError;
-use crate::table::{Cell, Column, Kind, Table};
 use assay_measurement::adapted::{Adapted, Decided};
+use assay_table::TableError;
+use assay_table::{Cell, Column, Kind, Table};
 
 /// One row per decision.
 pub(crate) const ADAPTED: TableSpec = TableSpec {
@@ -49,7 +49,7 @@ pub(crate) fn row(adapted: &Adapted) -> [Cell<'_>; 7] {
 }
 
 /// Reads a row.
-pub(crate) fn read(table: &Table, row: usize) -> Result<Adapted, RunDirError> {
+pub(crate) fn read(table: &Table, row: usize) -> Result<Adapted, TableError> {
     let name = table.text("what", row)?;
     let what = Decided::ALL.into_iter().find(|what| what.name() == name);
     Ok(Adapted {

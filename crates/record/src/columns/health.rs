@@ -1,9 +1,9 @@
 //! Which tables hold how Assay itself and the machine did, and how what was seen becomes their rows.
 
 use super::{INTERVAL, LENGTH, START, TableSpec};
-use crate::dir::RunDirError;
-use crate::table::{Cell, Column, Kind, Table};
 use assay_measurement::health::{Baseline, LinkInterval, ProcessorInterval, Stall, ThreadInterval};
+use assay_table::TableError;
+use assay_table::{Cell, Column, Kind, Table};
 
 const ROLE: Column = Column::new("role", Kind::Text, "`robots` or `origins`");
 const THREAD: Column = Column::new("thread", Kind::Uint, "number of the thread within its role");
@@ -146,7 +146,7 @@ pub(crate) fn thread_row(number: u64, interval: &ThreadInterval) -> [Cell<'_>; 1
 }
 
 /// Reads a row of threads.parquet; the histogram comes from another table.
-pub(crate) fn read_thread(table: &Table, row: usize) -> Result<ThreadInterval, RunDirError> {
+pub(crate) fn read_thread(table: &Table, row: usize) -> Result<ThreadInterval, TableError> {
     let uint = |name: &str| table.uint(name, row);
     Ok(ThreadInterval {
         start_ms: uint("start_ms")?,
@@ -165,7 +165,7 @@ pub(crate) fn read_thread(table: &Table, row: usize) -> Result<ThreadInterval, R
     })
 }
 
-fn read_cpu(table: &Table, row: usize) -> Result<Option<u32>, RunDirError> {
+fn read_cpu(table: &Table, row: usize) -> Result<Option<u32>, TableError> {
     table.opt_uint("cpu", row)?.map(|cpu| table.narrow("cpu", cpu)).transpose()
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn stall_row(stall: &Stall) -> [Cell<'_>; 6] {
 }
 
 /// Reads a row of stalls.parquet.
-pub(crate) fn read_stall(table: &Table, row: usize) -> Result<Stall, RunDirError> {
+pub(crate) fn read_stall(table: &Table, row: usize) -> Result<Stall, TableError> {
     Ok(Stall {
         role: table.text("role", row)?.to_owned(),
         thread: table.narrow("thread", table.uint("thread", row)?)?,
@@ -205,7 +205,7 @@ pub(crate) fn baseline_row(number: u64, baseline: &Baseline) -> [Cell<'_>; 5] {
 }
 
 /// Reads a row of baselines.parquet; the histogram comes from another table.
-pub(crate) fn read_baseline(table: &Table, row: usize) -> Result<Baseline, RunDirError> {
+pub(crate) fn read_baseline(table: &Table, row: usize) -> Result<Baseline, TableError> {
     Ok(Baseline {
         role: table.text("role", row)?.to_owned(),
         thread: table.narrow("thread", table.uint("thread", row)?)?,
@@ -245,7 +245,7 @@ pub(crate) fn link_row(number: u64, interval: &LinkInterval) -> [Cell<'_>; 13] {
 }
 
 /// Reads a row of links.parquet; the histogram comes from another table.
-pub(crate) fn read_link(table: &Table, row: usize) -> Result<LinkInterval, RunDirError> {
+pub(crate) fn read_link(table: &Table, row: usize) -> Result<LinkInterval, TableError> {
     let uint = |name: &str| table.uint(name, row);
     Ok(LinkInterval {
         start_ms: uint("start_ms")?,
@@ -276,7 +276,7 @@ pub(crate) fn processor_row(interval: &ProcessorInterval) -> [Cell<'static>; 11]
 }
 
 /// Reads a row of processors.parquet.
-pub(crate) fn read_processor(table: &Table, row: usize) -> Result<ProcessorInterval, RunDirError> {
+pub(crate) fn read_processor(table: &Table, row: usize) -> Result<ProcessorInterval, TableError> {
     let mut times = [0; TIMES.len()];
     for (time, (name, _)) in times.iter_mut().zip(TIMES) {
         // An earlier version did not tell these apart.

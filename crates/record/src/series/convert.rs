@@ -6,12 +6,12 @@ use super::{Entry, ProxySample, read_journal};
 use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
-use crate::table::{Cell, TableWriter};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::health::{Baseline, LinkInterval, ThreadInterval};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::machine::BlockInterval;
+use assay_table::{Cell, TableError, TableWriter};
 
 /// Turns a journal into Parquet, and removes it when everything else is in its place.
 pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
@@ -41,31 +41,11 @@ pub(super) fn convert_to(
     let mut tables = Tables::create(out)?;
     let mut examples: Vec<ErrorExample> = Vec::new();
     read_journal(&dir.journal_path(), bad, |entry| match entry {
-        Entry::Robots(interval) => tables.robots(&interval),
-        Entry::Origins(interval) => tables.origins(&interval),
-        Entry::Host(interval) => tables.host.push(&host::host_row(&interval)),
-        Entry::Proxy(sample) => tables.proxy(&sample),
         Entry::Example(example) => {
             examples.push(example.into_owned());
             Ok(())
         }
-        Entry::Thread(interval) => tables.thread(&interval),
-        Entry::Stall(stall) => tables.stalls.push(&health::stall_row(&stall)),
-        Entry::Baseline(baseline) => tables.baseline(&baseline),
-        Entry::Adapted(decision) => tables.adapted.push(&adapted::row(&decision)),
-        Entry::Link(interval) => tables.link(&interval),
-        Entry::Network(interval) => tables.network.push(&host::network_row(&interval)),
-        Entry::Processors(intervals) => {
-            intervals.iter().try_for_each(|interval| tables.processors.push(&health::processor_row(interval)))
-        }
-        Entry::Machine(interval) => tables.machine.push(&host::machine_row(&interval)),
-        Entry::Disks(intervals) => {
-            intervals.iter().try_for_each(|interval| tables.disks.push(&host::disk_row(interval)))
-        }
-        Entry::Interfaces(intervals) => {
-            intervals.iter().try_for_each(|interval| tables.interfaces.push(&host::interface_row(interval)))
-        }
-        Entry::Blocks(intervals) => intervals.iter().try_for_each(|interval| tables.block(interval)),
+        entry => Ok(tables.take(&entry)?),
     })?;
     tables.finish()?;
     Ok(examples)
@@ -114,7 +94,7 @@ struct Owner {
 }
 
 impl Tables {
-    fn create(out: &Path) -> Result<Self, RunDirError> {
+    fn create(out: &Path) -> Result<Self, TableError> {
         let create = |spec: &TableSpec| TableWriter::create(&out.join(spec.file), (spec.columns)());
         Ok(Self {
             robots: create(&columns::ROBOTS)?,
@@ -148,7 +128,36 @@ impl Tables {
         })
     }
 
-    fn robots(&mut self, interval: &RobotInterval) -> Result<(), RunDirError> {
+    /// A row, or some, of whatever it is.
+    fn take(&mut self, entry: &Entry<'_>) -> Result<(), TableError> {
+        match entry {
+            Entry::Robots(interval) => self.robots(interval),
+            Entry::Origins(interval) => self.origins(interval),
+            Entry::Host(interval) => self.host.push(&host::host_row(interval)),
+            Entry::Proxy(sample) => self.proxy(sample),
+            // Examples are no table.
+            Entry::Example(_) => Ok(()),
+            Entry::Thread(interval) => self.thread(interval),
+            Entry::Stall(stall) => self.stalls.push(&health::stall_row(stall)),
+            Entry::Baseline(baseline) => self.baseline(baseline),
+            Entry::Adapted(decision) => self.adapted.push(&adapted::row(decision)),
+            Entry::Link(interval) => self.link(interval),
+            Entry::Network(interval) => self.network.push(&host::network_row(interval)),
+            Entry::Processors(intervals) => intervals
+                .iter()
+                .try_for_each(|interval| self.processors.push(&health::processor_row(interval))),
+            Entry::Machine(interval) => self.machine.push(&host::machine_row(interval)),
+            Entry::Disks(intervals) => {
+                intervals.iter().try_for_each(|interval| self.disks.push(&host::disk_row(interval)))
+            }
+            Entry::Interfaces(intervals) => {
+                intervals.iter().try_for_each(|interval| self.interfaces.push(&host::interface_row(interval)))
+            }
+            Entry::Blocks(intervals) => intervals.iter().try_for_each(|interval| self.block(interval)),
+        }
+    }
+
+    fn robots(&mut self, interval: &RobotInterval) -> Result<(), TableError> {
         let number = self.robot_intervals;
         self.robot_intervals += 1;
         self.robots.push(&columns::robots_row(number, interval))?;
@@ -175,7 +184,7 @@ impl Tables {
         Ok(())
     }
 
-    fn origins(&mut self, interval: &OriginInterval) -> Result<(), RunDirError> {
+    fn origins(&mut self, interval: &OriginInterval) -> Result<(), TableError> {
         let number = self.origin_intervals;
         self.origin_intervals += 1;
         self.origins.push(&columns::origins_row(number, interval))?;
@@ -187,7 +196,7 @@ impl Tables {
         Ok(())
     }
 
-    fn thread(&mut self, interval: &ThreadInterval) -> Result<(), RunDirError> {
+    fn thread(&mut self, interval: &ThreadInterval) -> Result<(), TableError> {
         let number = self.thread_intervals;
         self.thread_intervals += 1;
         self.threads.push(&health::thread_row(number, interval))?;
@@ -196,7 +205,7 @@ impl Tables {
         self.histogram(owner, "timer_lag", "all", &interval.timer_lag)
     }
 
-    fn baseline(&mut self, baseline: &Baseline) -> Result<(), RunDirError> {
+    fn baseline(&mut self, baseline: &Baseline) -> Result<(), TableError> {
         let number = self.baseline_count;
         self.baseline_count += 1;
         self.baselines.push(&health::baseline_row(number, baseline))?;
@@ -204,7 +213,7 @@ impl Tables {
         self.histogram(owner, "timer_lag", "all", &baseline.lag)
     }
 
-    fn link(&mut self, interval: &LinkInterval) -> Result<(), RunDirError> {
+    fn link(&mut self, interval: &LinkInterval) -> Result<(), TableError> {
         let number = self.link_intervals;
         self.link_intervals += 1;
         self.links.push(&health::link_row(number, interval))?;
@@ -212,7 +221,7 @@ impl Tables {
         self.histogram(owner, "lateness", "all", &interval.lateness)
     }
 
-    fn class(&mut self, owner: Owner, by: &str, value: &str, count: u64) -> Result<(), RunDirError> {
+    fn class(&mut self, owner: Owner, by: &str, value: &str, count: u64) -> Result<(), TableError> {
         let mut row = owner.cells().to_vec();
         row.extend([Cell::Text(by), Cell::Text(value), Cell::Uint(count)]);
         self.classes.push(&row)
@@ -224,7 +233,7 @@ impl Tables {
         metric: &str,
         class: &str,
         histogram: &SparseHistogram,
-    ) -> Result<(), RunDirError> {
+    ) -> Result<(), TableError> {
         if *histogram == SparseHistogram::default() {
             return Ok(());
         }
@@ -247,14 +256,14 @@ impl Tables {
         Ok(())
     }
 
-    fn block(&mut self, interval: &BlockInterval) -> Result<(), RunDirError> {
+    fn block(&mut self, interval: &BlockInterval) -> Result<(), TableError> {
         let number = self.block_intervals;
         self.block_intervals += 1;
         self.blocks.push(&host::block_row(interval))?;
         host::seek_rows(number, interval).try_for_each(|row| self.seeks.push(&row))
     }
 
-    fn proxy(&mut self, sample: &ProxySample) -> Result<(), RunDirError> {
+    fn proxy(&mut self, sample: &ProxySample) -> Result<(), TableError> {
         for (name, value) in &sample.counters {
             self.proxy.push(&[
                 Cell::Uint(sample.at_ms),
@@ -266,7 +275,7 @@ impl Tables {
         Ok(())
     }
 
-    fn finish(self) -> Result<(), RunDirError> {
+    fn finish(self) -> Result<(), TableError> {
         let Self { robots, origins, classes, errors, times, histograms, host, proxy, .. } = self;
         let Self { threads, stalls, baselines, network, processors, adapted, links, .. } = self;
         let Self { machine, disks, interfaces, blocks, seeks, .. } = self;
@@ -292,7 +301,7 @@ mod tests {
 
     use super::*;
     use crate::series::SeriesWriter;
-    use crate::table::Table;
+    use assay_table::Table;
 
     /// The recipe of the reference page, by hand.
     #[test]

@@ -8,10 +8,10 @@ use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
 use crate::missing::{Gap, Gaps};
-use crate::table::Table;
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_table::{Table, TableError};
 
 /// More intervals than a run of eleven days has are no intervals, but damage.
 const MOST_INTERVALS: usize = 1 << 20;
@@ -83,7 +83,7 @@ impl Reader<'_> {
         if !path.exists() && since == Since::Later && !self.sums.names(spec.file) {
             return Ok(None);
         }
-        match self.sums.check(&path).and_then(|()| Table::read(&path, &spec.names())) {
+        match self.sums.check(&path).and_then(|()| Ok(Table::read(&path, &spec.names())?)) {
             Ok(table) => {
                 if !table.others().is_empty() {
                     let columns = table.others().join(", ");
@@ -101,7 +101,7 @@ impl Reader<'_> {
         spec: &TableSpec,
         since: Since,
         numbered: Numbered,
-        read: fn(&Table, usize) -> Result<T, RunDirError>,
+        read: fn(&Table, usize) -> Result<T, TableError>,
     ) -> Result<Vec<T>, RunDirError> {
         let Some(table) = self.open(spec, since)? else { return Ok(Vec::new()) };
         let mut all = Vec::new();
@@ -124,7 +124,7 @@ impl Reader<'_> {
         &mut self,
         spec: &TableSpec,
         since: Since,
-        take: fn(&mut Series, &Table, usize) -> Result<(), RunDirError>,
+        take: fn(&mut Series, &Table, usize) -> Result<(), TableError>,
     ) -> Result<(), RunDirError> {
         let Some(table) = self.open(spec, since)? else { return Ok(()) };
         for row in 0..table.rows() {
@@ -141,12 +141,12 @@ impl Reader<'_> {
         let times = self.dir.path().join(columns::TIMES.file);
         let names = ["side", "interval", "start_ms", "phase"];
         // What is wrong with the times is said where they are read.
-        let Ok(heads) = self.sums.check(&times).and_then(|()| Table::read(&times, &names)) else {
+        let Ok(heads) = self.sums.check(&times).and_then(|()| Ok(Table::read(&times, &names)?)) else {
             return Ok(());
         };
         let lost = (self.series.robots.is_empty(), self.series.origins.is_empty());
         for row in 0..heads.rows() {
-            let place = || -> Result<(usize, u64, u16), RunDirError> {
+            let place = || -> Result<(usize, u64, u16), TableError> {
                 let index = heads.narrow::<u32>("interval", heads.uint("interval", row)?)?;
                 let phase = heads.narrow("phase", heads.uint("phase", row)?)?;
                 Ok((index as usize, heads.uint("start_ms", row)?, phase))
@@ -243,13 +243,13 @@ fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
 
 impl Series {
     /// The robots' interval that a row of another table belongs to.
-    fn robots_of(&mut self, table: &Table, row: usize) -> Result<&mut RobotInterval, RunDirError> {
+    fn robots_of(&mut self, table: &Table, row: usize) -> Result<&mut RobotInterval, TableError> {
         let number = table.uint("interval", row)?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         self.robots.get_mut(index).ok_or_else(|| table.unknown("interval", &number.to_string()))
     }
 
-    fn read_class(&mut self, table: &Table, row: usize) -> Result<(), RunDirError> {
+    fn read_class(&mut self, table: &Table, row: usize) -> Result<(), TableError> {
         let (by, value, count) =
             (table.text("by", row)?, table.text("value", row)?, table.uint("count", row)?);
         let counts = &mut self.robots_of(table, row)?.counts;
@@ -265,7 +265,7 @@ impl Series {
         Ok(())
     }
 
-    fn read_error(&mut self, table: &Table, row: usize) -> Result<(), RunDirError> {
+    fn read_error(&mut self, table: &Table, row: usize) -> Result<(), TableError> {
         let name = table.text("kind", row)?;
         let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
         let count = table.uint("count", row)?;
@@ -273,14 +273,14 @@ impl Series {
         Ok(())
     }
 
-    fn read_head(&mut self, heads: &Table, row: usize) -> Result<(), RunDirError> {
+    fn read_head(&mut self, heads: &Table, row: usize) -> Result<(), TableError> {
         let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
         *self.histogram_of(heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
         Ok(())
     }
 
     /// Takes in a stretch of the buckets; `head` is where the heads have been read up to.
-    fn read_buckets(&mut self, heads: &Table, head: &mut usize, group: &Table) -> Result<(), RunDirError> {
+    fn read_buckets(&mut self, heads: &Table, head: &mut usize, group: &Table) -> Result<(), TableError> {
         let mut row = 0;
         while row < group.rows() {
             let number = group.uint("histogram", row)?;
@@ -300,7 +300,7 @@ impl Series {
         Ok(())
     }
 
-    fn histogram_of(&mut self, table: &Table, row: usize) -> Result<&mut SparseHistogram, RunDirError> {
+    fn histogram_of(&mut self, table: &Table, row: usize) -> Result<&mut SparseHistogram, TableError> {
         let (metric, class) = (table.text("metric", row)?, table.text("class", row)?);
         let number = table.uint("interval", row)?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
@@ -322,7 +322,7 @@ impl Series {
         place.ok_or_else(|| table.unknown("metric", metric))
     }
 
-    fn read_counter(&mut self, table: &Table, row: usize) -> Result<(), RunDirError> {
+    fn read_counter(&mut self, table: &Table, row: usize) -> Result<(), TableError> {
         let at_ms = table.uint("at_ms", row)?;
         // Runs that were recorded when there was never more than one have no such column.
         let cache = table.opt_text("cache", row).ok().flatten().unwrap_or_default();
@@ -340,7 +340,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Cell, Column, Kind, TableWriter};
+    use assay_table::{Cell, Column, Kind, TableWriter};
 
     #[test]
     fn columns_of_a_newer_version_are_named_and_the_others_are_read() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
-use crate::table::{Cell, Column, Kind, Table, TableWriter};
+use assay_table::{Cell, Column, Kind, Table, TableError, TableWriter};
 
 /// What a comparison with the Collector's answer came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -242,7 +242,7 @@ impl AnswerWriter {
     /// Adds an answer. Every 64,000 rows this compresses and writes them, which takes some tens of milliseconds: call
     /// it from a thread that has time.
     pub fn push(&mut self, row: &AnswerRow) -> Result<(), RunDirError> {
-        self.writer.push(&[
+        Ok(self.writer.push(&[
             Cell::Uint(row.request),
             Cell::Uint(row.target.into()),
             Cell::Uint(row.place.into()),
@@ -261,12 +261,12 @@ impl AnswerWriter {
             Cell::Text(row.verdict.name()),
             Cell::opt_text(row.header.as_deref()),
             Cell::opt_text(row.error.map(AnswerError::name)),
-        ])
+        ])?)
     }
 
     /// Writes what is left and gives the file its name.
     pub fn finish(self) -> Result<(), RunDirError> {
-        self.writer.finish()
+        Ok(self.writer.finish()?)
     }
 }
 
@@ -283,7 +283,7 @@ pub fn for_each_answer<E: From<RunDirError>>(
             }
             outcome = each(read_row(group, row)?);
         }
-        Ok(())
+        Ok::<_, RunDirError>(())
     })?;
     outcome
 }
@@ -298,7 +298,7 @@ pub fn read_answers(path: &Path) -> Result<Vec<AnswerRow>, RunDirError> {
     Ok(rows)
 }
 
-fn read_row(table: &Table, row: usize) -> Result<AnswerRow, RunDirError> {
+fn read_row(table: &Table, row: usize) -> Result<AnswerRow, TableError> {
     let text = |name: &str| table.text(name, row).map(str::to_owned);
     let opt_text = |name: &str| table.opt_text(name, row);
     let verdict = table.text("verdict", row)?;

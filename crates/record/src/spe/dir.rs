@@ -121,7 +121,7 @@ impl SpeDir {
 
     /// Writes a file of this directory under a temporary name and renames it.
     pub fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), SpeDirError> {
-        let partial = crate::table::partial_path(path);
+        let partial = assay_table::partial_path(path);
         std::fs::write(&partial, bytes).map_err(|cause| RunDirError::write(&partial, cause))?;
         Ok(std::fs::rename(&partial, path).map_err(|cause| RunDirError::write(path, cause))?)
     }

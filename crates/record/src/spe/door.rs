@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
-use crate::table::{Cell, Column, Kind, Table, TableWriter};
+use assay_table::{Cell, Column, Kind, Table, TableError, TableWriter};
 
 /// One second at one door of the Collector.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,26 +75,24 @@ impl DoorWriter {
 
     /// Adds a row.
     pub fn push(&mut self, row: &DoorRow) -> Result<(), RunDirError> {
-        self.writer.push(
-            &[
-                row.at_s.into(),
-                row.door.into(),
-                row.requests,
-                row.fetches,
-                row.replays,
-                row.joined,
-                row.validations,
-                row.bytes_in,
-                row.bytes_out,
-                row.late_max_us,
-            ]
-            .map(Cell::Uint),
-        )
+        let cells = [
+            row.at_s.into(),
+            row.door.into(),
+            row.requests,
+            row.fetches,
+            row.replays,
+            row.joined,
+            row.validations,
+            row.bytes_in,
+            row.bytes_out,
+            row.late_max_us,
+        ];
+        Ok(self.writer.push(&cells.map(Cell::Uint))?)
     }
 
     /// Writes what is left and gives the file its name.
     pub fn finish(self) -> Result<(), RunDirError> {
-        self.writer.finish()
+        Ok(self.writer.finish()?)
     }
 }
 
@@ -116,7 +114,7 @@ pub fn read_doors(path: &Path) -> Result<Vec<DoorRow>, RunDirError> {
             late_max_us: uint("late_max_us")?,
         })
     };
-    (0..table.rows()).map(read).collect()
+    (0..table.rows()).map(read).collect::<Result<_, _>>().map_err(TableError::into)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use assay_record::layout::Cell;
+use assay_table::Cell;
 
 use super::TableForm;
 

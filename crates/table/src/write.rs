@@ -1,9 +1,4 @@
-//! How rows become columns in a Parquet file, and how they are read back ([`read`]).
-//!
-//! Plain columns need no Arrow: a table is a list of named columns of five kinds. Rows are collected into
-//! column buffers and written as a row group when there are enough of them, so memory stays bounded.
-
-mod read;
+//! How rows become columns in a Parquet file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,113 +12,23 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::dir::RunDirError;
-pub(crate) use read::{Table, columns_of};
+use crate::{Cell, Column, Kind, ROWS_PER_GROUP, TableError};
 
-/// Rows per row group.
-pub(crate) const ROWS_PER_GROUP: usize = 65_536;
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Unsigned 64-bit integer.
-    Uint,
-    /// Signed 64-bit integer.
-    Int,
-    /// Double.
-    Float,
-    /// UTF-8.
-    Text,
-    /// True or false.
-    Bool,
-}
-
-/// One column: its name, what it holds and what it means.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds.
-    pub kind: Kind,
-    /// May be null.
-    pub optional: bool,
-    /// One sentence for the reference page.
-    pub about: &'static str,
-}
-
-impl Column {
-    /// A column that has a value in every row.
-    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, optional: false, about }
-    }
-
-    /// A column that may have none.
-    pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, optional: true, about }
-    }
-
-    /// The kind in the words of the reference page.
-    pub fn kind_name(&self) -> &'static str {
-        match (self.kind, self.optional) {
-            (Kind::Uint, false) => "uint64",
-            (Kind::Uint, true) => "uint64 or null",
-            (Kind::Int, false) => "int64",
-            (Kind::Int, true) => "int64 or null",
-            (Kind::Float, false) => "double",
-            (Kind::Float, true) => "double or null",
-            (Kind::Text, false) => "text",
-            (Kind::Text, true) => "text or null",
-            (Kind::Bool, false) => "boolean",
-            (Kind::Bool, true) => "boolean or null",
-        }
-    }
-
-    fn schema(&self) -> Result<TypePtr, ParquetError> {
-        let (physical, logical) = match self.kind {
-            Kind::Uint => (Physical::INT64, Some(LogicalType::integer(64, false))),
-            Kind::Int => (Physical::INT64, None),
-            Kind::Float => (Physical::DOUBLE, None),
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Bool => (Physical::BOOLEAN, None),
-        };
-        let repetition = if self.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        Type::primitive_type_builder(self.name, physical)
-            .with_repetition(repetition)
-            .with_logical_type(logical)
-            .build()
-            .map(Arc::new)
-    }
-}
-
-/// One value of a row, in the order of the table's columns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
-    /// Nothing.
-    Null,
-    /// An unsigned integer.
-    Uint(u64),
-    /// A signed integer.
-    Int(i64),
-    /// A double.
-    Float(f64),
-    /// Text.
-    Text(&'a str),
-    /// True or false.
-    Bool(bool),
-}
-
-impl<'a> Cell<'a> {
-    pub(crate) fn opt_int(value: Option<i64>) -> Self {
-        value.map_or(Cell::Null, Cell::Int)
-    }
-
-    pub(crate) fn opt_uint(value: Option<u64>) -> Self {
-        value.map_or(Cell::Null, Cell::Uint)
-    }
-
-    pub(crate) fn opt_text(value: Option<&'a str>) -> Self {
-        value.map_or(Cell::Null, Cell::Text)
-    }
+/// The column in the words of Parquet.
+fn schema(column: &Column) -> Result<TypePtr, ParquetError> {
+    let (physical, logical) = match column.kind {
+        Kind::Uint => (Physical::INT64, Some(LogicalType::integer(64, false))),
+        Kind::Int => (Physical::INT64, None),
+        Kind::Float => (Physical::DOUBLE, None),
+        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Bool => (Physical::BOOLEAN, None),
+    };
+    let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    Type::primitive_type_builder(column.name, physical)
+        .with_repetition(repetition)
+        .with_logical_type(logical)
+        .build()
+        .map(Arc::new)
 }
 
 /// Values of a column that have not been written yet.
@@ -223,7 +128,7 @@ pub struct TableWriter {
 }
 
 /// The name a file has while it is being written.
-pub(crate) fn partial_path(path: &Path) -> PathBuf {
+pub fn partial_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".partial");
     PathBuf::from(name)
@@ -231,11 +136,11 @@ pub(crate) fn partial_path(path: &Path) -> PathBuf {
 
 impl TableWriter {
     /// Begins a file of these columns.
-    pub fn create(path: &Path, columns: Vec<Column>) -> Result<Self, RunDirError> {
+    pub fn create(path: &Path, columns: Vec<Column>) -> Result<Self, TableError> {
         let partial = partial_path(path);
-        let file = File::create(&partial).map_err(|source| RunDirError::write(&partial, source))?;
+        let file = File::create(&partial).map_err(|source| TableError::write(&partial, source))?;
         let build = || -> Result<SerializedFileWriter<File>, ParquetError> {
-            let fields = columns.iter().map(Column::schema).collect::<Result<Vec<_>, _>>()?;
+            let fields = columns.iter().map(schema).collect::<Result<Vec<_>, _>>()?;
             let schema = Type::group_type_builder("row").with_fields(fields).build()?;
             let properties = WriterProperties::builder()
                 .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -243,13 +148,13 @@ impl TableWriter {
                 .build();
             SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
         };
-        let writer = build().map_err(|source| RunDirError::write_parquet(&partial, source))?;
+        let writer = build().map_err(|source| TableError::write_parquet(&partial, source))?;
         let buffers = columns.iter().map(|column| ColumnBuffer::new(column.kind)).collect();
         Ok(Self { path: path.to_owned(), partial, columns, buffers, rows: 0, writer })
     }
 
     /// Adds a row; writes a row group when enough have come together.
-    pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), RunDirError> {
+    pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), TableError> {
         debug_assert_eq!(row.len(), self.columns.len());
         for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
             buffer.push(column, *cell);
@@ -258,7 +163,7 @@ impl TableWriter {
         if self.rows >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), RunDirError> {
+    fn flush(&mut self) -> Result<(), TableError> {
         if self.rows == 0 {
             return Ok(());
         }
@@ -270,22 +175,23 @@ impl TableWriter {
             group.close()?;
             Ok(())
         };
-        write().map_err(|source| RunDirError::write_parquet(&self.partial, source))?;
+        write().map_err(|source| TableError::write_parquet(&self.partial, source))?;
         self.rows = 0;
         Ok(())
     }
 
     /// Writes what is left and the footer, and gives the file its name.
-    pub fn finish(mut self) -> Result<(), RunDirError> {
+    pub fn finish(mut self) -> Result<(), TableError> {
         self.flush()?;
-        self.writer.close().map_err(|source| RunDirError::write_parquet(&self.partial, source))?;
-        std::fs::rename(&self.partial, &self.path).map_err(|source| RunDirError::write(&self.path, source))
+        self.writer.close().map_err(|source| TableError::write_parquet(&self.partial, source))?;
+        std::fs::rename(&self.partial, &self.path).map_err(|source| TableError::write(&self.path, source))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Table;
 
     fn columns() -> Vec<Column> {
         vec![

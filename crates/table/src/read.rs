@@ -11,8 +11,7 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleTyp
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
-use super::{Cell, Kind, ROWS_PER_GROUP};
-use crate::dir::RunDirError;
+use crate::{Cell, Kind, ROWS_PER_GROUP, TableError};
 
 /// All values of a column, null where there is none.
 enum Values {
@@ -41,7 +40,7 @@ impl Values {
 }
 
 /// Columns of a Parquet file, read whole; only those that were asked for.
-pub(crate) struct Table {
+pub struct Table {
     path: PathBuf,
     rows: usize,
     columns: BTreeMap<String, Values>,
@@ -51,20 +50,20 @@ pub(crate) struct Table {
 
 impl Table {
     /// Reads the columns called `names`; a column that the file does not have is left out.
-    pub(crate) fn read(path: &Path, names: &[&str]) -> Result<Self, RunDirError> {
+    pub fn read(path: &Path, names: &[&str]) -> Result<Self, TableError> {
         let mut table = Self::empty(path);
-        for_each_group(path, |group| table.read_group(group, names))?;
+        for_each_group(path, &mut |group| table.read_group(group, names))?;
         Ok(table)
     }
 
     /// Reads a file a row group at a time: for tables that would fill the memory.
-    pub(crate) fn read_in_groups(
+    pub fn read_in_groups<E: From<TableError>>(
         path: &Path,
         names: &[&str],
-        mut each: impl FnMut(&Table) -> Result<(), RunDirError>,
-    ) -> Result<(), RunDirError> {
+        mut each: impl FnMut(&Table) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut outcome = Ok(());
-        for_each_group(path, |group| {
+        for_each_group(path, &mut |group| {
             if outcome.is_ok() {
                 let mut table = Self::empty(path);
                 table.read_group(group, names)?;
@@ -119,11 +118,12 @@ impl Table {
     }
 
     /// Columns that the file has and nobody asked for.
-    pub(crate) fn others(&self) -> &[String] {
+    pub fn others(&self) -> &[String] {
         &self.others
     }
 
-    pub(crate) fn rows(&self) -> usize {
+    /// How many rows were read.
+    pub fn rows(&self) -> usize {
         self.rows
     }
 
@@ -131,59 +131,68 @@ impl Table {
         &'a self,
         name: &str,
         of_kind: impl Fn(&'a Values) -> Option<&'a Vec<Option<V>>>,
-    ) -> Result<&'a [Option<V>], RunDirError> {
+    ) -> Result<&'a [Option<V>], TableError> {
         let values = self.columns.get(name).and_then(of_kind).map(Vec::as_slice);
-        values.ok_or_else(|| RunDirError::columns(&self.path, format!("it has no usable column {name}")))
+        values.ok_or_else(|| TableError::columns(&self.path, format!("it has no usable column {name}")))
     }
 
-    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, RunDirError> {
-        value.ok_or_else(|| RunDirError::columns(&self.path, format!("column {name} has an empty value")))
+    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, TableError> {
+        value.ok_or_else(|| TableError::columns(&self.path, format!("column {name} has an empty value")))
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    /// Whether the file has a column that was asked for.
+    pub fn has(&self, name: &str) -> bool {
         self.columns.contains_key(name)
     }
 
-    pub(crate) fn opt_int(&self, name: &str, row: usize) -> Result<Option<i64>, RunDirError> {
+    /// An integer, or null.
+    pub fn opt_int(&self, name: &str, row: usize) -> Result<Option<i64>, TableError> {
         Ok(self.values(name, Values::ints)?.get(row).copied().flatten())
     }
 
-    pub(crate) fn int(&self, name: &str, row: usize) -> Result<i64, RunDirError> {
+    /// An integer; null is an error.
+    pub fn int(&self, name: &str, row: usize) -> Result<i64, TableError> {
         let value = self.opt_int(name, row)?;
         self.required(name, value)
     }
 
-    pub(crate) fn opt_uint(&self, name: &str, row: usize) -> Result<Option<u64>, RunDirError> {
+    /// An unsigned integer, or null.
+    pub fn opt_uint(&self, name: &str, row: usize) -> Result<Option<u64>, TableError> {
         Ok(self.opt_int(name, row)?.map(i64::cast_unsigned))
     }
 
-    pub(crate) fn uint(&self, name: &str, row: usize) -> Result<u64, RunDirError> {
+    /// An unsigned integer; null is an error.
+    pub fn uint(&self, name: &str, row: usize) -> Result<u64, TableError> {
         Ok(self.int(name, row)?.cast_unsigned())
     }
 
-    pub(crate) fn float(&self, name: &str, row: usize) -> Result<f64, RunDirError> {
+    /// A double; null is an error.
+    pub fn float(&self, name: &str, row: usize) -> Result<f64, TableError> {
         let value = self.values(name, Values::floats)?.get(row).copied().flatten();
         self.required(name, value)
     }
 
-    pub(crate) fn bool(&self, name: &str, row: usize) -> Result<bool, RunDirError> {
+    /// True or false; null is an error.
+    pub fn bool(&self, name: &str, row: usize) -> Result<bool, TableError> {
         let value = self.values(name, Values::bools)?.get(row).copied().flatten();
         self.required(name, value)
     }
 
-    pub(crate) fn opt_text(&self, name: &str, row: usize) -> Result<Option<&str>, RunDirError> {
+    /// Text, or null; an error where it is not UTF-8.
+    pub fn opt_text(&self, name: &str, row: usize) -> Result<Option<&str>, TableError> {
         let value = self.values(name, Values::texts)?.get(row).and_then(Option::as_ref);
         // Text columns are written from `str`; a file from elsewhere may hold anything.
         Ok(value.map(|bytes| bytes.as_utf8().unwrap_or("\u{fffd}")))
     }
 
-    pub(crate) fn text(&self, name: &str, row: usize) -> Result<&str, RunDirError> {
+    /// Text; null is an error.
+    pub fn text(&self, name: &str, row: usize) -> Result<&str, TableError> {
         let value = self.opt_text(name, row)?;
         self.required(name, value)
     }
 
     /// Any value; null also where the file has fewer of them than rows.
-    pub(crate) fn cell(&self, name: &str, kind: Kind, row: usize) -> Cell<'_> {
+    pub fn cell(&self, name: &str, kind: Kind, row: usize) -> Cell<'_> {
         let cell = match kind {
             Kind::Uint => self.opt_uint(name, row).map(Cell::opt_uint),
             Kind::Int => self.opt_int(name, row).map(Cell::opt_int),
@@ -195,25 +204,25 @@ impl Table {
     }
 
     /// A number as a narrower type, or a message that names the column.
-    pub(crate) fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, RunDirError> {
+    pub fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, TableError> {
         T::try_from(value).map_err(|_| {
-            RunDirError::columns(&self.path, format!("column {name} holds {value}, out of its range"))
+            TableError::columns(&self.path, format!("column {name} holds {value}, out of its range"))
         })
     }
 
     /// A value that the caller does not know.
-    pub(crate) fn unknown(&self, name: &str, value: &str) -> RunDirError {
-        RunDirError::columns(&self.path, format!("column {name} holds {value:?}, which is not known"))
+    pub fn unknown(&self, name: &str, value: &str) -> TableError {
+        TableError::columns(&self.path, format!("column {name} holds {value:?}, which is not known"))
     }
 }
 
 /// Opens a file and goes through its row groups.
 fn for_each_group(
     path: &Path,
-    mut each: impl FnMut(&dyn RowGroupReader) -> Result<(), ParquetError>,
-) -> Result<(), RunDirError> {
-    let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
-    let bad = |source: ParquetError| RunDirError::columns(path, source.to_string());
+    each: &mut dyn FnMut(&dyn RowGroupReader) -> Result<(), ParquetError>,
+) -> Result<(), TableError> {
+    let file = File::open(path).map_err(|source| TableError::read(path, source))?;
+    let bad = |source: ParquetError| TableError::columns(path, source.to_string());
     // What is in a file that somebody else wrote, or that was damaged, is not for the library's asserts to end us.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let reader = SerializedFileReader::new(file).map_err(bad)?;
@@ -222,19 +231,19 @@ fn for_each_group(
         }
         Ok(())
     }));
-    read.unwrap_or_else(|_| Err(RunDirError::columns(path, "its pages cannot be decoded")))
+    read.unwrap_or_else(|_| Err(TableError::columns(path, "its pages cannot be decoded")))
 }
 
 /// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.
-pub(crate) fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, RunDirError> {
+pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, TableError> {
     let mut columns = Vec::new();
-    let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
+    let file = File::open(path).map_err(|source| TableError::read(path, source))?;
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         SerializedFileReader::new(file).map(|reader| reader.metadata().file_metadata().schema_descr_ptr())
     }));
     let schema = read
         .unwrap_or_else(|_| Err(ParquetError::General("its end cannot be decoded".into())))
-        .map_err(|source| RunDirError::columns(path, source.to_string()))?;
+        .map_err(|source| TableError::columns(path, source.to_string()))?;
     for column in schema.columns() {
         let unsigned = column.logical_type_ref() == Some(&LogicalType::integer(64, false));
         let kind = match column.physical_type() {

@@ -1,0 +1,80 @@
+//! What can go wrong with a table.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+
+/// Why a table cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write {}: {cause}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said. It is part of the message, and so no `source` of this error.
+        cause: io::Error,
+    },
+    /// The file is no table, or not with these columns.
+    #[error("cannot make sense of {}: {detail}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+impl TableError {
+    pub(crate) fn read(path: &Path, cause: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), cause }
+    }
+
+    pub(crate) fn write(path: &Path, cause: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), cause }
+    }
+
+    pub(crate) fn columns(path: &Path, detail: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), detail: detail.into() }
+    }
+
+    /// A Parquet writer's error; the system's own error is taken out of it, for the sake of the advice.
+    pub(crate) fn write_parquet(path: &Path, source: ParquetError) -> Self {
+        let cause = match source {
+            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(cause) => *cause,
+                Err(other) => io::Error::other(other.to_string()),
+            },
+            // The column writer keeps only the words of the system's error.
+            other if other.to_string().contains("os error 28") => io::ErrorKind::StorageFull.into(),
+            other => io::Error::other(other.to_string()),
+        };
+        Self::write(path, cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_said_is_taken_out_of_the_writers_error() {
+        let inner = ParquetError::External(Box::new(io::Error::from_raw_os_error(28)));
+        for source in [inner, ParquetError::General("No space left on device (os error 28)".into())] {
+            let error = TableError::write_parquet(Path::new("/x/robots.parquet"), source);
+            assert!(
+                matches!(&error, TableError::Write { cause, .. } if cause.kind() == io::ErrorKind::StorageFull),
+                "{error}"
+            );
+        }
+    }
+}
