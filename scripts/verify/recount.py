@@ -144,27 +144,17 @@ def clock_rows(x, done, unsent, phase_end_ms, figures):
     """Times of what completed; and of all, where what was not sent counts with how long it had waited when its phase ended.
     That is the least it can have taken: a percentile that depends on it is a lower bound, and must say so."""
     response, times = (done.last_byte_us - done.due_us).to_numpy(float), figures["response_time_ms"]
-    every, completed = headlines(times)
+    every, completed = times["all"], times["completed"]
     waits = (phase_end_ms * 1000 - unsent.due_us).to_numpy(float)
     rows = times_rows("response of completed", response, completed)
     rows += times_rows("response of all", np.concatenate([response, waits]), every)
     rows += times_rows(
-        "service", (done.last_byte_us - done.sent_us).to_numpy(float), headlines(figures["service_time_ms"])[1]
+        "service", (done.last_byte_us - done.sent_us).to_numpy(float), figures["service_time_ms"]["completed"]
     )
-    rows += times_rows("ttfb", (done.first_byte_us - done.sent_us).to_numpy(float), headlines(figures["ttfb_ms"])[1])
-    if "at_least" in every or "completed" in times:
-        found = sorted(set(every.get("at_least", [])) & SHARES.keys())
-        rows.append(equal("percentiles that are lower bounds", sorted(lower_bounds(response, waits)), found))
+    rows += times_rows("ttfb", (done.first_byte_us - done.sent_us).to_numpy(float), figures["ttfb_ms"]["completed"])
+    found = sorted(set(every.get("at_least", [])) & SHARES.keys())
+    rows.append(equal("percentiles that are lower bounds", sorted(lower_bounds(response, waits)), found))
     return rows
-
-
-def headlines(times):
-    """The distribution that has what never ended, and that of what completed. (Documents without `completed` have the
-    first under `with_unsent`, empty where everything ended.)"""
-    if "completed" in times:
-        return times["all"], times["completed"]
-    with_unsent = times.get("with_unsent", {"count": 0})
-    return (with_unsent if with_unsent["count"] else times["all"]), times["all"]
 
 
 def lower_bounds(ended, waits):

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::machine::side_by_side;
 use crate::support::{Ran, at, run};
 
 /// How long each listing is rehearsed here; long enough for a plateau of some thousand requests.
@@ -73,8 +74,7 @@ fn offered(ran: &Ran) -> Vec<(Value, Value, Value)> {
 }
 
 fn through_all(name: &str) {
-    let builtin = rehearse(name, "builtin");
-    is_right(&builtin, "builtin", 0.01);
+    let mut proxies = vec![("builtin", 0.01)];
     for (proxy, program, package, points) in [
         ("varnish", "varnishd", "varnish", 0.03),
         ("nginx", "nginx", "nginx-light", 0.03),
@@ -83,11 +83,17 @@ fn through_all(name: &str) {
         ("squid", "squid", "squid", 0.05),
     ] {
         if has(program, package) {
-            let ran = rehearse(name, proxy);
-            is_right(&ran, proxy, points);
-            assert_eq!(ran.json["stream_digest"], builtin.json["stream_digest"], "{proxy}");
-            assert_eq!(offered(&ran), offered(&builtin), "{proxy}");
+            proxies.push((proxy, points));
         }
+    }
+    let runs = side_by_side(&proxies, |(proxy, points)| {
+        let ran = rehearse(name, proxy);
+        is_right(&ran, proxy, *points);
+        ran
+    });
+    for (ran, (proxy, _)) in runs.iter().zip(&proxies) {
+        assert_eq!(ran.json["stream_digest"], runs[0].json["stream_digest"], "{proxy}");
+        assert_eq!(offered(ran), offered(&runs[0]), "{proxy}");
     }
 }
 
@@ -230,16 +236,13 @@ fn no_proxy_beats_ideal_in_any_bundled_workload() {
     names.sort_unstable();
     assert!(names.len() > 20, "{names:?}");
     // Each through one of them, in turn: it is the workloads that differ.
-    for (index, name) in names.iter().enumerate() {
-        does_not_beat_ideal(name, proxies[index % proxies.len()]);
-    }
+    let pairs: Vec<_> = names.iter().zip(proxies.iter().cycle()).collect();
+    side_by_side(&pairs, |(name, proxy)| does_not_beat_ideal(name, proxy));
 }
 
 #[test]
 fn no_proxy_beats_ideal_where_bodies_are_coded() {
-    for proxy in here() {
-        for name in ["site.pg", "api.pg"] {
-            does_not_beat_ideal(name, proxy);
-        }
-    }
+    let both = |proxy| ["site.pg", "api.pg"].map(|name| (name, proxy));
+    let pairs: Vec<_> = here().into_iter().flat_map(both).collect();
+    side_by_side(&pairs, |(name, proxy)| does_not_beat_ideal(name, proxy));
 }

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +15,8 @@ use assay_record::run::RunInfo;
 use assay_record::series::Series;
 use assay_record::xact_log::XactLog;
 use serde_json::Value;
+
+use crate::machine;
 
 /// A directory below `tests/e2e/workloads`.
 pub fn workload(name: &str) -> PathBuf {
@@ -44,27 +46,36 @@ pub struct Ran {
 pub struct Going {
     child: Child,
     directory: tempfile::TempDir,
-    /// One run at a time: each wants the machine to itself.
-    _alone: MutexGuard<'static, ()>,
+    _place: machine::Place,
 }
 
-/// Runs `assay run … --json` in a fresh run directory.
+/// Runs `assay run … --json` in a fresh run directory, beside others: for what no delay changes.
 ///
 /// # Panics
 /// When the output is not one JSON document.
 pub fn run(args: &[&str]) -> Ran {
+    start_in(machine::shared(), Command::new(env!("CARGO_BIN_EXE_assay")), args).wait()
+}
+
+/// The same with the machine to itself: for what is judged by its times.
+///
+/// # Panics
+/// When the output is not one JSON document.
+pub fn run_alone(args: &[&str]) -> Ran {
     start(Command::new(env!("CARGO_BIN_EXE_assay")), args).wait()
 }
 
-/// Starts `PROGRAM run … --json` in a fresh run directory.
-pub fn start(mut program: Command, args: &[&str]) -> Going {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    let alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+/// Starts `PROGRAM run … --json` in a fresh run directory, with the machine to itself.
+pub fn start(program: Command, args: &[&str]) -> Going {
+    start_in(machine::alone(), program, args)
+}
+
+fn start_in(place: machine::Place, mut program: Command, args: &[&str]) -> Going {
     let directory = tempfile::tempdir().expect("the temp directory is writable");
     let run_dir = directory.path().join("run");
     program.args(["run", "--json", "--no-live", "--run-dir", run_dir.to_str().expect("UTF-8")]).args(args);
     program.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Going { child: program.spawn().expect("the program starts"), directory, _alone: alone }
+    Going { child: program.spawn().expect("the program starts"), directory, _place: place }
 }
 
 impl Going {

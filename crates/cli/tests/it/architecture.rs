@@ -162,6 +162,27 @@ fn imports_run_down_the_list_even_in_tests() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// `scripts/test.sh` runs integration tests by the names of their targets, so that it can run some beside others.
+#[test]
+fn every_integration_test_is_of_a_target_that_make_test_runs() {
+    let mut targets = Vec::new();
+    for (name, _) in plan() {
+        let tests = std::fs::read_dir(root().join("crates").join(&name).join("tests"));
+        for entry in tests.into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if entry.join("main.rs").exists() || entry.extension().is_some_and(|extension| extension == "rs")
+            {
+                targets.push(shown(&entry));
+            }
+        }
+    }
+    let wrong: Vec<_> =
+        targets.iter().filter(|t| !t.ends_with("/tests/it") && *t != "crates/cli/tests/e2e").collect();
+    assert!(
+        targets.len() > 10 && wrong.is_empty(),
+        "{targets:?}: call them `it`, or have them run: {wrong:?}"
+    );
+}
+
 #[test]
 fn pure_crates_touch_no_socket_file_or_clock() {
     let mut wrong = Vec::new();

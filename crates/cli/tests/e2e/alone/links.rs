@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use assay_record::run::RunInfo;
 
-use crate::support::{Ran, run, start, workload};
+use crate::support::{Ran, run_alone, start, workload};
 
 /// Runs on a busy machine may be doubted; what links did is right all the same.
 const FINE_OR_DOUBTED: [i32; 2] = [0, 96];
@@ -23,7 +23,7 @@ fn short(args: &[&str]) -> Ran {
     let file = workload("plain.pg");
     let mut all = vec![file.to_str().expect("UTF-8")];
     all.extend(args);
-    run(&all)
+    run_alone(&all)
 }
 
 /// What was lost is what the plan loses, on every link and in both directions.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::real::has;
-use crate::support::{Ran, at, run, workload};
+use crate::support::{Ran, at, run_alone, workload};
 
 /// Runs on a busy machine may be doubted; who answered whom is right all the same.
 const FINE_OR_DOUBTED: [i32; 2] = [0, 96];
@@ -13,7 +13,7 @@ fn through(topology: &str) -> Ran {
     let file = directory.path().join("caches.toml");
     std::fs::write(&file, topology).expect("the file can be written");
     let workload = workload("shared.pg");
-    let ran = run(&[workload.to_str().expect("UTF-8"), "--topology", file.to_str().expect("UTF-8")]);
+    let ran = run_alone(&[workload.to_str().expect("UTF-8"), "--topology", file.to_str().expect("UTF-8")]);
     assert!(FINE_OR_DOUBTED.contains(&ran.code), "{}", ran.json["doubts"]);
     assert_eq!(ran.errors_total(), 0, "{}", ran.json["total"]["errors"]);
     ran
@@ -152,7 +152,7 @@ fn median_ms(ran: &Ran, source: &str) -> (f64, u64) {
 
 #[test]
 fn a_link_between_caches_delays_what_they_ask_of_each_other_and_nothing_else() {
-    if !crate::links::may_have_namespaces() {
+    if !super::links::may_have_namespaces() {
         return;
     }
     let squid = has("squid", "squid").then_some("squid");
