@@ -5,12 +5,12 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use assay_lab::description::did_you_mean;
 use assay_pgl::{
     Code, Compiled, Diagnostic, Files, Listing, ResolvedFiles, ResolvedSource, Resolver, SearchPath, Source,
     Span,
 };
 use assay_report::require::Requirement;
+use assay_settings::suggest::or_did_you_mean;
 
 use crate::bundled;
 use crate::exit::Failure;
@@ -22,7 +22,7 @@ pub fn compile(name: &str, include: &[PathBuf], is_quiet: bool) -> Result<Compil
         // Those that come with Assay are called without the `.pg`.
         let stem =
             Path::new(name).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        let meant = did_you_mean(&stem, bundled::all().map(|workload| workload.name));
+        let meant = or_did_you_mean(&stem, bundled::all().map(|workload| workload.name));
         return Err(Failure::usage(anyhow!("there is no workload file {name}{meant}")).hint(
             "give the path of a PGL file, or the name of a bundled workload: `assay workloads` lists them",
         ));

@@ -31,7 +31,6 @@ mod random;
 mod reference;
 mod schema;
 mod source;
-mod suggest;
 mod trace;
 mod units;
 mod value;

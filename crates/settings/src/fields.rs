@@ -5,6 +5,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::suggest::nearest;
+
 /// A file that cannot be read: which file and line, what was read and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -217,41 +219,9 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The name that was probably meant.
-pub fn nearest<'n>(typed: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let most = typed.chars().count().div_ceil(3).clamp(1, 3);
-    let near = known.into_iter().map(|name| (distance(typed, name), name));
-    near.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name)
-}
-
-/// Letters to change, add or leave out to get from one name to another.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (done, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = done + 1;
-        for (index, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[index + 1];
-            row[index + 1] = changed.min(diagonal + 1).min(row[index] + 1);
-        }
-    }
-    row[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_is_told_from_another_word() {
-        assert_eq!(nearest("memroy", ["memory", "mode"]), Some("memory"));
-        assert_eq!(nearest("vanish", ["varnish", "squid"]), Some("varnish"));
-        assert_eq!(nearest("speed", ["memory", "mode", "seed"]), Some("seed"));
-        assert_eq!(nearest("colour", ["memory", "mode"]), None);
-        assert_eq!((distance("", "abc"), distance("abc", "")), (3, 3));
-    }
 
     #[test]
     fn a_mistake_is_shown_with_its_line() {

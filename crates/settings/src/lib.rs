@@ -1,12 +1,14 @@
-//! What stands in a settings file (TOML), and what is said when it is not what was expected? Every mistake names its
+//! What stands in a settings file (TOML), and what is said when it is not what was expected. Every mistake names its
 //! file and line, what was read and what was expected.
 //!
-//! [`fields`] walks tables and values, [`units`] reads durations, sizes and rates. Experiments and clusters are
+//! [`fields`] walks tables and values, [`units`] reads durations, sizes and rates, [`suggest`] finds the name
+//! that a misspelt one meant. Experiments and clusters are
 //! read with it, each by the crate that knows what its fields mean.
 //!
 //! *Does not:* open files, know what any field means, or write settings.
 
 pub mod fields;
+pub mod suggest;
 pub mod units;
 
-pub use fields::{Fields, Mistake, Source, Value, nearest};
+pub use fields::{Fields, Mistake, Source, Value};

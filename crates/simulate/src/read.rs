@@ -13,7 +13,8 @@ use assay_dispatch::policies::lard_replicated::LardReplicatedSettings;
 use assay_dispatch::policies::peak_ewma::PeakEwmaSettings;
 use assay_dispatch::policies::prequal::PrequalSettings;
 use assay_dispatch::{Choice, ClassId, ServerId};
-use assay_settings::{Fields, Mistake, Source, Value, nearest, units};
+use assay_settings::suggest::nearest;
+use assay_settings::{Fields, Mistake, Source, Value, units};
 
 use crate::experiment::{
     Cluster, Experiment, Failure, Group, Law, Load, Mix, NamedPolicy, PolicyChoice, Reference, Service,

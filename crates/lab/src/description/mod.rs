@@ -8,7 +8,6 @@ mod capacity;
 mod read;
 mod setting;
 mod shipped;
-mod suggest;
 mod template;
 
 use std::collections::BTreeMap;
@@ -24,7 +23,6 @@ pub use access_log::{AccessLog, FIELDS as ACCESS_LOG_FIELDS};
 pub use capacity::{Capacity, Store};
 pub use setting::{Chosen, Kind, Setting};
 pub use shipped::{described, find};
-pub use suggest::did_you_mean;
 pub use template::{Circle, ICP_PORT, Origin, Peer, Settings};
 
 /// A description that cannot be used: which file, which line, which field, what was expected.

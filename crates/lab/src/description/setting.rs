@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::Store;
-use super::suggest::did_you_mean;
+use assay_settings::suggest::or_did_you_mean;
 
 /// Something that can be chosen, with `assay run --set NAME=VALUE` or in an experiment.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -130,7 +130,7 @@ impl Setting {
     /// Reads a value of the setting `name` of the proxy `title`; what is allowed, when it is not.
     pub(super) fn choose(&self, title: &str, name: &str, text: &str) -> Result<Chosen, String> {
         self.read(text).ok_or_else(|| {
-            let near = did_you_mean(text, self.values.iter().map(String::as_str));
+            let near = or_did_you_mean(text, self.values.iter().map(String::as_str));
             format!("`{text}` is no value for `{name}` of {title}: it takes {}{near}", self.allowed())
         })
     }
@@ -195,7 +195,7 @@ pub(super) fn named<'a>(
             return format!("{title} has no setting `{name}`; its description declares none");
         }
         let names: Vec<&str> = settings.keys().map(String::as_str).collect();
-        let near = did_you_mean(name, names.iter().copied());
+        let near = or_did_you_mean(name, names.iter().copied());
         format!("{title} has no setting `{name}`; there are {}{near}", names.join(", "))
     })
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::suggest::did_you_mean;
 use super::{Description, DescriptionError};
+use assay_settings::suggest::or_did_you_mean;
 
 /// File name and text of every description that is compiled in.
 const SHIPPED: [(&str, &str); 6] = [
@@ -64,7 +64,7 @@ pub fn find(name: &str, user_dirs: &[PathBuf]) -> Result<Description, Descriptio
 
 fn unknown(name: &str, user_dirs: &[PathBuf]) -> DescriptionError {
     let names: Vec<String> = described(user_dirs).into_iter().flatten().map(|d| d.name).collect();
-    let near = did_you_mean(name, names.iter().map(String::as_str).chain(["builtin", "direct"]));
+    let near = or_did_you_mean(name, names.iter().map(String::as_str).chain(["builtin", "direct"]));
     DescriptionError {
         message: format!(
             "there is no proxy called `{name}`{near}; there are builtin, {}; or give the path of a description \

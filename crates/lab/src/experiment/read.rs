@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_link::{LinkSettings, SettingsError};
-use assay_settings::{Fields, Source, Value, nearest};
+use assay_settings::suggest::nearest;
+use assay_settings::{Fields, Source, Value};
 
 use super::{Condition, Experiment, ExperimentError, Subject, WorkloadChoice};
 use crate::plan::Mode;

@@ -239,7 +239,7 @@ struct Shown {
 /// step is *kept* if it was as measured, with what Assay added to its times; and *broken* if it was not, and would not have
 /// been without that: a queue that is given its requests up to `d` later gives its answers up to `d` later, so with `d` taken
 /// off every time, no time is longer than it would have been. Between the two it is *invalid*: it counts, for less
-/// ([`super::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
+/// ([`assay_search::belief`]). What is no time (errors, ratios, rates) is judged over all seconds, and no lateness excuses it.
 fn shown(measured: &Measured<'_>, due: u64, judge: &mut Judge) -> Shown {
     let all = &measured.all;
     let mut checks = judge(&measured.in_time);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_engine::spread::Share;
-use assay_settings::{Fields, Source, Value, nearest};
+use assay_settings::suggest::nearest;
+use assay_settings::{Fields, Source, Value};
 
 use super::{CacheChoice, Protocol, TopologyChoice, Usual};
 use crate::experiment::ExperimentError;

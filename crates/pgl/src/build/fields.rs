@@ -8,8 +8,8 @@ use super::Builder;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
 use crate::source::Span;
-use crate::suggest::did_you_mean;
 use crate::value::{Random, Record, Value};
+use assay_settings::suggest::did_you_mean;
 
 /// What is forgiven above 100%: rounding.
 const SLACK: f64 = 1e-9;

@@ -13,11 +13,11 @@ use crate::ast::{Call, Operator};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
 use crate::source::Span;
-use crate::suggest::did_you_mean;
 use crate::value::Value;
 use crate::value::address::AddrRange;
 use crate::value::array::{Array, Item, MAX_ITEMS};
 use crate::value::pattern::{Pattern, Piece};
+use assay_settings::suggest::did_you_mean;
 
 /// An argument with its place.
 #[derive(Debug, Clone)]

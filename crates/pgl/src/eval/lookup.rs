@@ -7,8 +7,8 @@ use crate::ast::{Name, Path};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, REJECTED, RecordKind, Ty};
 use crate::source::Span;
-use crate::suggest::did_you_mean;
 use crate::value::{Record, Value};
+use assay_settings::suggest::did_you_mean;
 
 /// Where an assignment goes.
 pub(super) struct Place {
@@ -116,7 +116,7 @@ impl Interpreter<'_> {
         let object = self.frames.last().and_then(|frame| frame.object.as_ref()).map(|object| object.kind);
         if let Some(kind) = object.filter(|_| assigned) {
             let near_field =
-                crate::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
+                assay_settings::suggest::nearest(&name.text, kind.fields().map(|field| field.name)).is_some();
             let near_name = !near_field && self.nearest_declared(name).is_some();
             if !near_name {
                 return self.unknown_field(kind, name);

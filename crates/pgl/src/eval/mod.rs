@@ -17,9 +17,9 @@ use crate::diagnostics::Diagnostics;
 use crate::random::Random as Generator;
 use crate::schema::{Base, Effect, RecordKind, Ty};
 use crate::source::{Resolver, Source, Span};
-use crate::suggest::did_you_mean;
 use crate::value::array::Array;
 use crate::value::{Code as CodeValue, Record, Value};
+use assay_settings::suggest::did_you_mean;
 
 mod append;
 mod arithmetic;

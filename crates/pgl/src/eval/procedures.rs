@@ -12,9 +12,9 @@ use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, RecordKind};
 use crate::source::Span;
-use crate::suggest::did_you_mean;
 use crate::value::array::Array;
 use crate::value::{Record, Value};
+use assay_settings::suggest::did_you_mean;
 
 /// Procedures that a script cannot call: when it runs, all is registered.
 const REGISTERING: [&str; 6] =

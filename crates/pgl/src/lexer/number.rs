@@ -2,8 +2,8 @@
 
 use super::{Literal, Scanner, TokenKind, is_word, is_word_start};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::suggest::did_you_mean;
 use crate::units::{self, Unit};
+use assay_settings::suggest::did_you_mean;
 
 impl Scanner<'_, '_, '_> {
     /// Digits, with an optional point, exponent, and a percent sign or unit directly after them.

@@ -1,6 +1,7 @@
 //! How is a requirement written? From text to [`Requirement`], with errors that point at the place.
 
 use assay_measurement::error_kind::ErrorKind;
+use assay_settings::suggest::did_you_mean;
 
 use super::metric::{Class, Counted, Kind, Metric, Stat, Which};
 use super::{Op, Requirement};
@@ -407,28 +408,4 @@ fn is_digits(text: &str) -> bool {
 
 fn lookup<T: Copy>(known: &[(&str, T)], word: &str) -> Option<T> {
     known.iter().find(|(name, _)| *name == word).map(|(_, found)| *found)
-}
-
-/// The known name nearest to a misspelt one, when one is near enough to be meant.
-fn did_you_mean<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let far = |name: &str| (distance(&wrong.to_lowercase(), &name.to_lowercase()), name.len());
-    let near = known.map(|name| (far(name), name)).filter(|((far, _), name)| {
-        *far <= (name.chars().count().max(wrong.chars().count()) / 3).max(1) && *far < wrong.chars().count()
-    });
-    near.min().map(|(_, name)| format!("did you mean `{name}`?"))
-}
-
-/// Letters to put in, take out or replace to come from one to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let best = (last[j] + usize::from(x != *y)).min(last[j + 1] + 1).min(row[j] + 1);
-            row.push(best);
-        }
-        last = row;
-    }
-    last[b.len()]
 }

@@ -7,7 +7,8 @@ use assay_dispatch::policies::lard::LardSettings;
 use assay_dispatch::policies::lard_replicated::LardReplicatedSettings;
 use assay_dispatch::policies::peak_ewma::PeakEwmaSettings;
 use assay_dispatch::policies::prequal::PrequalSettings;
-use assay_settings::{Fields, Mistake, Value, nearest};
+use assay_settings::suggest::nearest;
+use assay_settings::{Fields, Mistake, Value};
 
 use super::table::{target, texts, time_or, whole_or};
 use crate::document::document;

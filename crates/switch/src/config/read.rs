@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use assay_dispatch::policies::cap_with_state::Profile;
 use assay_dispatch::{Choice, ServerId};
-use assay_settings::{Fields, Mistake, Source, Value, nearest};
+use assay_settings::suggest::nearest;
+use assay_settings::{Fields, Mistake, Source, Value};
 
 use super::policy::{needs, policy};
 use super::table::{address, name, network, size, statuses, target, texts, time, time_or, whole_or};

@@ -11,8 +11,8 @@ use crate::ast::Path;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::eval::{Evaluated, Interpreter};
 use crate::schema::Base;
-use crate::suggest::did_you_mean;
 use crate::value::Value;
+use assay_settings::suggest::did_you_mean;
 
 /// Single numbers.
 const SINGLE: [(&str, Base); 15] = [
