@@ -36,7 +36,6 @@ test:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	CARGO=$(CARGO) scripts/test.sh
-	ASSAY=target/debug/assay scripts/instructions.sh --check
 
 # What a request takes on each hot path, kept in bench/instructions.json: of the build that the tests use, and of a release.
 instructions-dev:

@@ -1,15 +1,16 @@
 #!/bin/sh
-# Runs all tests, after everything is built. What waits most of its time, end-to-end tests that are not judged by their times,
-# runs beside what computes; end-to-end tests that are (modules `alone`) run afterwards, with the machine to themselves.
+# Runs all tests, after everything is built: three rows of them side by side, as many wait most of their time, and then those
+# end-to-end tests that are judged by their times (modules `alone`), with the machine to themselves.
 #
-# Every test belongs to one of these runs: unit tests, integration tests (`it`), end-to-end tests (`e2e`), examples in the
-# documentation of the code. Ends with 1 if one of them failed; all are run before that.
+# Every test belongs to one of these: unit tests, integration tests (`it`), end-to-end tests (`e2e`), examples in the
+# documentation of the code, counts of instructions. Ends with 1 if one of them failed; all are run before that.
 set -u
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 said=$(mktemp -d) || exit 2
+rows=
 end() {
-    [ -z "${beside:-}" ] || kill "$beside" 2>/dev/null
+    for row in $rows; do kill "$row" 2>/dev/null; done
     rm -rf "$said"
 }
 trap end EXIT
@@ -18,13 +19,20 @@ trap 'exit 130' INT TERM
 "$cargo" test --workspace --no-run --quiet || exit 1
 
 # More threads than processors: they wait.
-"$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4 >"$said/beside" 2>&1 &
-beside=$!
+"$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4 >"$said/e2e" 2>&1 &
+rows=$!
+{
+    failed=0
+    "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1
+    "$cargo" test --workspace --quiet --doc || failed=1
+    ASSAY=${CARGO_TARGET_DIR:-target}/debug/assay scripts/instructions.sh --check || failed=1
+    exit "$failed"
+} >"$said/unit" 2>&1 &
+rows="$rows $!"
 failed=0
-"$cargo" test --workspace --quiet --no-fail-fast --lib --bins --test it || failed=1
-"$cargo" test --workspace --quiet --doc || failed=1
-wait "$beside" || failed=1
-beside=
-cat "$said/beside"
+"$cargo" test --workspace --quiet --no-fail-fast --test it || failed=1
+for row in $rows; do wait "$row" || failed=1; done
+rows=
+cat "$said/unit" "$said/e2e"
 "$cargo" test --workspace --quiet --test e2e -- alone:: || failed=1
 exit "$failed"

@@ -305,8 +305,9 @@ robots = 0.5
             (
                 "siblings = [\"y\"]",
                 "siblings = [\"z\"]",
-                "t.toml:6: siblings: no cache is called `z`; did you mean `y`?",
+                "t.toml:6: siblings: no cache is called `z`; the caches are: y, top",
             ),
+            ("parents = [\"top\"]", "parents = [\"tpo\"]", "no cache is called `tpo`; did you mean `top`?"),
             ("siblings", "sibling", "unknown field `sibling`; did you mean `siblings`?"),
             ("robots = 0.5", "parents = [\"y\"]", "round for ever"),
             ("parents = [\"top\"]", "protocol = \"hash\"", "a sibling has to be asked"),
