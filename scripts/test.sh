@@ -7,29 +7,41 @@
 set -u
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
+failed=0
+
+case ${1:-all} in
+e2e)
+    # More threads than processors: they wait.
+    exec "$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4
+    ;;
+unit)
+    "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1
+    "$cargo" test --workspace --quiet --doc || failed=1
+    ASSAY=${CARGO_TARGET_DIR:-target}/debug/assay scripts/instructions.sh --check || failed=1
+    exit "$failed"
+    ;;
+all) ;;
+*)
+    echo "usage: scripts/test.sh [unit | e2e]: all tests, or one of the rows that run side by side" >&2
+    exit 2
+    ;;
+esac
+
 said=$(mktemp -d) || exit 2
 rows=
 end() {
-    for row in $rows; do kill "$row" 2>/dev/null; done
+    # A row is a process group of its own (setsid): with it, everything that it started ends.
+    for row in $rows; do kill -- "-$row" 2>/dev/null; done
     rm -rf "$said"
 }
 trap end EXIT
 trap 'exit 130' INT TERM
 
 "$cargo" test --workspace --no-run --quiet || exit 1
-
-# More threads than processors: they wait.
-"$cargo" test --workspace --quiet --test e2e -- --skip alone:: --test-threads=4 >"$said/e2e" 2>&1 &
-rows=$!
-{
-    failed=0
-    "$cargo" test --workspace --quiet --no-fail-fast --lib --bins || failed=1
-    "$cargo" test --workspace --quiet --doc || failed=1
-    ASSAY=${CARGO_TARGET_DIR:-target}/debug/assay scripts/instructions.sh --check || failed=1
-    exit "$failed"
-} >"$said/unit" 2>&1 &
-rows="$rows $!"
-failed=0
+for row in unit e2e; do
+    setsid scripts/test.sh "$row" >"$said/$row" 2>&1 &
+    rows="$rows $!"
+done
 "$cargo" test --workspace --quiet --no-fail-fast --test it || failed=1
 for row in $rows; do wait "$row" || failed=1; done
 rows=
