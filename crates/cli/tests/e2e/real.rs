@@ -46,20 +46,35 @@ pub fn has(program: &str, package: &str) -> bool {
 
 fn rehearse(name: &str, proxy: &str) -> Ran {
     let file = listing(name);
-    run(&[file.to_str().expect("UTF-8"), "--proxy", proxy, "--rehearse", REHEARSAL])
+    run(&[file.to_str().expect("UTF-8"), "--proxy", proxy, "--rehearse", REHEARSAL, "--xact-log"])
 }
 
 /// Checks one run; `points` is how far measured may lie from ideal, as a ratio.
+///
+/// Where the run itself calls a phase invalid, robots may have seen responses long after a proxy that joins no requests had
+/// them: it may then have hit whatever was asked for before, which no machine changes.
 fn is_right(ran: &Ran, proxy: &str, points: f64) {
     for kind in CONTENT_ERRORS {
         assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");
     }
     let mut judged = 0;
-    for phase in ran.phases().iter().filter(|p| at(p, "basic").as_u64() > Some(2000)) {
+    for (index, phase) in ran.phases().iter().enumerate() {
+        if at(phase, "basic").as_u64() <= Some(2000) {
+            continue;
+        }
         let ideal = at(phase, "dhr.ideal").as_f64().expect("basic xacts were sent");
         let measured = at(phase, "dhr.measured").as_f64().expect("basic xacts came back");
-        let off = (ideal - measured).abs();
-        assert!(off <= points, "{proxy}, {}: ideal {ideal:.4}, measured {measured:.4}", phase["name"]);
+        let most = if phase["invalid"] == true && !COLLAPSING.contains(&proxy) {
+            let [documents, _] = asked_for_before(ran, Some(index));
+            ideal.max(documents)
+        } else {
+            ideal
+        };
+        assert!(
+            (ideal - points..=most + points).contains(&measured),
+            "{proxy}, {}: ideal {ideal:.4}, at most {most:.4}, measured {measured:.4}",
+            phase["name"]
+        );
         judged += 1;
     }
     assert!(judged > 0, "{proxy}: no phase had more than 2,000 basic xacts");
@@ -126,6 +141,7 @@ fn webaxe_through(index: usize, mode: &str) {
         "--disk",
         "256MB",
         "--no-report",
+        "--xact-log",
     ]);
     assert_eq!(ran.errors_total(), 0, "{proxy} {mode}: {}", ran.json["total"]["errors"]);
     is_right(&ran, proxy, points);
@@ -182,14 +198,15 @@ const CHANCE: f64 = 0.01;
 
 /// The most that can be a hit: plain GETs for what is cachable and was asked for before, by requests and by bytes; counted from
 /// the log of every xact. Where requests do not join a fetch, how much of it is ideal is a matter of who saw an answer when: robots
-/// see it after the proxy.
-fn asked_for_before(ran: &Ran) -> [f64; 2] {
+/// see it after the proxy. Of one phase where it is given, else of the whole run.
+fn asked_for_before(ran: &Ran, phase: Option<usize>) -> [f64; 2] {
     let mut rows = ran.xacts();
     rows.sort_by_key(|row| row.sent_us);
     let (mut first, mut all, mut before) = (HashMap::new(), [0, 0], [0, 0]);
     for row in rows.iter().filter(|row| row.sent_us.is_some()) {
         let first = *first.entry(row.object).or_insert(row.sent_us);
-        if row.outcome.is_none() || row.method != "GET" || row.request_type != "basic" {
+        let is_meant = phase.is_none_or(|phase| usize::from(row.phase) == phase);
+        if !is_meant || row.outcome.is_none() || row.method != "GET" || row.request_type != "basic" {
             continue;
         }
         let is_before = row.cachable && first < row.sent_us;
@@ -208,7 +225,7 @@ fn does_not_beat_ideal(workload: &str, proxy: &str) {
     let room = ["--memory", "64MB", "--disk", "256MB", "--no-report", "--xact-log"];
     let ran = run(&[&[file, "--proxy", proxy, "--rehearse", "3s"][..], &room].concat());
     let collapses = COLLAPSING.contains(&proxy);
-    for (kind, most) in ["dhr", "bhr"].into_iter().zip(asked_for_before(&ran)) {
+    for (kind, most) in ["dhr", "bhr"].into_iter().zip(asked_for_before(&ran, None)) {
         let [offered, ideal, measured] = ["offered", "ideal", "measured"]
             .map(|which| ran.number(&format!("total.{kind}.{which}")).unwrap_or_default());
         let allowed = if collapses { ideal } else { ideal.max(most) };
