@@ -8,7 +8,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use assay_engine::spec::OriginsSpec;
+use assay_role::load::OriginsSpec;
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{Universe, UniverseOptions};
 

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use assay_engine::spec::UniverseSpec;
-use assay_engine::wire::{ReplyMark, XactId};
+use assay_role::load::UniverseSpec;
+use assay_role::mark::{ReplyMark, XactId};
 use assay_workload::{ClosedRobot, Object, Universe, UniverseOptions};
 
 fn main() -> ExitCode {

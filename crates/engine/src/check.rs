@@ -21,7 +21,7 @@ use assay_measurement::outcome::Outcome;
 use assay_workload::Life;
 use assay_workload::model::Method;
 
-use crate::wire::{ReplyMark, XactId};
+use assay_role::mark::{ReplyMark, XactId};
 
 /// How many whole seconds after its `Expires` an answer from the store is still let pass.
 ///

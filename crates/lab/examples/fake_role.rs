@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use assay_engine::spec::{OriginsSpec, RobotsSpec};
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Baseline, Stall, ThreadInterval};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
-use assay_proxy::spec::ProxySpec;
-use assay_record::role::{Command, Event, ProxyCounters};
+use assay_role::load::{OriginsSpec, RobotsSpec};
+use assay_role::proxy::ProxySpec;
+use assay_role::words::{Command, Event, ProxyCounters};
 use assay_workload::model::Workload;
 
 static STOPPED: AtomicBool = AtomicBool::new(false);

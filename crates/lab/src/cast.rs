@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_record::role::{Command, ProxyCounters};
 use assay_record::run::LimitsInfo;
+use assay_role::words::{Command, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use assay_record::role::ProxyCounters;
+use assay_role::words::ProxyCounters;
 
 use crate::description::{Counter, CounterFormat, CounterSource};
 

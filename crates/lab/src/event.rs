@@ -8,8 +8,8 @@ use assay_measurement::doubt::Doubt;
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::health::{Baseline, NetworkInterval, Stall, ThreadInterval};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
-use assay_record::role::ProxyCounters;
 use assay_record::run::{PhaseInfo, TargetInfo};
+use assay_role::words::ProxyCounters;
 
 /// What is being done before the first request and after the last.
 #[derive(Debug, Clone, PartialEq, Eq)]

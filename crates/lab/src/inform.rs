@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use assay_engine::spread::{Share, spread};
 use assay_record::run::{CacheInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
+use assay_role::spread::{Share, spread};
 use assay_workload::model::{Goal, Phase};
 
 use crate::checks::size;

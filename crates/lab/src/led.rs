@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use assay_proxy::spec::{EVERY_HOST, OriginRoute, Prefetch, ProxySpec};
-use assay_record::role::Event;
+use assay_role::proxy::{EVERY_HOST, OriginRoute, Prefetch, ProxySpec};
+use assay_role::words::Event;
 use tokio::sync::mpsc;
 
 use crate::address::LoopbackNet;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use assay_proxy::spec as proxy;
+use assay_role::proxy;
 
 use crate::description::{Circle, Description, ICP_PORT, Peer};
 use crate::plan::RunPlan;

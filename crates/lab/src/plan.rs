@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_measurement::health::Calibration;
-use assay_proxy::spec::Prefetch;
 use assay_record::run::Verdict;
+use assay_role::proxy::Prefetch;
 use assay_workload::UniverseOptions;
 use assay_workload::model::Workload;
 use serde::{Deserialize, Serialize};

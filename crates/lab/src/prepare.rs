@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use assay_engine::spec::CacheBehaviour;
-use assay_engine::spread::{Share, spread};
 use assay_record::dir::RunDir;
+use assay_role::load::CacheBehaviour;
+use assay_role::spread::{Share, spread};
 use assay_workload::timeline::Timeline;
 
 use crate::address::{self, LoopbackNet};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use assay_link::Namespace;
-use assay_record::role::ProxyCounters;
+use assay_role::words::ProxyCounters;
 use rustix::process::Signal;
 
 use crate::counters::{self, LogFollower};

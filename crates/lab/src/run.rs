@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::dir::RunDirError;
-use assay_record::role::{Command, Event, ProxyCounters};
 use assay_record::run::{PlacementInfo, RunInfo};
 use assay_record::series::SeriesWriter;
+use assay_role::words::{Command, Event, ProxyCounters};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_engine::spec::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
-use assay_engine::spread::Door;
 use assay_link::Namespace;
-use assay_proxy::spec::{OriginRoute, ProxySpec, usual_name};
-use assay_record::role::Event;
 use assay_record::run::PlacementInfo;
+use assay_role::load::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_role::proxy::{OriginRoute, ProxySpec, usual_name};
+use assay_role::spread::Door;
+use assay_role::words::Event;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -14,7 +14,7 @@ use assay_http::head::RequestHead;
 use crate::peers::Source;
 use crate::respond::Handling;
 #[cfg(doc)]
-use crate::spec::ACCESS_LOG_FORMAT;
+use assay_role::proxy::ACCESS_LOG_FORMAT;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -127,9 +127,10 @@ fn words(handling: Option<Handling>) -> (&'static str, &'static str) {
 
 #[cfg(test)]
 mod tests {
+    use assay_role::proxy::ACCESS_LOG_FORMAT;
+
     use super::*;
     use crate::respond::Why;
-    use crate::spec::ACCESS_LOG_FORMAT;
 
     #[test]
     fn a_line_says_what_became_of_a_request_whatever_stands_in_it() {

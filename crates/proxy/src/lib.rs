@@ -28,7 +28,7 @@
 //!   it, else from the first parent that answered, else from the origin. A sibling is asked with `only-if-cached`; one
 //!   that said hit and has nothing (504) is passed over. Parents without ICP share objects among them by URL. What is
 //!   stale, a reload, and whatever goes through, is the origin's own business, or may be with parents.
-//! - On demand ([`spec::Prefetch`]) it reads the pages that it stores while they arrive, and fetches what they are shown
+//! - On demand ([`assay_role::proxy::Prefetch`]) it reads the pages that it stores while they arrive, and fetches what they are shown
 //!   with, and the pages that they lead to if that is wanted: in reverse from the page's host and others that it knows,
 //!   in forward from all; without cookies, within bounds. What may not be shared is not kept, and what a prefetched
 //!   page names is not followed.
@@ -53,7 +53,6 @@ mod respond;
 mod role;
 mod server;
 mod shared;
-pub mod spec;
 mod store;
 mod target;
 mod through;

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use assay_cache::freshness::{RequestControl, Reuse};
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
+use assay_role::proxy::{Cooperation, Peer, Relation};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::reply::Reply;
 use crate::shared::Shared;
-use crate::spec::{Cooperation, Peer, Relation};
 use crate::target::Target;
 
 /// After so many questions without an answer, nobody waits for a peer.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
-use assay_record::role::{Command, Event};
+use assay_role::proxy::ProxySpec;
+use assay_role::words::{Command, Event};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::ProxyError;
 use crate::server::Proxy;
 use crate::shared::{Clock, Limits};
-use crate::spec::ProxySpec;
 
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);

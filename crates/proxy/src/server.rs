@@ -8,7 +8,8 @@ use std::time::Duration;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::listen::listen;
 use assay_plane::watch::TICK_NS;
-use assay_record::role::ProxyCounters;
+use assay_role::proxy::ProxySpec;
+use assay_role::words::ProxyCounters;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -18,7 +19,6 @@ use crate::client;
 use crate::error::ProxyError;
 use crate::peers::{self, Peers};
 use crate::shared::{Clock, Limits, Shared};
-use crate::spec::ProxySpec;
 
 /// How often deadlines are looked through.
 const TICK: Duration = Duration::from_nanos(TICK_NS);

@@ -6,13 +6,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_record::role::{PeerCounters, ProxyCounters};
+use assay_role::words::{PeerCounters, ProxyCounters};
 
 use crate::access_log::AccessLog;
 use crate::fetch::Fetch;
 use crate::peers::Peers;
 use crate::prefetch::Prefetcher;
-use crate::spec::ProxySpec;
 use crate::store::{Key, Store};
 use crate::target::Routes;
 use assay_plane::clock::monotonic_ns;
@@ -20,6 +19,7 @@ use assay_plane::socket::Memory;
 use assay_plane::upstream::{Patience, Pool};
 use assay_plane::watch::Watch;
 use assay_plane::wire::Scratch;
+use assay_role::proxy::ProxySpec;
 
 /// Where the time comes from.
 #[derive(Debug, Clone)]

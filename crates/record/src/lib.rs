@@ -14,7 +14,6 @@ pub mod experiment;
 pub mod layout;
 pub mod missing;
 pub mod peak;
-pub mod role;
 pub mod run;
 pub mod series;
 pub mod sheet;

@@ -6,8 +6,8 @@ use assay_measurement::adapted::Adapted;
 use assay_measurement::doubt::Doubt;
 use assay_measurement::health::{NetworkInterval, Stall, ThreadInterval};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
-use assay_record::role::ProxyCounters;
 use assay_record::run::{PhaseInfo, TargetInfo};
+use assay_role::words::ProxyCounters;
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

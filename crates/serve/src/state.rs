@@ -10,8 +10,8 @@ use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, RobotInterval, RobotLevels};
-use assay_record::role::ProxyCounters;
 use assay_record::run::{PhaseInfo, TargetInfo};
+use assay_role::words::ProxyCounters;
 
 use crate::news::{News, Stage};
 use crate::times::Times;

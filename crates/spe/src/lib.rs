@@ -6,7 +6,7 @@
 //! whoever asks again as if it had to be fetched again: at the pace at which it came. So proxies can be compared on
 //! live traffic, one that prefetches among them, and origins see one request for each need.
 //!
-//! Both are roles: processes of the one binary, told what to do by [`spec`].
+//! Both are roles: processes of the one binary, told what to do by [`assay_role::evaluation`].
 //!
 //! *Does not:* start proxies (that is `assay-lab`), draw reports (`assay-report`), speak TLS (CONNECT goes through unseen)
 //! or HTTP/2.
@@ -14,5 +14,4 @@
 pub mod collector;
 pub mod multiplier;
 pub mod number;
-pub mod spec;
 pub mod validate;

@@ -146,7 +146,7 @@ fn prefetching() -> Choosable {
         name: "prefetch".into(),
         about: "What it fetches before it is asked: what pages are shown with, or the pages that they lead to as well"
             .into(),
-        allowed: format!("one of {}", assay_proxy::spec::Prefetch::WORDS.join(", ")),
+        allowed: format!("one of {}", assay_role::proxy::Prefetch::WORDS.join(", ")),
         default: "none".into(),
     }
 }

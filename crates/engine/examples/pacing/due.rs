@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::sync::Arc;
 
-use assay_engine::spec::UniverseSpec;
+use assay_role::load::UniverseSpec;
 use assay_workload::digest::launch_digest;
 use assay_workload::{Slice, Stream, Timeline, Universe, UniverseOptions};
 

@@ -10,10 +10,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-use assay_engine::wire::{self, ReplyMark, RequestMark, XactId};
 use assay_http::field::{decimal, write_decimal};
 use assay_http::head::RequestHead;
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
+use assay_role::mark::{self, ReplyMark, RequestMark, XactId};
 use assay_workload::Universe;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -148,7 +148,7 @@ impl Origin {
 fn answer(universe: &Universe, head: &RequestHead<'_>, reply: &mut Vec<u8>) -> Option<u64> {
     reply.clear();
     let target = head.target.as_bytes();
-    if let Some(mark) = head.header(wire::HEADER).and_then(RequestMark::parse) {
+    if let Some(mark) = head.header(mark::HEADER).and_then(RequestMark::parse) {
         write_object(universe, mark.xact, target, reply);
         return Some(request_id(mark.xact.robot, mark.xact.number));
     }

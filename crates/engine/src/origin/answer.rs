@@ -12,8 +12,8 @@ use super::request::{Ask, ClientWish, Special, What};
 use super::site::Site;
 use super::special::Case;
 use super::tally::Tally;
-use crate::wire::{Kind, ReplyMark};
 use assay_plane::clock::monotonic_ns;
+use assay_role::mark::{Kind, ReplyMark};
 
 /// Bodies up to this size are copied behind their heads.
 const COPIED_BYTES: u64 = 8 * 1024;

@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use crate::wire::XactId;
 use assay_plane::clock::SECOND_NS;
+use assay_role::mark::XactId;
 
 /// How long a first attempt is remembered.
 const REMEMBERED_NS: u64 = 10 * SECOND_NS;

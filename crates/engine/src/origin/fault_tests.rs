@@ -4,13 +4,13 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use assay_http::head::ResponseHead;
+use assay_role::mark::Note;
 use assay_workload::Fault;
 use assay_workload::model::{Distribution, Weighted, Workload};
 
 use super::special_tests::{bytes, lasting, mark, public, xact};
 use super::testing::path;
 use super::tests::{Client, Reply, Running, start};
-use crate::wire::Note;
 
 /// Reads until the other side is done: a head, and what came of the body; whether the connection was reset.
 fn broken(mut client: Client) -> (Option<Reply>, bool) {

@@ -11,7 +11,7 @@
 //! once ([`fault`]). None of it costs a plain request more than a look at a flag.
 //!
 //! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) is answered with the
-//! mark of nobody ([`crate::wire::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` answers `ok` to
+//! mark of nobody ([`assay_role::mark::XactId::NOBODY`]), which no robot takes for its own. `/assay/health` answers `ok` to
 //! anyone and is not counted.
 
 mod answer;
@@ -43,7 +43,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assay_record::role::{Command, Event};
+use assay_role::words::{Command, Event};
 use assay_workload::model::{OriginIndex, Workload};
 use assay_workload::{Universe, UniverseError, UniverseOptions};
 use thiserror::Error;
@@ -54,11 +54,11 @@ use self::server::{Duty, Order, Report, Reports, work};
 use self::site::World;
 use self::tally::Merger;
 use crate::files::{FileError, read_files};
-use crate::spec::{OriginsSpec, Timing, UniverseSpec};
 use crate::watch::{BASELINE_LEAD_NS, Identity};
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_plane::worker::{Seat, Worker, WorkerError, cpu_of, pin, raise_descriptor_limit};
+use assay_role::load::{OriginsSpec, Timing, UniverseSpec};
 
 /// Why the origins cannot start, or cannot go on. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]

@@ -4,7 +4,7 @@ use assay_http::date::DateCache;
 use assay_http::field::write_decimal;
 use assay_workload::model::HttpVersion;
 
-use crate::wire::{HEADER, ReplyMark};
+use assay_role::mark::{HEADER, ReplyMark};
 
 /// What keeps a connection alive, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,9 +221,9 @@ fn date(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::XactId;
     use assay_http::framing::BodyFraming;
     use assay_http::head::ResponseHead;
+    use assay_role::mark::XactId;
 
     const NOW_S: u64 = 784_111_777;
 

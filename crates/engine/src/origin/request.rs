@@ -5,11 +5,11 @@ use assay_http::date::parse_date;
 use assay_http::head::{RequestHead, Version};
 use assay_http::range::{ByteRange, parse_range};
 use assay_http::target::{Target, TargetError};
+use assay_role::mark::{Kind, RequestMark, XactId};
 use assay_workload::model::{Method, OriginIndex};
 use assay_workload::{Fault, Object};
 
 use super::site::World;
-use crate::wire::{Kind, RequestMark, XactId};
 
 /// The path that answers anyone.
 const HEALTH: &[u8] = b"/assay/health";
@@ -221,7 +221,7 @@ impl<'b> OurFields<'b> {
         let mut found = Self::default();
         for field in head.headers() {
             match field.name.len() {
-                7 if field.is(crate::wire::HEADER) => found.mark = RequestMark::parse(field.value),
+                7 if field.is(assay_role::mark::HEADER) => found.mark = RequestMark::parse(field.value),
                 17 if field.is("if-modified-since") => {
                     found.since = Some(field.value);
                     found.conditional = true;

@@ -17,10 +17,10 @@ use super::connection::Connection;
 use super::local::{Due, Local};
 use super::site::World;
 use super::tally::Handover;
-use crate::spec::Timing;
 use crate::watch::{self, Identity, Watch};
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::worker::Breather;
+use assay_role::load::Timing;
 
 /// How long nothing is accepted after a connection could not be.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;

@@ -13,8 +13,8 @@ use assay_workload::{Object, Universe};
 
 use super::fault::Attempts;
 use crate::coded::CodedSizes;
-use crate::wire::XactId;
 use assay_plane::clock::SECOND_NS;
+use assay_role::mark::XactId;
 
 /// Draws that follow from an origin are told apart by these.
 const VERSION_DRAW: u64 = 1;

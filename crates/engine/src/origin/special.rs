@@ -9,6 +9,7 @@ use assay_http::coding::GzipWriter;
 use assay_http::digest::ContentMd5;
 use assay_http::range::{MultipartWriter, Span, satisfy};
 use assay_measurement::counts::OriginCounts;
+use assay_role::mark::Note;
 use assay_workload::body::Body;
 use assay_workload::model::{AuthDemand, Coding};
 use assay_workload::object::ObjectId;
@@ -19,7 +20,6 @@ use super::payload::{Payload, Piece, Pieces};
 use super::request::{Ask, Special};
 use super::site::World;
 use crate::coded::{self, chunks};
-use crate::wire::Note;
 
 /// A request that has to be decided on.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@ use assay_http::digest::{ContentMd5, parse_content_md5};
 use assay_http::head::ResponseHead;
 use assay_http::range::{MultipartReader, Part, boundary};
 use assay_measurement::error_kind::ErrorKind;
+use assay_role::mark::XactId;
 use assay_workload::Object;
 use assay_workload::model::{
     AuthDemand, AuthScheme, BodySource, Coding, CookieSetting, Distribution, Embedded, FileEntry, FileSet,
@@ -17,7 +18,6 @@ use assay_workload::object::{ObjectId, Space};
 use super::testing::{path, workload};
 use super::tests::{Reply, start};
 use super::*;
-use crate::wire::XactId;
 
 /// The test universe, with connections that last.
 pub(super) fn lasting() -> Workload {

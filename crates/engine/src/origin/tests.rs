@@ -12,8 +12,8 @@ use assay_workload::model::{Distribution, HttpVersion, Weighted, Workload};
 
 use super::testing::{path, path_of, workload, world_of};
 use super::*;
-use crate::wire::{ReplyMark, XactId};
 use assay_plane::clock::monotonic_ns;
+use assay_role::mark::{ReplyMark, XactId};
 
 const START_UNIX_S: u64 = 1_700_000_000;
 

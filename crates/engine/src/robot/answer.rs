@@ -9,13 +9,13 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_http::range::MultipartError;
 use assay_measurement::error_kind::ErrorKind;
+use assay_role::mark;
 use assay_workload::body::Pool;
 use thiserror::Error;
 
 use super::payload::Payload;
 use super::special::Ending;
 use crate::check::{Verdict, Wrong};
-use crate::wire;
 
 /// Why an answer is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -196,7 +196,7 @@ impl Answer {
         };
         let mut from = 0;
         loop {
-            let parsed = ResponseHead::parse_noting(&head_bytes[from..], wire::HEADER).map_err(Flaw::Head)?;
+            let parsed = ResponseHead::parse_noting(&head_bytes[from..], mark::HEADER).map_err(Flaw::Head)?;
             let Some((head, length, mark)) = parsed else {
                 self.pieces = head_bytes[from..].to_vec();
                 return Ok(bytes.len());

@@ -9,7 +9,7 @@ use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::health::Baseline;
 use assay_measurement::interval::RobotInterval;
-use assay_record::role::{Command, Event};
+use assay_role::words::{Command, Event};
 use assay_workload::{Freeze, ScheduleError, Slice, Stream, Timeline};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -25,7 +25,6 @@ use super::log::{LogQueue, LogWriter};
 use super::sampling::{PIECE_NS, Piece, Pieces};
 use super::setup::Setup;
 use super::steering::{LAST_NS, Proposal, Steering, Wishes};
-use crate::spec::{RobotsSpec, Timing};
 use crate::tally::ideal::IdealFeed;
 use crate::tally::merge::{Complete, Merger};
 use crate::watch::{self, Identity, Watch};
@@ -34,6 +33,7 @@ use assay_plane::sockets::Sockets;
 use assay_plane::stdio::{Commands, StdioError};
 use assay_plane::timer::Timer;
 use assay_plane::worker::{Breather, Seat, Worker, cpu_of};
+use assay_role::load::{RobotsSpec, Timing};
 
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(10);

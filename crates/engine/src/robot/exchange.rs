@@ -21,8 +21,8 @@ use super::xact::{NONE, Xact};
 use crate::check::Verdict;
 use crate::tally::ideal::IdealNote;
 use crate::tally::{method_name, micros};
-use crate::wire::RequestMark;
 use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_role::mark::RequestMark;
 
 /// What servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";

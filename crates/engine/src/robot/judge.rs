@@ -11,8 +11,8 @@ use super::payload::Payload;
 use super::special::{self, Ending, MOST_STEPS, settle};
 use super::xact::Xact;
 use crate::check::{Reply, Verdict, judge_head};
-use crate::wire::{Note, ReplyMark};
 use assay_plane::clock::RunClock;
+use assay_role::mark::{Note, ReplyMark};
 
 /// Who judges the head of one answer.
 #[derive(Debug)]

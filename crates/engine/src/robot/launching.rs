@@ -8,8 +8,8 @@ use super::crew::{Alarm, Crew};
 use super::special::Extras;
 use super::xact::{NONE, Page, Xact};
 use crate::tally::{Recorder, is_basic};
-use crate::wire::XactId;
 use assay_plane::clock::monotonic_ns;
+use assay_role::mark::XactId;
 
 /// How long a best-effort robot pauses after a request that did not get through: a target that refuses
 /// connections is not to be hammered.

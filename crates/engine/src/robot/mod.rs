@@ -42,16 +42,16 @@ mod xact;
 
 use std::sync::Arc;
 
-use assay_record::role::Event;
+use assay_role::words::Event;
 use thiserror::Error;
 
 use self::conductor::Ensemble;
 pub use self::log::LogError;
 use self::setup::Setup;
 pub use self::setup::SetupError;
-use crate::spec::RobotsSpec;
 use assay_plane::stdio::{Commands, StdioError, emit};
 use assay_plane::worker::{WorkerError, pin, raise_descriptor_limit};
+use assay_role::load::RobotsSpec;
 
 /// Why the robots cannot start, or cannot go on.
 #[derive(Debug, Error)]

@@ -6,9 +6,9 @@
 
 use super::special::Ending;
 use super::xact::Xact;
-use crate::spec::SharesFrom;
 use crate::tally::ideal::{Counted, IdealNote};
 use assay_plane::clock::RunClock;
+use assay_role::load::SharesFrom;
 
 impl Xact {
     /// Its answer has begun.
@@ -67,11 +67,11 @@ impl Xact {
 
 #[cfg(test)]
 mod tests {
+    use assay_role::mark::XactId;
     use assay_workload::Object;
     use assay_workload::object::{ObjectId, Space};
 
     use super::*;
-    use crate::wire::XactId;
 
     const CLOCK: RunClock = RunClock { start_ns: 0, start_unix_s: 0 };
 

@@ -1,13 +1,13 @@
 //! What does a request look like on the wire?
 
 use assay_http::date::DateCache;
+use assay_role::mark::RequestMark;
 use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
 
 use super::setup::Route;
 use super::special::Extras;
 use crate::tally::method_name;
-use crate::wire::RequestMark;
 
 /// Everything that a request says.
 #[derive(Debug, Clone, Copy)]

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_role::load::{RobotsSpec, SharesFrom, Target};
+use assay_role::mark;
+use assay_role::spread::{Door, Share, SpreadError, spread};
 use assay_workload::distribution::Sampler;
 use assay_workload::model::{
     Content, Expectation, Faults, HttpVersion, OriginIndex, RequestType, RobotAddress, RobotGroup,
@@ -20,9 +23,6 @@ use thiserror::Error;
 use super::steering;
 use crate::coded::CodedSizes;
 use crate::files::{FileError, read_files};
-use crate::spec::{RobotsSpec, SharesFrom, Target};
-use crate::spread::{Door, Share, SpreadError, spread};
-use crate::wire;
 
 /// Tells the draw of a connection's depth from that of its use limit.
 const DEPTH_DRAW: u64 = 1;
@@ -163,7 +163,7 @@ impl Route {
     fn new(address: SocketAddr, destination: u16, authority: Vec<u8>) -> Self {
         let between = ["0", "1"].map(|minor| {
             let start = format!(" HTTP/1.{minor}\r\nHost: ").into_bytes();
-            let field = format!("\r\n{}: ", wire::HEADER).into_bytes();
+            let field = format!("\r\n{}: ", mark::HEADER).into_bytes();
             [start, authority.clone(), field].concat()
         });
         Self { address, destination, authority, between }

@@ -8,6 +8,7 @@ use assay_http::coding::{self, write_accept_encoding};
 use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
 use assay_measurement::counts::RobotCounts;
+use assay_role::mark::{Note, ReplyMark};
 use assay_workload::model::{Coding, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Ranges, Universe};
@@ -19,7 +20,6 @@ use super::payload::Payload;
 use super::xact::Xact;
 use crate::check::Wrong;
 use crate::coded::on_the_wire;
-use crate::wire::{Note, ReplyMark};
 
 /// Steps that an xact takes at most: more redirections are a loop, and so are more challenges.
 pub const MOST_STEPS: u8 = 5;

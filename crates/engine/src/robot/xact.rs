@@ -1,6 +1,7 @@
 //! What is known about one request, and about one page, while it is under way.
 
 use assay_measurement::outcome::Outcome;
+use assay_role::mark::{Kind, XactId};
 use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
@@ -8,7 +9,6 @@ use assay_workload::{Child, Fault, Object};
 use super::special::{Ending, Extras};
 use crate::check::Asked;
 use crate::tally::Instants;
-use crate::wire::{Kind, XactId};
 
 /// No place in a slab.
 pub const NONE: u32 = u32::MAX;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use assay_cache::ideal::{Ask, Behaviour, IdealCache};
 use assay_measurement::counts::RobotCounts;
 
-use crate::spec::CacheBehaviour;
-use crate::wire::XactId;
+use assay_role::load::CacheBehaviour;
+use assay_role::mark::XactId;
 
 /// A note of a worker for the ideal cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -158,10 +158,10 @@ impl Merger {
 #[cfg(test)]
 mod tests {
     use assay_cache::ideal::{Ask, FOREVER, Request};
+    use assay_role::load::CacheBehaviour;
+    use assay_role::mark::XactId;
 
-    use crate::spec::CacheBehaviour;
     use crate::tally::ideal::Counted;
-    use crate::wire::XactId;
 
     use super::*;
 

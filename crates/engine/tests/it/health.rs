@@ -6,11 +6,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_engine::spec::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_engine::{origin, robot};
 use assay_measurement::health::{Stall, ThreadInterval};
 use assay_plane::clock::{RunClock, monotonic_ns};
-use assay_record::role::{Command, Event};
+use assay_role::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_role::words::{Command, Event};
 use assay_workload::model::{Pace, Workload};
 use assay_workload::{Universe, UniverseOptions};
 use rustix::process::{Pid, Signal, kill_process};

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use assay_engine::spec::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_engine::{origin, robot};
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorExample;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::Commands;
-use assay_record::role::{Command, Event};
+use assay_role::load::{CacheBehaviour, OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_role::words::{Command, Event};
 use assay_workload::model::Workload;
 use tempfile::TempDir;
 

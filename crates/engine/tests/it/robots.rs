@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_engine::robot;
-use assay_engine::spec::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::RobotInterval;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::Commands;
-use assay_record::role::{Command, Event};
 use assay_record::xact_log::XactLog;
+use assay_role::load::{CacheBehaviour, RobotsSpec, Target, Timing, UniverseSpec};
+use assay_role::words::{Command, Event};
 use assay_workload::model::{Server as Kind, *};
 use assay_workload::{Universe, UniverseOptions};
 

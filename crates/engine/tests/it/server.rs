@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use assay_engine::wire::{HEADER, ReplyMark, RequestMark, XactId};
 use assay_http::date::{DATE_BYTES, parse_date, write_date};
 use assay_http::head::RequestHead;
 use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_role::mark::{HEADER, ReplyMark, RequestMark, XactId};
 use assay_workload::{Object, Universe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

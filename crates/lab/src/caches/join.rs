@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use assay_engine::wire::XactId;
 use assay_logs::class::Class;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::xact::XactRow;
 use assay_record::caches::{Answers, CacheLogs, Seen, Source, Traffic};
 use assay_record::run::CacheInfo;
+use assay_role::mark::XactId;
 
 use super::lines::Line;
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use assay_engine::wire::{Kind, RequestMark, XactId};
 use assay_logs::class::{self, Class};
 use assay_logs::error::LogsError;
 use assay_logs::format::Format;
 use assay_logs::read::each;
 use assay_record::caches::LogRead;
+use assay_role::mark::{Kind, RequestMark, XactId};
 
 use super::MOST_JOINED;
 

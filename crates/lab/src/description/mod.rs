@@ -13,7 +13,7 @@ mod template;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_engine::spec::CacheBehaviour;
+use assay_role::load::CacheBehaviour;
 use serde::Deserialize;
 
 use crate::plan::Mode;

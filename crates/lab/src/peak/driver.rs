@@ -4,8 +4,8 @@
 use assay_measurement::adapted::Decided;
 use assay_record::dir::RunDir;
 use assay_record::peak::{Outcome, Peak, Step};
-use assay_record::role::Command;
 use assay_record::run::RunInfo;
+use assay_role::words::Command;
 use assay_search::Search;
 use assay_search::belief::Showed;
 use tokio::sync::mpsc;

@@ -19,8 +19,8 @@ use std::time::Duration;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
 use assay_record::peak::{Check, Peak, Step};
-use assay_record::role::Command;
 use assay_record::series::Series;
+use assay_role::words::Command;
 use assay_workload::model::{Goal, Phase, Ramp, Schedule, Script, WorkingSet, Workload};
 use tokio::sync::{mpsc, watch};
 

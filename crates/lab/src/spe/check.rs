@@ -148,7 +148,7 @@ fn check_own(plan: &SpePlan, address: SocketAddr) -> Result<(), LabError> {
 mod tests {
     use std::time::Duration;
 
-    use assay_spe::spec::{Turns, When};
+    use assay_role::evaluation::{Turns, When};
 
     use super::*;
 

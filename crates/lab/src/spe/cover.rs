@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_record::dir::RunDirError;
-use assay_record::role::{Command, Event};
 use assay_record::spe::{
     CollectorSettings, DIRECT, DoorWriter, Ended, How, SCHEMA, SpeDir, SpeDirError, SpeInfo, Target, Totals,
 };
-use assay_spe::spec::{Turns, When};
+use assay_role::evaluation::{Turns, When};
+use assay_role::words::{Command, Event};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 

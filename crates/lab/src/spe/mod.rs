@@ -14,9 +14,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_proxy::spec::Prefetch;
-use assay_record::spe::{CollectorCounters, How, MultiplierCounters};
-use assay_spe::spec::{Turns, When};
+use assay_record::spe::How;
+use assay_role::evaluation::{CollectorCounters, MultiplierCounters};
+use assay_role::evaluation::{Turns, When};
+use assay_role::proxy::Prefetch;
 use tokio::sync::{mpsc, watch};
 
 use self::cover::Evaluation;

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use assay_proxy::spec::Prefetch;
 use assay_record::spe::DIRECT;
-use assay_spe::spec::{CollectorSpec, DiskSpec, Door, MultiplierSpec, ProxyUnderTest};
+use assay_role::evaluation::{CollectorSpec, DiskSpec, Door, MultiplierSpec, ProxyUnderTest};
+use assay_role::proxy::Prefetch;
 
 use super::cover::Evaluation;
 use super::{SpeEvent, UnderTest, Which, check};

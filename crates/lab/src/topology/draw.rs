@@ -1,6 +1,6 @@
 //! What does a topology look like? As text, from the robots' side to the origins'.
 
-use assay_engine::spread::Share;
+use assay_role::spread::Share;
 
 use super::{Cache, Relation, Topology};
 use crate::checks::size;

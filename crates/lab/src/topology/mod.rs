@@ -13,8 +13,8 @@ mod resolve;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_engine::spread::Share;
 use assay_link::LinkSettings;
+use assay_role::spread::Share;
 
 pub use draw::draw;
 pub use read::{CACHE_FIELDS, caches, read};

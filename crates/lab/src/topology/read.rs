@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_engine::spread::Share;
+use assay_role::spread::Share;
 use assay_settings::suggest::nearest;
 use assay_settings::{Fields, Source, Value};
 

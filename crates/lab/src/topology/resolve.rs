@@ -77,9 +77,9 @@ fn members(entry: &CacheChoice) -> Vec<String> {
 }
 
 /// Robots of a cache that does not say: as many as another's, and none of one that others go through.
-fn robots(entry: &CacheChoice, choice: &TopologyChoice) -> assay_engine::spread::Share {
+fn robots(entry: &CacheChoice, choice: &TopologyChoice) -> assay_role::spread::Share {
     let is_parent = choice.caches.iter().any(|other| other.parents.contains(&entry.name));
-    let usual = assay_engine::spread::Share::Weight(if is_parent { 0.0 } else { 1.0 });
+    let usual = assay_role::spread::Share::Weight(if is_parent { 0.0 } else { 1.0 });
     entry.robots.clone().unwrap_or(usual)
 }
 
@@ -284,7 +284,7 @@ robots = 0.5
         assert_eq!((tree.caches[0].memory_bytes, tree.caches[1].memory_bytes), (64 << 20, 16 << 20));
         assert_eq!(tree.askers(0).collect::<Vec<_>>(), [1, 2, 3]);
         let without = topology(&TREE.replace("robots = 0.5\n", "")).unwrap();
-        assert_eq!(without.caches[0].robots, assay_engine::spread::Share::Weight(0.0));
+        assert_eq!(without.caches[0].robots, assay_role::spread::Share::Weight(0.0));
     }
 
     #[test]

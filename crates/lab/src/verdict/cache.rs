@@ -1,6 +1,6 @@
 //! Was the cache ever full? Not a doubt, but hit ratios mean something else where it was not.
 
-use assay_record::role::ProxyCounters;
+use assay_role::words::ProxyCounters;
 
 use super::Sums;
 use crate::checks::size;

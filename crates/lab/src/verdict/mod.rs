@@ -21,8 +21,8 @@ mod testing;
 use assay_measurement::doubt::Doubt;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::{RunDir, RunDirError};
-use assay_record::role::ProxyCounters;
 use assay_record::run::{RunInfo, Verdict};
+use assay_role::words::ProxyCounters;
 
 pub use self::evidence::Evidence;
 use self::evidence::{PhaseEvidence, Side};

@@ -17,7 +17,8 @@ use assay_http::coding::GzipReader;
 use assay_http::head::RequestHead;
 use assay_plane::fields;
 use assay_plane::flow::Taken;
-use assay_record::role::PrefetchCounters;
+use assay_role::proxy::Prefetch;
+use assay_role::words::PrefetchCounters;
 use tokio::task::spawn_local;
 
 pub use self::resolve::Base;
@@ -25,7 +26,6 @@ use self::scan::{Kind, Scanner};
 use crate::fetch::{Fetch, Fetched, Order, Outcome};
 use crate::pass::Way;
 use crate::shared::Shared;
-use crate::spec::Prefetch;
 use crate::store::Found;
 use crate::target::{Route, Target};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_http::icp::{Message, Opcode};
 use assay_proxy::Limits;
-use assay_proxy::spec::{Cooperation, OriginRoute, Peer, ProxySpec, Relation};
+use assay_role::proxy::{Cooperation, OriginRoute, Peer, ProxySpec, Relation};
 use tokio::net::UdpSocket;
 use tokio::task::spawn_local;
 

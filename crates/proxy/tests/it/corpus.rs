@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread::{JoinHandle, spawn};
 
-use assay_proxy::spec::{OriginRoute, ProxySpec};
 use assay_proxy::{Clock, Limits, Proxy};
+use assay_role::proxy::{OriginRoute, ProxySpec};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 

@@ -1,7 +1,7 @@
 //! Where requests go: by Host, by absolute URL.
 
 use assay_proxy::Limits;
-use assay_proxy::spec::{Cooperation, OriginRoute, Peer, Prefetch, ProxySpec, Relation};
+use assay_role::proxy::{Cooperation, OriginRoute, Peer, Prefetch, ProxySpec, Relation};
 use assay_testbed::{answer_to, elsewhere};
 
 use crate::harness::{Bed, Origin, Part, ok, run, until};

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_proxy::spec::{OriginRoute, ProxySpec};
 use assay_proxy::{Clock, Limits, Proxy};
-use assay_record::role::ProxyCounters;
+use assay_role::proxy::{OriginRoute, ProxySpec};
+use assay_role::words::ProxyCounters;
 use tokio::task::spawn_local;
 
 pub use assay_testbed::{Client, Part, Reply, Seen, Server as Origin, ok, run, send, until};

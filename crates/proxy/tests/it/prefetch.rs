@@ -2,7 +2,7 @@
 
 use assay_http::coding::GzipWriter;
 use assay_proxy::Limits;
-use assay_proxy::spec::{OriginRoute, Prefetch, ProxySpec};
+use assay_role::proxy::{OriginRoute, Prefetch, ProxySpec};
 
 use crate::harness::{Bed, Origin, Part, Seen, ok, run, send, until};
 

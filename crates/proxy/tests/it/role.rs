@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use assay_proxy::spec::ProxySpec;
 use assay_proxy::{Clock, Limits, Proxy, ProxyError};
+use assay_role::proxy::ProxySpec;
 
-use assay_record::role::{Command as Word, Event};
+use assay_role::words::{Command as Word, Event};
 
 use crate::harness::run;
 

@@ -1,38 +1,11 @@
-//! What did the Collector do for one target, second by second?
+//! What the Collector did for each target, second by second: `doors.parquet`.
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
+use assay_role::evaluation::DoorRow;
 use assay_table::{Cell, Column, Kind, Table, TableError, TableWriter};
-
-/// One second at one door of the Collector.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DoorRow {
-    /// The second, since the start.
-    pub at_s: u32,
-    /// Whose door: index into `SpeInfo::targets`; 0 is the Multiplier's.
-    pub door: u16,
-    /// Requests that came in.
-    pub requests: u64,
-    /// Of these, those that made the Collector ask an origin.
-    pub fetches: u64,
-    /// Answered from a recording.
-    pub replays: u64,
-    /// Joined a fetch that was under way.
-    pub joined: u64,
-    /// Answered 304.
-    pub validations: u64,
-    /// Bytes of request bodies.
-    pub bytes_in: u64,
-    /// Bytes of bodies sent to that door.
-    pub bytes_out: u64,
-    /// How late the latest chunk of a replay was written, in microseconds.
-    pub late_max_us: u64,
-}
 
 /// A row per second and door.
 pub(crate) const DOORS: TableSpec = TableSpec {

@@ -1,11 +1,9 @@
-//! What was evaluated, how, and what came of it in all? And what do the Collector and the Multiplier say while they run?
+//! What was evaluated, how, and what came of it in all: `spe.json`.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::door::DoorRow;
 
 /// Version of `spe.json`.
 pub const SCHEMA: u32 = 1;
@@ -129,98 +127,4 @@ pub struct Totals {
     pub stored_bytes: u64,
     /// Most resident memory of the Collector and the Multiplier together, in bytes.
     pub peak_memory_bytes: u64,
-}
-
-/// What the Collector says once a second: counters since its start, and what each door did in that second.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CollectorInterval {
-    /// Milliseconds since the start.
-    pub at_ms: u64,
-    /// Since the start.
-    pub counters: CollectorCounters,
-    /// A row for each door at which something happened.
-    pub doors: Vec<DoorRow>,
-}
-
-/// Counters of the Collector, since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CollectorCounters {
-    /// Requests answered, at all doors.
-    pub requests: u64,
-    /// Requests sent to origins.
-    pub origin_requests: u64,
-    /// Fetches that failed.
-    pub origin_errors: u64,
-    /// Answers that it broke off, because the answer of a client would have had to wait for them.
-    pub given_up: u64,
-    /// Recordings that could not be kept until every door had asked for them.
-    pub not_kept: u64,
-    /// Requests sent to origins once more because of that.
-    pub repeated: u64,
-    /// Recordings thrown away to make room.
-    pub evictions: u64,
-    /// Recordings held now.
-    pub recordings: u64,
-    /// Bytes of bodies that came from origins.
-    pub origin_bytes: u64,
-    /// Bytes held in memory now, overhead included.
-    pub memory_bytes: u64,
-    /// Bytes held on disk now.
-    pub disk_bytes: u64,
-    /// Most resident memory of the process so far, in bytes.
-    pub peak_memory_bytes: u64,
-}
-
-/// Counters of the Multiplier, since its start.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MultiplierCounters {
-    /// Milliseconds since the start.
-    pub at_ms: u64,
-    /// Connections of clients.
-    pub clients: u64,
-    /// Of these, open now.
-    pub open_clients: u64,
-    /// Requests of clients.
-    pub requests: u64,
-    /// Tunnels among them.
-    pub connects: u64,
-    /// Requests that could not be understood.
-    pub refused: u64,
-    /// Requests whose client left before it had its answer.
-    pub client_gone: u64,
-    /// Answers that could not be written down in time.
-    pub answers_lost: u64,
-    /// Most resident memory of the process so far, in bytes.
-    pub peak_memory_bytes: u64,
-    /// Each target, `direct` first.
-    pub targets: Vec<TargetCounters>,
-}
-
-/// What one target did, since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TargetCounters {
-    /// Requests sent to it.
-    pub asked: u64,
-    /// Whole answers.
-    pub answered: u64,
-    /// Of these, the same as the Collector's.
-    pub matching: u64,
-    /// Of these, others than the Collector's.
-    pub mismatches: u64,
-    /// Of these, not compared: the Collector had not kept what the client got.
-    pub not_kept: u64,
-    /// Requests without a whole answer.
-    pub no_answer: u64,
-    /// Never asked: too much was waiting.
-    pub dropped: u64,
-    /// Waiting or under way now.
-    pub waiting: u64,
-    /// Sum of the response times of whole answers but those of `not_kept`, in microseconds.
-    pub response_sum_us: u64,
-    /// Bytes of bodies that it sent.
-    pub body_bytes: u64,
 }

@@ -1,7 +1,7 @@
 //! What does a simultaneous evaluation of proxies leave behind?
 //!
 //! A directory: `spe.json` ([`SpeInfo`]), `answers.parquet` (a row for each answer of each target, [`AnswerRow`]) and
-//! `doors.parquet` (what the Collector did for each target, a row a second, [`DoorRow`]). Target 0 is `direct`: the
+//! `doors.parquet` (what the Collector did for each target, a row a second, [`assay_role::evaluation::DoorRow`]). Target 0 is `direct`: the
 //! Collector's own answer, which the client got and all others are held against.
 
 mod answer;
@@ -11,11 +11,8 @@ mod info;
 
 pub use answer::{AnswerError, AnswerRow, AnswerWriter, Verdict, for_each_answer, read_answers};
 pub use dir::{SpeDir, SpeDirError};
-pub use door::{DoorRow, DoorWriter, read_doors};
-pub use info::{
-    CollectorCounters, CollectorInterval, CollectorSettings, Ended, How, MultiplierCounters, SCHEMA, SpeInfo,
-    Target, TargetCounters, Totals,
-};
+pub use door::{DoorWriter, read_doors};
+pub use info::{CollectorSettings, Ended, How, SCHEMA, SpeInfo, Target, Totals};
 
 use crate::columns::TableSpec;
 

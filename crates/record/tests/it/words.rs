@@ -1,7 +1,7 @@
 //! The words that roles speak survive their journey through a pipe.
 
-use assay_record::role::{Command, Event, ProxyCounters};
-use assay_record::spe::{CollectorInterval, DoorRow, MultiplierCounters, TargetCounters};
+use assay_role::evaluation::{CollectorInterval, DoorRow, MultiplierCounters, TargetCounters};
+use assay_role::words::{Command, Event, ProxyCounters};
 
 use crate::sample;
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use assay_record::spe::{
-    AnswerError, AnswerRow, AnswerWriter, CollectorSettings, DoorRow, DoorWriter, Ended, How, SpeDir,
-    SpeInfo, Target, Totals, Verdict,
+    AnswerError, AnswerRow, AnswerWriter, CollectorSettings, DoorWriter, Ended, How, SpeDir, SpeInfo, Target,
+    Totals, Verdict,
 };
 use assay_report::spe::{self, Evaluation};
 use assay_report::terminal::Style;
+use assay_role::evaluation::DoorRow;
 
 use crate::browser;
 use crate::summary::{golden, golden_path};

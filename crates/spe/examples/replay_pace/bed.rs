@@ -10,9 +10,9 @@ use std::sync::mpsc::channel;
 use assay_link::interface::{self, Tun};
 use assay_link::route::{self, Network};
 use assay_link::{Forwarder, LinkSettings, Namespace};
-use assay_record::role::Event;
+use assay_role::evaluation::{CollectorSpec, Door};
+use assay_role::words::Event;
 use assay_spe::collector::DIRECT;
-use assay_spe::spec::{CollectorSpec, Door};
 
 use crate::origin;
 

@@ -15,12 +15,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use assay_cache::lru::Lru;
+use assay_role::evaluation::DiskSpec;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
 use crate::collector::recording::Recording;
 use crate::collector::shelf::Key;
-use crate::spec::DiskSpec;
 
 /// Most bytes that wait to be written.
 const MOST_PENDING_BYTES: u64 = 64 * 1024 * 1024;

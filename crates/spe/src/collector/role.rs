@@ -6,15 +6,15 @@ use std::time::Duration;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
-use assay_record::role::{Command, Event};
-use assay_record::spe::{CollectorCounters, CollectorInterval, DoorRow};
+use assay_role::evaluation::CollectorSpec;
+use assay_role::evaluation::{CollectorCounters, CollectorInterval, DoorRow};
+use assay_role::words::{Command, Event};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::collector::error::CollectorError;
 use crate::collector::server::Collector;
 use crate::collector::shared::DoorCounters;
-use crate::spec::CollectorSpec;
 
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_plane::listen::listen;
+use assay_role::evaluation::CollectorSpec;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
@@ -13,7 +14,6 @@ use crate::collector::client;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
 use crate::collector::shared::{DoorCounters, Shared, Totals};
-use crate::spec::CollectorSpec;
 
 /// How long to wait when no descriptor is left for a new connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);

@@ -11,13 +11,13 @@ use assay_plane::clock::monotonic_ns;
 use assay_plane::timer::{Ticket, Timer};
 use assay_plane::upstream::{self, Patience, UpstreamError};
 use assay_plane::wire::Scratch;
+use assay_role::evaluation::{CollectorSpec, Route};
 use tokio::sync::Notify;
 
 use crate::collector::choice::Limits;
 use crate::collector::disk::Disk;
 use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target};
-use crate::spec::{CollectorSpec, Route};
 
 /// Who comes in through the door of the Multiplier.
 pub const DIRECT: &str = "direct";

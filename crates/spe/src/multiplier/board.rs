@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use assay_plane::clock::monotonic_ns;
-use assay_record::spe::{AnswerError, MultiplierCounters, TargetCounters, Verdict};
+use assay_record::spe::{AnswerError, Verdict};
+use assay_role::evaluation::{MultiplierCounters, TargetCounters};
 
 use super::message::About;
 

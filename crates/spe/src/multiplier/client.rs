@@ -13,6 +13,7 @@ use std::time::Duration;
 use assay_http::head::RequestHead;
 use assay_plane::upstream::{Patience, Pool};
 use assay_plane::wire::{self, Input, Scratch};
+use assay_role::evaluation::{Turns, When};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -24,7 +25,6 @@ use super::lanes::ToProxies;
 use super::later::Later;
 use super::message::Order;
 use super::tunnel;
-use crate::spec::{Turns, When};
 use crate::validate::Rules;
 
 /// How long, and how much, is read from a client that was refused, so that it gets to read why.

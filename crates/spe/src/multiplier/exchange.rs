@@ -15,6 +15,7 @@ use assay_plane::fields;
 use assay_plane::upstream::Upstream;
 use assay_plane::wire;
 use assay_record::spe::AnswerError;
+use assay_role::evaluation::When;
 
 use super::answer;
 use super::board::count;
@@ -22,7 +23,6 @@ use super::client::{Client, Shared};
 use super::message::Order;
 use super::rest::{Kept, Rest, Taken};
 use crate::collector;
-use crate::spec::When;
 use crate::validate::{Digester, Sample};
 
 /// So much of an answer is still read when its client has left, so that the proxies can be held against it.

@@ -31,7 +31,8 @@ use std::time::Duration;
 use assay_plane::listen::listen;
 use assay_plane::upstream::Pool;
 use assay_plane::wire::Scratch;
-use assay_record::spe::MultiplierCounters;
+use assay_role::evaluation::MultiplierCounters;
+use assay_role::evaluation::MultiplierSpec;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -47,7 +48,6 @@ use self::later::Later;
 use self::log::Writer;
 pub use self::order::permuted;
 pub use self::role::run;
-use crate::spec::MultiplierSpec;
 use crate::validate::Rules;
 
 /// Most proxies that are asked.

@@ -11,6 +11,7 @@ use assay_http::framing::BodyFraming;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::wire::Chunk;
 use assay_record::spe::Verdict;
+use assay_role::evaluation::Turns;
 use tokio::sync::watch;
 
 use super::board::{Entry, Held, Measured};
@@ -18,7 +19,6 @@ use super::client::Shared;
 use super::lanes::{Awaited, Direct, Question, ToProxies};
 use super::message::{Message, Order};
 use super::order::permuted;
-use crate::spec::Turns;
 use crate::validate::{Digested, Digester, Sample};
 
 /// Larger bodies of requests are not kept for the proxies, which then are not asked.

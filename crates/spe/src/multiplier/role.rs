@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use assay_plane::stdio::{Commands, emit};
 use assay_plane::worker::{pin, raise_descriptor_limit};
-use assay_record::role::{Command, Event};
+use assay_role::evaluation::MultiplierSpec;
+use assay_role::words::{Command, Event};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Limits, Multiplier, MultiplierError};
-use crate::spec::MultiplierSpec;
 
 /// How often counters are reported.
 const REPORT: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ async fn obey(spec: &MultiplierSpec) -> Result<(), MultiplierError> {
     Ok(emit(&Event::Done)?)
 }
 
-fn report(mut counters: assay_record::spe::MultiplierCounters) -> Result<(), MultiplierError> {
+fn report(mut counters: assay_role::evaluation::MultiplierCounters) -> Result<(), MultiplierError> {
     counters.peak_memory_bytes = peak_memory_bytes();
     Ok(emit(&Event::Multiplier(Box::new(counters)))?)
 }

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use assay_role::evaluation::{CollectorSpec, Door, Route};
 use assay_spe::collector::{Collector, DIRECT, DoorCounters};
-use assay_spe::spec::{CollectorSpec, Door, Route};
 use tokio::task::spawn_local;
 
 pub use assay_testbed::{Client, Part, Reply, Seen, Server as Origin, ok, pause_ms, run, send, until};

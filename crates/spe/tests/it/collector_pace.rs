@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_spe::spec::{CollectorSpec, DiskSpec};
+use assay_role::evaluation::{CollectorSpec, DiskSpec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;

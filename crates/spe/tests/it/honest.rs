@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use assay_proxy::spec::ProxySpec;
 use assay_proxy::{Clock, Limits, Proxy};
 use assay_record::spe::{AnswerRow, Verdict};
+use assay_role::evaluation::{CollectorSpec, Turns, When};
+use assay_role::proxy::ProxySpec;
 use assay_spe::collector::Totals;
-use assay_spe::spec::{CollectorSpec, Turns, When};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
@@ -35,7 +35,7 @@ fn proxy(door: SocketAddr) -> SocketAddr {
         memory_bytes: 50_000_000,
         stale_if_error_s: 0,
         access_log: None,
-        origins: vec![assay_proxy::spec::OriginRoute { authority: "*".into(), address: door }],
+        origins: vec![assay_role::proxy::OriginRoute { authority: "*".into(), address: door }],
         cooperation: None,
         prefetch: None,
     };

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use assay_record::spe::{AnswerError, Verdict};
+use assay_role::evaluation::{Turns, When};
 use assay_spe::multiplier::permuted;
-use assay_spe::spec::{Turns, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use assay_record::spe::{AnswerRow, MultiplierCounters, read_answers};
+use assay_record::spe::{AnswerRow, read_answers};
+use assay_role::evaluation::MultiplierCounters;
+use assay_role::evaluation::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use assay_spe::multiplier::{Limits, Multiplier};
-use assay_spe::spec::{MultiplierSpec, ProxyUnderTest, Turns, When};
 use tokio::task::{JoinHandle, spawn_local};
 
 pub use assay_testbed::{Client, Part, Reply, Server, ok, run, send, until};

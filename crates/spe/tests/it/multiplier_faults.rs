@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use assay_record::spe::{AnswerError, AnswerRow, Verdict};
-use assay_spe::spec::When;
+use assay_role::evaluation::When;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;

@@ -1,6 +1,6 @@
 //! In front of an origin nothing else is ever asked, whatever a request says; and recordings of two hosts stay apart.
 
-use assay_spe::spec::CollectorSpec;
+use assay_role::evaluation::CollectorSpec;
 use assay_testbed::{answer_to, elsewhere};
 
 use crate::collector_harness::{Bed, Origin, UNCACHEABLE, ok, run, spec};

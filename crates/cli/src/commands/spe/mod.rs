@@ -11,7 +11,7 @@ use anyhow::Context;
 use assay_lab::spe::{self, SpeEvent, SpeOutcome, SpePlan, Which};
 use assay_lab::{LabError, Mode};
 use assay_record::spe::How;
-use assay_spe::spec::{Turns, When};
+use assay_role::evaluation::{Turns, When};
 use clap::{Args, Subcommand};
 use tokio::sync::{mpsc, watch};
 

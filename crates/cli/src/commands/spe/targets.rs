@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use assay_lab::spe::{UnderTest, Which};
-use assay_proxy::spec::Prefetch;
+use assay_role::proxy::Prefetch;
 
 use super::SpeArgs;
 use crate::exit::Failure;

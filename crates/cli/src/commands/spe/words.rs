@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use assay_lab::spe::{SpeEvent, SpeOutcome, Standing};
-use assay_record::spe::TargetCounters;
+use assay_role::evaluation::TargetCounters;
 
 /// What was said last.
 pub struct View {
@@ -141,7 +141,8 @@ fn milliseconds(us: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::spe::{CollectorCounters, How, MultiplierCounters};
+    use assay_record::spe::How;
+    use assay_role::evaluation::{CollectorCounters, MultiplierCounters};
 
     use super::*;
 

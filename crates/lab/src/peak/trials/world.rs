@@ -8,7 +8,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::health::Stall;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
-use assay_record::role::Command;
+use assay_role::words::Command;
 
 use super::super::SEARCH_PHASE;
 use super::super::driver::Driver;

@@ -1,4 +1,4 @@
-//! What a role process is told before it starts.
+//! Specs of robots and origins.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the built-in proxy is told before it starts.
+//! Spec of the built-in proxy.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

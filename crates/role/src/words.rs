@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use crate::spe::{CollectorInterval, MultiplierCounters};
+use crate::evaluation::{CollectorInterval, MultiplierCounters};
 use assay_measurement::adapted::Adapted;
 use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::ErrorExample;

@@ -1,4 +1,4 @@
-//! What are the Multiplier and the Collector told before they start?
+//! Specs of the Multiplier and the Collector.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

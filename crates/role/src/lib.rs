@@ -1,0 +1,16 @@
+//! The vocabulary of role processes: robots, origins, the built-in proxy, the Collector and the Multiplier.
+//!
+//! Each role is started with a spec, the document that `assay role NAME SPEC.json` reads ([`load`] for robots and
+//! origins, [`proxy`], [`evaluation`]). Commands and events are the messages between a running role and its parent
+//! ([`words`]). [`mark`] is the header field by which robots and origins recognise each other's messages, and [`spread`]
+//! assigns robots to caches where there are several.
+//!
+//! *Does not:* run a role, start a process, store what roles report (that is `assay-record`), or touch a socket, file or
+//! clock.
+
+pub mod evaluation;
+pub mod load;
+pub mod mark;
+pub mod proxy;
+pub mod spread;
+pub mod words;
