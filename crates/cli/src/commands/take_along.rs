@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use assay_record::dir::RunDir;
 use assay_report::ReportError;
 use assay_report::export::{self, Exported, TableForm};
-use assay_report::figure::{self, Forms};
+use assay_report::figure;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};
@@ -28,7 +28,7 @@ pub struct TakeArgs {
     /// Write all times as a log for HdrHistogram's tools
     #[arg(long, value_name = "FILE")]
     pub hdr: Option<PathBuf>,
-    /// Draw every chart into DIR as SVG and PNG for a paper, with its numbers as CSV
+    /// Draw every chart into DIR as SVG for a paper, with its numbers as CSV
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
 }
@@ -46,7 +46,21 @@ impl TakeArgs {
         for directory in [&self.csv, &self.ndjson, &self.figures] {
             output::check_directory(directory.as_deref())?;
         }
-        Ok(())
+        self.check_figures()
+    }
+
+    /// Refuses the name of a picture where a directory is meant.
+    fn check_figures(&self) -> Result<(), Failure> {
+        let picture = |path: &&PathBuf| {
+            let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+            ["png", "jpg", "pdf", "svg"].iter().any(|form| extension.eq_ignore_ascii_case(form))
+        };
+        let Some(path) = self.figures.as_ref().filter(picture) else { return Ok(()) };
+        Err(Failure::usage(anyhow::anyhow!(
+            "cannot draw all figures into {}: they are written as SVG files into a directory; name a directory, and convert \
+             the files that are needed as pixels (`rsvg-convert -d 300 -p 300 rate.svg -o rate.png`)",
+            path.display()
+        )))
     }
 }
 
@@ -69,7 +83,7 @@ pub fn take_along(args: &TakeArgs, run_dir: &Path, json: bool, file: Option<&Pat
         said.push_str(&format!("all times are in {}\n", out.display()));
     }
     if let Some(out) = &args.figures {
-        let names = figure::write(&dir, out, Forms::All).map_err(Failure::failed)?;
+        let names = figure::write(&dir, out).map_err(Failure::failed)?;
         said.push_str(&format!("{} figures are in {}\n", names.len(), out.display()));
     }
     output::eprint(&said);

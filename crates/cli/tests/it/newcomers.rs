@@ -27,6 +27,11 @@ fn a_report_that_could_not_be_written_is_refused_before_the_work() {
             .exits(2)
             .complains("notes is a file; name a directory");
     }
+    assay
+        .run(&["report", "run", "--figures", "rate.png"])
+        .exits(2)
+        .complains("name a directory")
+        .complains("rsvg-convert");
     assert!(!assay.path("run/report.html").exists(), "something was made");
 }
 

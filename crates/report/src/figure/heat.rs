@@ -3,6 +3,7 @@
 use super::panel::{NORMAL, Plot, SMALL, Sheet};
 use super::scale::drawable;
 use super::shape::{Anchor, Colour, Drawing, INK, Shape};
+use super::text_width::text_width;
 use crate::chart::{Chart, Heat};
 
 /// More columns than this are put together: a printed column of a paper shows no more.
@@ -89,7 +90,7 @@ pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, to
             drawing.shapes.push(Shape::Rect { x, y: y - 6.0, width: 7.0, height: 6.0, colour });
         }
         drawing.words((x + 9.0, y), SMALL, Anchor::Start, INK, &text);
-        x += 9.0 + sheet.font.width(&text, SMALL) + 7.0;
+        x += 9.0 + text_width(&text, SMALL) + 7.0;
     }
     drawing.words((x, y), SMALL, Anchor::Start, INK, "requests");
     NORMAL + 4.0

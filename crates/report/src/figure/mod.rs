@@ -1,4 +1,4 @@
-//! Figures for a paper: every chart of a run as SVG, PNG and the numbers in it.
+//! Figures for a paper: every chart of a run as SVG, and the numbers in it as CSV.
 //!
 //! As wide as one column, text as text, phases as bands, lines that are told apart without colour. Beside the charts of
 //! the report there are those that the first published comparison of Varnish and Traffic Server printed, in its form
@@ -6,11 +6,11 @@
 
 mod heat;
 mod panel;
-mod png;
 mod scale;
 mod shape;
 mod study;
 mod svg;
+mod text_width;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,6 @@ use crate::error::ReportError;
 use crate::export::{quoted, write_file};
 use crate::summary::Summary;
 use panel::Sheet;
-use png::Font;
 use shape::Drawing;
 
 /// Width of a column of a paper: 88.9 mm.
@@ -30,15 +29,6 @@ const WIDTH: f64 = 252.0;
 /// Height of a plot that is alone, and of one of several.
 const HEIGHT: f64 = 118.0;
 const HEIGHT_OF_SEVERAL: f64 = 74.0;
-
-/// What a figure is written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forms {
-    /// SVG, PNG, and its numbers as CSV.
-    All,
-    /// SVG and CSV: what takes no time.
-    Vectors,
-}
 
 /// One figure: a chart, or several one above the other.
 struct Figure {
@@ -48,9 +38,9 @@ struct Figure {
     panels: Vec<Chart>,
 }
 
-/// Draws all charts of a run into a directory: `NAME.svg`, `NAME.png` and `NAME.csv` of each, and a list of them.
-/// Gives back the names.
-pub fn write(dir: &RunDir, out: &Path, forms: Forms) -> Result<Vec<String>, ReportError> {
+/// Draws all charts of a run into a directory: `NAME.svg` and `NAME.csv` of each, and a list of them. Gives
+/// back the names.
+pub fn write(dir: &RunDir, out: &Path) -> Result<Vec<String>, ReportError> {
     let there = dir.read_what_is_there()?;
     let summary = Summary::from_parts(dir, &there);
     let charts = chart::charts(&summary, &there.series);
@@ -62,7 +52,7 @@ pub fn write(dir: &RunDir, out: &Path, forms: Forms) -> Result<Vec<String>, Repo
     };
     let mut figures = study::figures(&summary, &charts);
     figures.extend(charts.charts.into_iter().map(alone));
-    write_figures(&figures, &charts.time, &charts.phases, out, forms)
+    write_figures(&figures, &charts.time, &charts.phases, out)
 }
 
 fn write_figures(
@@ -70,26 +60,20 @@ fn write_figures(
     time: &[f64],
     bands: &[Band],
     out: &Path,
-    forms: Forms,
 ) -> Result<Vec<String>, ReportError> {
     let cannot = |path: &Path| {
         let path = path.to_owned();
         move |cause| ReportError::Export { path, cause }
     };
     std::fs::create_dir_all(out).map_err(cannot(out))?;
-    let font = Font::new();
     let mut list = "figure,title,about\n".to_owned();
     let mut names = Vec::new();
     for figure in figures {
         let path =
             |extension: &str| -> PathBuf { out.join(format!("{}.{extension}", file_name(&figure.name))) };
-        let drawing = draw(figure, time, bands, &font);
-        let (vectors, dots, numbers) = (path("svg"), path("png"), path("csv"));
+        let drawing = draw(figure, time, bands);
+        let (vectors, numbers) = (path("svg"), path("csv"));
         std::fs::write(&vectors, svg::svg(&drawing)).map_err(cannot(&vectors))?;
-        let bytes = if forms == Forms::All { png::png(&drawing, &font) } else { None };
-        if let Some(bytes) = bytes {
-            std::fs::write(&dots, bytes).map_err(cannot(&dots))?;
-        }
         write_file(&numbers, |file| write_numbers(figure, time, file)).map_err(cannot(&numbers))?;
         let row = [&figure.name, &figure.title, &figure.about].map(|text| quoted(text));
         list.push_str(&format!("{}\n", row.join(",")));
@@ -106,7 +90,7 @@ fn file_name(name: &str) -> String {
     name.chars().map(keep).collect::<String>().trim_start_matches('.').to_owned()
 }
 
-fn draw(figure: &Figure, time: &[f64], bands: &[Band], font: &Font) -> Drawing {
+fn draw(figure: &Figure, time: &[f64], bands: &[Band]) -> Drawing {
     let mut drawing = Drawing {
         title: figure.title.clone(),
         about: figure.about.clone(),
@@ -115,10 +99,10 @@ fn draw(figure: &Figure, time: &[f64], bands: &[Band], font: &Font) -> Drawing {
         shapes: Vec::new(),
     };
     let height = if figure.panels.len() > 1 { HEIGHT_OF_SEVERAL } else { HEIGHT };
-    let mut sheet = Sheet { font, time, bands, left: 0.0, right: WIDTH - 8.0 };
+    let mut sheet = Sheet { time, bands, left: 0.0, right: WIDTH - 8.0 };
     // All plots begin where the widest marks of any of them end.
     let widest =
-        figure.panels.iter().map(|chart| panel::marks_width(font, &panel::plot(&sheet, chart, 0.0, height)));
+        figure.panels.iter().map(|chart| panel::marks_width(&panel::plot(&sheet, chart, 0.0, height)));
     sheet.left = widest.fold(0.0, f64::max) + panel::NORMAL + 9.0;
     let mut top = 3.0;
     for (index, chart) in figure.panels.iter().enumerate() {
@@ -200,7 +184,7 @@ mod tests {
 
     fn drawn(chart: Chart, time: &[f64], bands: &[Band]) -> Drawing {
         let figure = Figure { name: "f".into(), title: "t".into(), about: "a".into(), panels: vec![chart] };
-        draw(&figure, time, bands, &Font::new())
+        draw(&figure, time, bands)
     }
 
     proptest! {
@@ -234,9 +218,6 @@ mod tests {
             let dots =
                 drawing.shapes.iter().filter(|shape| matches!(shape, shape::Shape::Dot { .. })).count();
             assert_eq!(dots, usize::from(single));
-            let bytes = png::png(&drawing, &Font::new()).unwrap();
-            assert!(bytes.starts_with(b"\x89PNG"));
-            assert!(bytes.windows(4).any(|four| four == b"pHYs"));
         }
     }
 

@@ -1,9 +1,9 @@
 //! How is one chart drawn: axes, phases, lines, dots, bars?
 
 use super::heat;
-use super::png::Font;
 use super::scale::{Kind as ScaleKind, Scale, drawable};
 use super::shape::{Anchor, BAND, Colour, Drawing, GRID, INK, SOFT, Shape};
+use super::text_width::text_width;
 use crate::chart::{Band, Chart, Kind, Line};
 
 /// Sizes of type, in points.
@@ -13,7 +13,6 @@ const LINE_WIDTH: f64 = 0.9;
 
 /// What all panels of a figure share.
 pub(super) struct Sheet<'a> {
-    pub font: &'a Font,
     /// Middle of every step, in seconds.
     pub time: &'a [f64],
     pub bands: &'a [Band],
@@ -145,9 +144,9 @@ pub(super) fn draw(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot
     if let Some(heat) = &chart.heat {
         heat::draw(drawing, sheet, heat, plot);
     }
-    y_axis(drawing, sheet, chart, plot);
+    y_axis(drawing, chart, plot);
     if chart.kind == Kind::Bars {
-        bars(drawing, sheet, chart, plot);
+        bars(drawing, chart, plot);
     } else if place.last {
         x_axis(drawing, sheet, chart, plot);
     }
@@ -177,9 +176,9 @@ fn bands(drawing: &mut Drawing, sheet: &Sheet<'_>, plot: &Plot, named: bool) {
         if !named {
             continue;
         }
-        if sheet.font.width(&band.name, SMALL) <= width - 1.0 {
+        if text_width(&band.name, SMALL) <= width - 1.0 {
             drawing.words((f64::midpoint(from, to), plot.top - 2.0), SMALL, Anchor::Middle, SOFT, &band.name);
-        } else if width >= SMALL + 0.5 && sheet.font.width(&band.name, SMALL) <= height {
+        } else if width >= SMALL + 0.5 && text_width(&band.name, SMALL) <= height {
             let at = (f64::midpoint(from, to) + SMALL * 0.35, plot.top + 2.0);
             drawing.words_up(at, SMALL, Anchor::End, SOFT, &band.name);
         }
@@ -202,7 +201,7 @@ fn hatch(drawing: &mut Drawing, (left, right): (f64, f64), (top, bottom): (f64, 
     drawing.shapes.push(Shape::Lines { stretches, width: 0.4, colour, dash: Vec::new() });
 }
 
-fn y_axis(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot) {
+fn y_axis(drawing: &mut Drawing, chart: &Chart, plot: &Plot) {
     let mut widest = 0.0f64;
     for (value, text) in &plot.y.ticks {
         let Some(y) = plot.y(*value) else { continue };
@@ -211,7 +210,7 @@ fn y_axis(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot) 
         }
         drawing.line((plot.left - 2.0, y), (plot.left, y), 0.6, INK);
         drawing.words((plot.left - 3.5, y + SMALL * 0.36), SMALL, Anchor::End, INK, text);
-        widest = widest.max(sheet.font.width(text, SMALL));
+        widest = widest.max(text_width(text, SMALL));
     }
     drawing.line((plot.left, plot.top), (plot.left, plot.bottom), 0.6, INK);
     let unit = if chart.kind == Kind::Cdf { "% of requests" } else { &chart.unit };
@@ -220,7 +219,7 @@ fn y_axis(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot) 
         ("", unit) => unit.to_owned(),
         (title, unit) => format!("{title}, {unit}"),
     };
-    let fits = sheet.font.width(&whole, NORMAL) <= plot.bottom - plot.top + 14.0;
+    let fits = text_width(&whole, NORMAL) <= plot.bottom - plot.top + 14.0;
     let text = if fits || unit.is_empty() { &whole } else { unit };
     let middle = f64::midpoint(plot.top, plot.bottom);
     drawing.words_up((NORMAL + 1.0, middle), NORMAL, Anchor::Middle, INK, text);
@@ -231,7 +230,7 @@ fn x_axis(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot) 
     for (value, text) in &plot.x.ticks {
         let Some(x) = plot.x(*value * plot.x_unit) else { continue };
         drawing.line((x, plot.bottom), (x, plot.bottom + 2.0), 0.6, INK);
-        let half = sheet.font.width(text, SMALL) / 2.0;
+        let half = text_width(text, SMALL) / 2.0;
         if x - half >= free_from {
             drawing.words((x, plot.bottom + 3.0 + SMALL), SMALL, Anchor::Middle, INK, text);
             free_from = x + half + 3.0;
@@ -293,12 +292,12 @@ fn one_line(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot
 }
 
 /// Groups of bars; a bar of a logarithmic axis begins at its low end.
-fn bars(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, plot: &Plot) {
+fn bars(drawing: &mut Drawing, chart: &Chart, plot: &Plot) {
     let names = bar_names(chart);
     let room = (plot.right - plot.left) / names.len().max(1) as f64;
     let wide = (room * 0.8 / chart.lines.len().max(1) as f64).min(28.0);
     let base = plot.y(0.0).unwrap_or(plot.bottom);
-    let upright = names.iter().any(|name| sheet.font.width(name, SMALL) > room - 2.0);
+    let upright = names.iter().any(|name| text_width(name, SMALL) > room - 2.0);
     for (group, name) in names.iter().enumerate() {
         let middle = plot.left + room * (group as f64 + 0.5);
         for (index, line) in chart.lines.iter().enumerate() {
@@ -325,7 +324,7 @@ pub(super) fn foot(sheet: &Sheet<'_>, chart: &Chart) -> f64 {
         return 8.0 + SMALL + NORMAL;
     }
     let room = (sheet.right - sheet.left) / bar_names(chart).len().max(1) as f64;
-    let widest = bar_names(chart).iter().map(|name| sheet.font.width(name, SMALL)).fold(0.0, f64::max);
+    let widest = bar_names(chart).iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max);
     if widest > room - 2.0 { widest + 6.0 } else { 6.0 + SMALL }
 }
 
@@ -340,7 +339,7 @@ pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, to
     }
     let (mut x, mut y) = (sheet.left, top + NORMAL);
     for (index, line) in chart.lines.iter().enumerate() {
-        let width = PIECE + 3.0 + sheet.font.width(&line.name, NORMAL) + 9.0;
+        let width = PIECE + 3.0 + text_width(&line.name, NORMAL) + 9.0;
         if x > sheet.left && x + width - 9.0 > sheet.right {
             (x, y) = (sheet.left, y + NORMAL + 2.5);
         }
@@ -365,8 +364,8 @@ pub(super) fn legend(drawing: &mut Drawing, sheet: &Sheet<'_>, chart: &Chart, to
 }
 
 /// How wide the marks of the y axis are.
-pub(super) fn marks_width(font: &Font, plot: &Plot) -> f64 {
-    plot.y.ticks.iter().map(|(_, text)| font.width(text, SMALL)).fold(0.0, f64::max)
+pub(super) fn marks_width(plot: &Plot) -> f64 {
+    plot.y.ticks.iter().map(|(_, text)| text_width(text, SMALL)).fold(0.0, f64::max)
 }
 
 /// All points of a chart, for the table beside the figure: line, x, y.
