@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use assay_health::host;
 use assay_workload::timeline::Timeline;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -10,7 +11,6 @@ use crate::checks::demand::{self, Demand, TargetDemand};
 use crate::checks::{self, Need, Supply, TIME_WAIT_REUSED_S, TIME_WAIT_S};
 use crate::description::{Description, Store};
 use crate::error::LabError;
-use crate::host;
 use crate::placement::{self, Placement};
 use crate::plan::{RunPlan, TargetChoice};
 use crate::prepare;

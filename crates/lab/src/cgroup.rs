@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use assay_health::owner::{Owner, PREFIX};
 use assay_record::run::LimitsInfo;
 
 use crate::error::LabError;
-use crate::leftovers::{Owner, PREFIX};
 use crate::placement;
 
 /// The kernel hands out processor time in slices of this length: short, so that a proxy with half a processor is a slow

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use assay_health::host;
 use assay_record::run::{CacheInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
 use assay_role::spread::{Share, spread};
 use assay_workload::model::{Goal, Phase};
 
 use crate::checks::size;
 use crate::description::{Description, Store};
-use crate::host;
 use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare::Prepared;
 use crate::topology::Topology;

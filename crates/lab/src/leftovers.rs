@@ -1,76 +1,13 @@
-//! What did an Assay that was killed leave behind? Things that outlive their process carry a mark in their name; the next
-//! start removes marked things whose owner is gone, and nothing else.
-//!
-//! A mark names the process, when it started (so that another process with its number is not taken for it) and its
-//! namespace of process ids (in another one the number means nothing, and the thing is left alone).
+//! Removes what an Assay that was killed left behind: marked things (`assay_health::owner`) whose owner is gone, and
+//! nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use assay_health::owner::abandoned;
 use rustix::process::{Pid, Signal};
 
 use crate::{cgroup, work};
-
-/// What every marked name begins with.
-pub const PREFIX: &str = "assay-";
-/// What the mark itself begins with.
-const MARK: char = 'm';
-
-/// Who made a thing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    pid: u32,
-    /// Start of the process, in the kernel's ticks since the machine was started.
-    started: u64,
-    /// Number of its namespace of process ids.
-    namespace: u64,
-}
-
-impl Owner {
-    /// This process.
-    pub fn me() -> Self {
-        let pid = std::process::id();
-        Self { pid, started: start_of(pid).unwrap_or(0), namespace: namespace().unwrap_or(0) }
-    }
-
-    /// The mark in the name of a thing: letters, digits and `_`.
-    pub fn mark(&self) -> String {
-        format!("{MARK}{}_{}_{}", self.pid, self.started, self.namespace)
-    }
-
-    /// The owner whose mark is a part (between `-`) of a name.
-    pub(crate) fn of(name: &str) -> Option<Self> {
-        name.strip_prefix(PREFIX)?.split('-').find_map(|part| {
-            let mut numbers = part.strip_prefix(MARK)?.split('_');
-            let owner = Self {
-                pid: numbers.next()?.parse().ok()?,
-                started: numbers.next()?.parse().ok()?,
-                namespace: numbers.next()?.parse().ok()?,
-            };
-            numbers.next().is_none().then_some(owner)
-        })
-    }
-
-    /// True when this process can tell that the owner does not run any more.
-    fn is_gone(&self) -> bool {
-        namespace() == Some(self.namespace) && start_of(self.pid) != Some(self.started)
-    }
-}
-
-/// When a process started, in ticks; none when there is none (one that has ended and waits to be collected is none).
-fn start_of(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program may hold anything, also brackets.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
-}
-
-/// The number of this process's namespace of process ids.
-fn namespace() -> Option<u64> {
-    let link = fs::read_link("/proc/self/ns/pid").ok()?;
-    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
-}
 
 /// Removes what an Assay that is gone left behind: work directories and control groups. Says what it did, a line each.
 pub fn clear() -> Vec<String> {
@@ -104,19 +41,6 @@ fn told(what: &str, path: &Path, done: std::io::Result<()>, ended: usize) -> Str
     }
 }
 
-/// Marked directories, directly in `parents`, whose owner is gone. A link is none of ours.
-pub(crate) fn abandoned(parents: &[PathBuf]) -> Vec<PathBuf> {
-    let entries = parents.iter().filter_map(|parent| fs::read_dir(parent).ok()).flatten().flatten();
-    let ours = entries.filter(|entry| {
-        let owner = entry.file_name().to_str().and_then(Owner::of);
-        entry.file_type().is_ok_and(|kind| kind.is_dir()) && owner.is_some_and(|owner| owner.is_gone())
-    });
-    let mut found: Vec<PathBuf> = ours.map(|entry| entry.path()).collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
 /// Ends every process of a control group; they are ours, and nobody is left to stop them well.
 fn end_all(group: &Path) -> usize {
     let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
@@ -131,22 +55,15 @@ fn end_all(group: &Path) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use assay_health::owner::Owner;
+
     use super::*;
 
-    fn gone() -> Owner {
-        Owner { started: 1, ..Owner::me() }
-    }
-
-    #[test]
-    fn a_mark_can_be_read_back_wherever_it_stands() {
-        let me = Owner::me();
-        assert!(me.started > 0 && me.namespace > 0 && !me.is_gone());
-        for name in [format!("assay-varnish-{}-x1", me.mark()), format!("assay-{}-1", me.mark())] {
-            assert_eq!(Owner::of(&name), Some(me.clone()), "{name}");
-        }
-        for name in ["assay-varnish-Ab3xYz", "assay-m1_2", "assay-m1_2_3_4", "other-m1_2_3", "assay-mx_2_3"] {
-            assert_eq!(Owner::of(name), None, "{name}");
-        }
+    /// The mark of this process, with other numbers where some are given.
+    fn mark(others: [Option<&str>; 3]) -> String {
+        let mine = Owner::me().mark();
+        let numbers = mine.strip_prefix('m').unwrap().split('_').zip(others);
+        format!("m{}", numbers.map(|(mine, other)| other.unwrap_or(mine)).collect::<Vec<_>>().join("_"))
     }
 
     #[test]
@@ -157,26 +74,16 @@ mod tests {
             fs::create_dir_all(path.join("deep/inside")).unwrap();
             path
         };
-        let left = make(format!("assay-squid-{}-aB3", gone().mark()));
+        let left = make(format!("assay-squid-{}-aB3", mark([None, Some("1"), None])));
         let mine = make(format!("assay-squid-{}-aB3", Owner::me().mark()));
-        let elsewhere = make(format!("assay-squid-{}-aB3", Owner { namespace: 7, ..gone() }.mark()));
+        let elsewhere = make(format!("assay-squid-{}-aB3", mark([None, Some("1"), Some("7")])));
         let users = make("assay-squid-precious".into());
         let target = make("target".into());
-        let link = temp.path().join(format!("assay-squid-{}-link", gone().mark()));
+        let link = temp.path().join(format!("assay-squid-{}-link", mark([None, Some("1"), None])));
         std::os::unix::fs::symlink(&target, &link).unwrap();
         let said = clear_in(&[temp.path().to_owned(), temp.path().to_owned()], &[]);
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("assay-squid-m") && !left.exists());
         assert!([mine, elsewhere, users, target.join("deep"), link].iter().all(|path| path.exists()));
-    }
-
-    #[test]
-    fn a_process_that_was_killed_is_gone_and_one_that_runs_is_not() {
-        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let owner = Owner { pid: child.id(), started: start_of(child.id()).unwrap(), ..Owner::me() };
-        assert!(!owner.is_gone());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(owner.is_gone());
     }
 }

@@ -23,7 +23,6 @@ pub mod description;
 pub mod error;
 pub mod event;
 pub mod experiment;
-mod host;
 mod inform;
 mod instant;
 pub mod led;
@@ -41,11 +40,11 @@ mod roles;
 mod run;
 pub mod spe;
 mod start;
+mod tally;
 #[cfg(test)]
 mod testing;
 pub mod topology;
 pub mod units;
-mod verdict;
 mod work;
 
 pub use address::is_private;
@@ -60,5 +59,3 @@ pub use event::{LabEvent, Stage};
 pub use plan::{MOST_SPIN, Mode, Part, RunOutcome, RunPlan, TargetChoice};
 pub use prepare::check;
 pub use run::run;
-pub use verdict::doubts;
-pub use verdict::limits::reasons_as_markdown;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_health::host::{Meter, Sample, Trace};
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_record::dir::RunDirError;
 use assay_record::run::{PlacementInfo, RunInfo};
@@ -18,7 +19,6 @@ use crate::cast::Cast;
 use crate::counters::by_name;
 use crate::error::LabError;
 use crate::event::{LabEvent, Stage};
-use crate::host::{Meter, Sample, Trace};
 use crate::inform;
 use crate::instant::StartInstant;
 use crate::plan::{Part, RunOutcome, RunPlan, TargetChoice};
@@ -26,7 +26,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::roles::{RoleKind, Said};
 use crate::topology::Cache;
 
-use crate::verdict::Tally;
+use crate::tally::Tally;
 
 /// How long a role may take to be ready.
 pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);

@@ -4,8 +4,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use assay_health::owner::{self, PREFIX};
+
 use crate::error::LabError;
-use crate::leftovers::{self, PREFIX};
 
 /// A directory of the proxy's own, gone when this is dropped.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl WorkDir {
         };
         let parent_dir = std::path::absolute(&parent).map_err(|e| cannot("name", e))?;
         let dir = tempfile::Builder::new()
-            .prefix(&format!("{PREFIX}{proxy}-{}-", leftovers::Owner::me().mark()))
+            .prefix(&format!("{PREFIX}{proxy}-{}-", owner::Owner::me().mark()))
             .tempdir_in(parent_dir)
             .map_err(|e| cannot("make", e))?;
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755))

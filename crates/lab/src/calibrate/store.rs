@@ -4,12 +4,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use assay_health::host;
 use assay_measurement::health::Calibration;
 use assay_workload::model::{Pace, RobotGroup, Schedule, Workload};
 use serde::Serialize;
 
 use crate::error::LabError;
-use crate::host;
 use crate::placement;
 use crate::plan::RunPlan;
 use crate::prepare;

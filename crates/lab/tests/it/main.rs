@@ -1,7 +1,6 @@
 //! The lab against real programs: the proxies that are described, and roles that misbehave.
 
 mod behaviour;
-mod doubts;
 mod killed;
 mod origin;
 mod proxies;

@@ -3,7 +3,7 @@
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::Stall;
 
-use super::Case;
+use super::case::Case;
 use super::evidence::{PhaseEvidence, Side, StallSum, share};
 use super::finding::{Finding, percent, time};
 use super::limits::{STALL_INVALID_US, STALLS_SHARE};

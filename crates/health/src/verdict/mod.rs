@@ -1,11 +1,11 @@
-//! Can the numbers be trusted? Looks for each of the reasons there are to doubt a run, phase by phase.
+//! Looks for each of the reasons there are to doubt a run, phase by phase.
 //!
 //! The judge is a pure function of what the run directory holds: [`judge`] takes its head and the [`Evidence`], which
 //! is added up from the measurements in bounded memory. So a run that was killed can be judged from what it left.
 //! A file here looks for one family of reasons; every threshold is in [`limits`]. What the target does, however slow,
 //! is never a reason; whether the target kept up is seen in the numbers, and the report says it.
 
-mod cache;
+mod case;
 mod evidence;
 mod finding;
 pub mod limits;
@@ -19,39 +19,12 @@ mod stalled;
 mod testing;
 
 use assay_measurement::doubt::Doubt;
-use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::{RunDir, RunDirError};
-use assay_record::run::{RunInfo, Verdict};
-use assay_role::words::ProxyCounters;
+use assay_record::run::RunInfo;
 
-pub use self::evidence::Evidence;
-use self::evidence::{PhaseEvidence, Side};
+use case::Case;
 
-/// What a judge looks at.
-struct Case<'a> {
-    info: &'a RunInfo,
-    evidence: &'a Evidence,
-}
-
-impl<'a> Case<'a> {
-    /// What was seen in each phase, with its index.
-    fn phases(&self) -> impl Iterator<Item = (u16, &'a PhaseEvidence)> + use<'a> {
-        (0..).zip(&self.evidence.phases)
-    }
-
-    /// How late a bare timer was before the run in a role's worst thread.
-    fn baseline_us(&self, side: Side) -> Option<u64> {
-        let of_side = self.evidence.baselines.iter().filter(|(of, _, _)| *of == side);
-        of_side.map(|(_, _, p99_us)| *p99_us).max()
-    }
-
-    /// How many processors a proxy has that the lab started, if a thread's is among them; 0: all.
-    fn proxy_beside(&self, cpu: Option<u32>) -> Option<usize> {
-        let proxy = self.info.placement.iter().find(|placed| placed.role == "proxy")?;
-        let shares = proxy.cpus.is_empty() || cpu.is_none_or(|cpu| proxy.cpus.contains(&cpu));
-        shares.then_some(proxy.cpus.len())
-    }
-}
+pub use evidence::Evidence;
 
 /// Every reason to doubt a run that is found in what was measured, worst first.
 pub fn judge(info: &RunInfo, evidence: &Evidence) -> Vec<Doubt> {
@@ -81,71 +54,10 @@ pub fn settle(info: &mut RunInfo, doubts: Vec<Doubt>) {
     info.verdict.doubts = doubts;
 }
 
-/// A few sums for what a reader should know of the cache.
-#[derive(Debug, Default)]
-struct Sums {
-    completed: u64,
-    origin_body_bytes: u64,
-    peak_stored_bytes: u64,
-}
-
-/// What becomes known while a run goes on, and is in none of its measurements.
-#[derive(Debug, Default)]
-pub struct Tally {
-    sums: Sums,
-    last_proxy: ProxyCounters,
-    doubts: Vec<Doubt>,
-    warnings: Vec<String>,
-}
-
-impl Tally {
-    /// Adds an interval of the robots.
-    pub fn robots(&mut self, interval: &RobotInterval) {
-        self.sums.completed += interval.counts.completed;
-    }
-
-    /// Adds an interval of the origins.
-    pub fn origins(&mut self, interval: &OriginInterval) {
-        self.sums.origin_body_bytes += interval.counts.body_bytes_out;
-    }
-
-    /// Takes note of the target's own counters.
-    pub fn proxy(&mut self, counters: &ProxyCounters) {
-        self.last_proxy = *counters;
-        self.sums.peak_stored_bytes = self.sums.peak_stored_bytes.max(counters.stored_bytes);
-    }
-
-    /// Something outside the target went wrong.
-    pub fn doubt(&mut self, doubt: Doubt) {
-        self.doubts.push(doubt);
-    }
-
-    /// Something that a reader should know. Said once, however often it happens.
-    pub fn warn(&mut self, message: impl Into<String>) {
-        let message = message.into();
-        if !self.warnings.contains(&message) {
-            self.warnings.push(message);
-        }
-    }
-
-    /// Judges the run and writes it into its head. What the cache could hold is not known of every target.
-    pub fn conclude(mut self, dir: &RunDir, info: &mut RunInfo, partial: bool, cache_bytes: Option<u64>) {
-        if let Some(warning) = cache::never_full(&self.sums, &self.last_proxy, cache_bytes) {
-            self.warn(warning);
-        }
-        let known = self.doubts.clone();
-        let found = doubts(dir, info, self.doubts).unwrap_or_else(|e| {
-            self.warnings.push(format!("what was measured could not be read again to judge it: {e}"));
-            known
-        });
-        info.verdict = Verdict { valid: true, partial, doubts: Vec::new(), warnings: self.warnings };
-        settle(info, found);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use assay_measurement::doubt::Reason;
+    use assay_measurement::interval::RobotInterval;
 
     use super::testing::{Run, late_timer, used};
     use super::*;
@@ -198,13 +110,5 @@ mod tests {
         let found = doubts(&dir, &info, known).unwrap();
         let reasons: Vec<Reason> = found.iter().map(|doubt| doubt.reason).collect();
         assert_eq!(reasons, [Reason::LabFailed, Reason::SamplesDropped]);
-    }
-
-    #[test]
-    fn a_warning_is_said_once() {
-        let mut tally = Tally::default();
-        tally.warn("x");
-        tally.warn("x");
-        assert_eq!(tally.warnings, ["x"]);
     }
 }

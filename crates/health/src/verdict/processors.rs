@@ -2,7 +2,7 @@
 
 use assay_measurement::doubt::Reason;
 
-use super::Case;
+use super::case::Case;
 use super::evidence::{PhaseEvidence, Side, ThreadSum, share};
 use super::finding::{Finding, percent, time};
 use super::limits::{

@@ -49,9 +49,9 @@ const SETTINGS: [(&str, &str); 10] = [
     ("scaling_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 ];
 /// Where the range of source ports is.
-pub(crate) const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+pub const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// Where it says whether ports of connections closed a moment ago are used again.
-pub(crate) const TW_REUSE: &str = "/proc/sys/net/ipv4/tcp_tw_reuse";
+pub const TW_REUSE: &str = "/proc/sys/net/ipv4/tcp_tw_reuse";
 
 /// What the machine is.
 pub fn facts(descriptor_limit: u64) -> HostInfo {
@@ -83,7 +83,7 @@ fn meminfo(text: &str, name: &str) -> Option<u64> {
 }
 
 /// The first line of a file of the kernel's, without space around it.
-pub(crate) fn read_line(path: &str) -> Option<String> {
+pub fn read_line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

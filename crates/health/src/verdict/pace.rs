@@ -3,7 +3,7 @@
 use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;
 
-use super::Case;
+use super::case::Case;
 use super::evidence::{PhaseEvidence, Side, share};
 use super::finding::{Finding, percent, time};
 use super::limits::{

@@ -3,7 +3,7 @@
 use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::ErrorKind;
 
-use super::Case;
+use super::case::Case;
 use super::finding::Finding;
 
 /// One finding per phase and kind.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::leftovers::{Owner, PREFIX, abandoned};
+use crate::owner::{Owner, PREFIX, abandoned};
 
 /// Flags and commands of the kernel's interface for file systems: close on exec, and make it.
 const CLOSE_ON_EXEC: libc::c_ulong = 1;

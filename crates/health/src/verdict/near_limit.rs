@@ -2,7 +2,7 @@
 
 use assay_measurement::doubt::Reason;
 
-use super::Case;
+use super::case::Case;
 use super::finding::{Finding, percent};
 use super::limits::NEAR_LIMIT_SHARE;
 

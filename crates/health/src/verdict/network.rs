@@ -3,7 +3,7 @@
 use assay_measurement::doubt::Reason;
 use assay_record::run::BedInfo;
 
-use super::Case;
+use super::case::Case;
 use super::evidence::{PhaseEvidence, Side, share};
 use super::finding::{Finding, percent};
 use super::limits::{

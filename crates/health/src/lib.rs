@@ -1,0 +1,12 @@
+//! Whether the figures of a run hold: what the machine and the processes of a run did, and the judgement made from it.
+//!
+//! [`host`] reads metrics of processors, memory, disks and network from the kernel, once a second. [`verdict`] looks for
+//! reasons to doubt a run in what was recorded. [`owner`] marks things that outlive a process, so that the next start finds
+//! those whose owner is gone.
+//!
+//! *Does not:* start, place or stop anything, read the counters of a proxy (that is `assay-lab`), judge the target, or word
+//! a report (that is `assay-report`).
+
+pub mod host;
+pub mod owner;
+pub mod verdict;

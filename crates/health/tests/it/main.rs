@@ -1,0 +1,3 @@
+//! The judgement of runs against the documentation.
+
+mod doubts;
