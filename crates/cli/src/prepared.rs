@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Error, anyhow};
-use assay_lab::experiment::at_rate;
+use assay_experiment::cells::at_rate;
 use assay_workload::digest::stream_digest;
 use assay_workload::explain::explain;
 use assay_workload::model::Workload;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
+use assay_experiment::cells;
 use assay_lab::topology::{self, TopologyChoice, Usual};
-use assay_lab::{LabError, Mode, TargetChoice, experiment};
+use assay_lab::{LabError, Mode, TargetChoice};
 
 use crate::commands::run_args::RunArgs;
 use crate::exit::Failure;
@@ -81,7 +82,7 @@ pub fn resolve_topology(
             Err(LabError::Plan(format!("{name} runs already, and a topology starts its caches itself")))
         }
         name if name.ends_with(".toml") => {
-            let path = experiment::beside(file, name);
+            let path = cells::beside(file, name);
             Ok(Some(assay_lab::find(&path.display().to_string(), proxy_dirs)?))
         }
         name => Ok(Some(assay_lab::find(name, proxy_dirs)?)),

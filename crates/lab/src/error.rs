@@ -35,12 +35,12 @@ impl LabError {
     }
 
     /// A plan that cannot be carried out.
-    pub(crate) fn plan(message: impl Into<String>) -> Self {
+    pub fn plan(message: impl Into<String>) -> Self {
         LabError::Plan(message.into())
     }
 
     /// A run that failed.
-    pub(crate) fn run(message: impl Into<String>) -> Self {
+    pub fn run(message: impl Into<String>) -> Self {
         LabError::Run(message.into())
     }
 }

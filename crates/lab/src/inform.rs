@@ -168,7 +168,7 @@ fn goal(phase: &Phase) -> String {
 }
 
 /// FNV-1a of a source text: tells two versions of a file apart, no more.
-pub(crate) fn digest(text: &str) -> String {
+pub fn digest(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

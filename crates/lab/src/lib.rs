@@ -5,8 +5,6 @@
 //! is driven), gives all of them one start instant, writes their events into the record and hands them on,
 //! and leaves nothing running however it ends.
 //!
-//! [`calibrate`] and [`peak`] are runs that look for a rate: what this machine can offer, and what a target can keep.
-//!
 //! *Does not:* send or check a request (that is `assay-engine`), know any proxy by name (that is in
 //! `proxies/*.toml`), or compute a percentile (that is `assay-report`).
 
@@ -14,24 +12,21 @@ mod address;
 mod arithmetic;
 pub mod bed;
 pub mod caches;
-pub mod calibrate;
 mod cast;
 pub mod cgroup;
-mod checks;
+pub mod checks;
 mod counters;
 pub mod description;
 pub mod error;
 pub mod event;
-pub mod experiment;
-mod inform;
+pub mod inform;
 mod instant;
 pub mod led;
 pub mod leftovers;
 mod member;
-pub mod peak;
-mod placement;
+pub mod placement;
 pub mod plan;
-mod prepare;
+pub mod prepare;
 mod probe;
 pub mod process;
 pub mod real;
@@ -58,4 +53,4 @@ pub use error::LabError;
 pub use event::{LabEvent, Stage};
 pub use plan::{MOST_SPIN, Mode, Part, RunOutcome, RunPlan, TargetChoice};
 pub use prepare::check;
-pub use run::run;
+pub use run::{run, run_with_orders};

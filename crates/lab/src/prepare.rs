@@ -187,7 +187,7 @@ fn check_bed(plan: &RunPlan) -> Result<(), LabError> {
 }
 
 /// Processors of each role, as the plan has them.
-pub(crate) fn place(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError> {
+pub fn place(plan: &RunPlan, cpus: &[u32]) -> Result<Placement, LabError> {
     let between = match plan.target {
         TargetChoice::Direct => Between::Nothing,
         TargetChoice::Builtin(_) | TargetChoice::Described(..) | TargetChoice::Topology(_) => {

@@ -46,7 +46,7 @@ pub async fn run(
 }
 
 /// The same, while somebody gives robots orders. They end the run when they are told to stop, and it is complete then.
-pub(crate) async fn run_with_orders(
+pub async fn run_with_orders(
     mut plan: RunPlan,
     events: mpsc::UnboundedSender<LabEvent>,
     stop: watch::Receiver<bool>,

@@ -1,11 +1,14 @@
-//! How are durations and sizes written, on the command line and in experiments? Always with their unit.
+//! How durations, sizes, processors, modes and links are written, on the command line and in settings files.
 
 use std::time::Duration;
 
+use assay_link::{LinkSettings, SettingsError};
+use assay_settings::suggest::nearest;
 use assay_settings::units::split;
 pub use assay_settings::units::{duration, size};
 
 use crate::cgroup::Limits;
+use crate::plan::Mode;
 
 /// Reads `50us`, `0.5ms`: how long to poll before a deadline.
 pub fn spin(text: &str) -> Result<Duration, String> {
@@ -22,6 +25,21 @@ pub fn spin(text: &str) -> Result<Duration, String> {
         Ok(spin) if spin <= most => Ok(spin),
         _ => Err(format!("`{text}` would leave a processor no rest; {examples}")),
     }
+}
+
+/// `reverse` or `forward`.
+pub fn mode(text: &str) -> Result<Mode, String> {
+    let modes = [Mode::Reverse, Mode::Forward];
+    let unknown = || {
+        let meant = nearest(text, modes.map(Mode::name)).map(|near| format!("; did you mean \"{near}\"?"));
+        format!("`{text}` is neither \"reverse\" nor \"forward\"{}", meant.unwrap_or_default())
+    };
+    modes.into_iter().find(|mode| mode.name() == text).ok_or_else(unknown)
+}
+
+/// A link, as `delay 5ms, loss 1%` writes it.
+pub fn link(text: &str) -> Result<LinkSettings, String> {
+    text.parse().map_err(|error: SettingsError| error.to_string())
 }
 
 /// Processors, as `0,2-3` names them: in order, each once.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use assay_lab::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BUDGET};
+use assay_experiment::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BUDGET};
 use assay_lab::{LabError, RunPlan};
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Calibration, CalibrationStep};

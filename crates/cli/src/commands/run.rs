@@ -92,11 +92,11 @@ pub fn clear_leftovers() {
 /// Says, and keeps for the record, what may turn out to be too little; with what is known of this machine.
 pub fn forebode(plan: &mut RunPlan) -> Result<(), Failure> {
     let mut warnings = assay_lab::warnings(&assay_lab::arithmetic(plan).map_err(Failure::usage)?);
-    match assay_lab::calibrate::find(plan) {
+    match assay_experiment::calibrate::find(plan) {
         Ok(found) => plan.calibration = found,
         Err(error) => warnings.push(error.to_string()),
     }
-    warnings.extend(assay_lab::calibrate::shortfall(plan));
+    warnings.extend(assay_experiment::calibrate::shortfall(plan));
     for warning in warnings {
         output::eprint(&format!("warning: {warning}\n"));
         plan.warnings.push(warning);

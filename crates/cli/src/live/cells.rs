@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use assay_experiment::cells::{CellEvent, Doing};
 use assay_lab::LabEvent;
-use assay_lab::experiment::{CellEvent, Doing};
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use assay_role::spread::Share;
 use assay_settings::suggest::nearest;
-use assay_settings::{Fields, Source, Value};
+use assay_settings::{Fields, Mistake, Source, Value};
 
 use super::{CacheChoice, Protocol, TopologyChoice, Usual};
-use crate::experiment::ExperimentError;
-use crate::experiment::read::{link, mode};
 use crate::units;
 
 /// The fields of a cache.
@@ -34,7 +32,7 @@ const TOP: [&str; 6] = ["proxy", "mode", "memory", "disk", "set", "cache"];
 const MOST_ALIKE: u64 = 64;
 
 /// Reads a topology; `file` names it in messages, `name` is what it is called, `usual` holds where it says nothing.
-pub fn read(file: &str, name: &str, text: &str, usual: Usual) -> Result<TopologyChoice, ExperimentError> {
+pub fn read(file: &str, name: &str, text: &str, usual: Usual) -> Result<TopologyChoice, Mistake> {
     let source = Source { file, text };
     let table = source.parse()?;
     let fields = Fields::whole(source, "a topology", &table);
@@ -49,14 +47,14 @@ pub fn read(file: &str, name: &str, text: &str, usual: Usual) -> Result<Topology
     let tables = fields.need("cache", "the caches, a [[cache]] each")?;
     Ok(TopologyChoice {
         name: name.to_owned(),
-        mode: fields.get("mode").map(|value| value.read(mode)).transpose()?,
+        mode: fields.get("mode").map(|value| value.read(units::mode)).transpose()?,
         usual,
         caches: caches(&tables)?,
     })
 }
 
 /// Reads a list of caches.
-pub fn caches(tables: &Value<'_>) -> Result<Vec<CacheChoice>, ExperimentError> {
+pub fn caches(tables: &Value<'_>) -> Result<Vec<CacheChoice>, Mistake> {
     let tables: Vec<Fields<'_>> =
         tables.list()?.iter().map(|value| value.fields("a cache")).collect::<Result<_, _>>()?;
     let mut found: Vec<CacheChoice> = Vec::new();
@@ -76,7 +74,7 @@ pub fn caches(tables: &Value<'_>) -> Result<Vec<CacheChoice>, ExperimentError> {
     Ok(found)
 }
 
-fn cache(table: &Fields<'_>) -> Result<CacheChoice, ExperimentError> {
+fn cache(table: &Fields<'_>) -> Result<CacheChoice, Mistake> {
     let name = table.need("name", "what it is called")?;
     let is_name = |text: &str| {
         let all_fit = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -87,7 +85,7 @@ fn cache(table: &Fields<'_>) -> Result<CacheChoice, ExperimentError> {
     })?;
     let size = |key: &str| table.get(key).map(|value| value.read(units::size)).transpose();
     let flag = |key: &str| table.get(key).map_or(Ok(false), |value| value.flag());
-    let texts = |key: &str| -> Result<Vec<String>, ExperimentError> {
+    let texts = |key: &str| -> Result<Vec<String>, Mistake> {
         let list = table.get(key).map_or(Ok(Vec::new()), |value| value.list())?;
         list.iter().map(|value| Ok(value.text()?.to_owned())).collect()
     };
@@ -104,7 +102,7 @@ fn cache(table: &Fields<'_>) -> Result<CacheChoice, ExperimentError> {
         peer_delay: table
             .get("peer-delay")
             .map_or(Ok(Duration::ZERO), |value| value.read(units::duration))?,
-        peer_link: table.get("peer-link").map(|value| value.read(link)).transpose()?,
+        peer_link: table.get("peer-link").map(|value| value.read(units::link)).transpose()?,
         proxy_only: flag("proxy-only")?,
         never_direct: flag("never-direct")?,
         robots: table.get("robots").map(|value| share(&value)).transpose()?,
@@ -113,7 +111,7 @@ fn cache(table: &Fields<'_>) -> Result<CacheChoice, ExperimentError> {
 }
 
 /// Refuses names that no cache has.
-fn names(table: &Fields<'_>, key: &str, all: &[CacheChoice]) -> Result<(), ExperimentError> {
+fn names(table: &Fields<'_>, key: &str, all: &[CacheChoice]) -> Result<(), Mistake> {
     let Some(list) = table.get(key) else { return Ok(()) };
     for value in list.list()? {
         let named = value.text()?;
@@ -129,7 +127,7 @@ fn names(table: &Fields<'_>, key: &str, all: &[CacheChoice]) -> Result<(), Exper
     Ok(())
 }
 
-fn settings(table: &Fields<'_>) -> Result<BTreeMap<String, String>, ExperimentError> {
+fn settings(table: &Fields<'_>) -> Result<BTreeMap<String, String>, Mistake> {
     let Some(set) = table.get("set") else { return Ok(BTreeMap::new()) };
     set.fields("set")?.all().into_iter().map(|value| Ok((value.key.clone(), value.plain()?))).collect()
 }
@@ -141,7 +139,7 @@ fn protocol(text: &str) -> Result<Protocol, String> {
 }
 
 /// A weight, or groups of robots.
-fn share(value: &Value<'_>) -> Result<Share, ExperimentError> {
+fn share(value: &Value<'_>) -> Result<Share, Mistake> {
     match value.list()?.first().map(|first| first.text()) {
         Some(Ok(_)) => {
             let names: Result<Vec<String>, _> =

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
+use assay_experiment::cells::{Course, Ending, Experiment, ExperimentDir, differences, drive, resume};
 use assay_lab::LabError;
-use assay_lab::experiment::{Course, Ending, Experiment, ExperimentDir, differences, drive, resume};
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
 use assay_report::compare::is_experiment;
@@ -110,7 +110,7 @@ fn set_up(args: &LabArgs, experiment: Experiment) -> Result<SetUp, Failure> {
         .hint(format!("go on with it: --resume {path}; or begin anew: --new")));
     }
     let experiment = args.applied(experiment);
-    let mut info = assay_lab::experiment::info(&experiment);
+    let mut info = assay_experiment::cells::info(&experiment);
     info.command = command_line();
     info.started_unix_ms = now_unix_ms();
     let path = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&experiment.name));

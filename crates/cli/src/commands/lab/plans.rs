@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use assay_lab::experiment::{Condition, Experiment, Subject, beside, planned, world};
+use assay_experiment::cells::{Condition, Experiment, Subject, beside, planned, world};
 use assay_lab::{LabError, Mode, RunPlan};
 use assay_record::experiment::CellInfo;
 use assay_report::require::Requirement;
@@ -40,7 +40,7 @@ impl Plans {
             );
         }
         plans.require.extend(args.require.iter().cloned());
-        for cell in assay_lab::experiment::cells(experiment) {
+        for cell in assay_experiment::cells::cells(experiment) {
             plans.compile(&cell.workload, cell.seed)?;
         }
         Ok(plans)

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use assay_lab::event::LabEvent;
 use assay_measurement::adapted::{Adapted, Decided};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::health::Stall;
@@ -14,7 +15,6 @@ use super::super::SEARCH_PHASE;
 use super::super::driver::Driver;
 use super::chance::Chance;
 use super::target::Target;
-use crate::event::LabEvent;
 
 /// What Assay itself does wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,7 @@
 //! What did a stretch of constant rate show?
 
 use assay_health::verdict::{self, Evidence};
+use assay_lab::event::LabEvent;
 use assay_measurement::counts::RobotCounts;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::{Histogram, MAX_US};
@@ -11,7 +12,6 @@ use assay_record::series::Entry;
 use std::borrow::Cow;
 
 use super::{Judge, SEARCH_PHASE, Stretch, behind, sooner};
-use crate::event::LabEvent;
 
 /// So much of what was asked for must come due, …
 const OFFERED_SHARE: f64 = 0.95;

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use assay_lab::error::LabError;
 use assay_record::experiment::{CellInfo, ExperimentInfo};
 
 use super::Experiment;
-use crate::error::LabError;
 
 const HEAD: &str = "experiment.json";
 const AS_GIVEN: &str = "experiment.toml";

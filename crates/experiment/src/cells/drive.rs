@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use assay_lab::error::LabError;
+use assay_lab::event::LabEvent;
+use assay_lab::plan::{RunPlan, TargetChoice};
+use assay_lab::{inform, prepare, real, run};
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_record::run::{RunInfo, Verdict};
@@ -12,10 +16,6 @@ use assay_workload::timeline::Timeline;
 use tokio::sync::{mpsc, watch};
 
 use super::{Experiment, ExperimentDir, Mixture, calm};
-use crate::error::LabError;
-use crate::event::LabEvent;
-use crate::plan::{RunPlan, TargetChoice};
-use crate::{inform, prepare, real, run};
 
 /// What a cell takes beside its schedule until one has shown how much that is: starting, stopping, waiting.
 const USUAL_OVERHEAD_S: f64 = 8.0;
@@ -302,7 +302,7 @@ impl<P: FnMut(&CellInfo) -> Result<RunPlan, LabError>> Driver<'_, P> {
                 let _ = events.send(CellEvent::Lab(Box::new(event)));
             }
         };
-        let (outcome, ()) = tokio::join!(run::run(plan, sender, self.stop.clone()), forward);
+        let (outcome, ()) = tokio::join!(run(plan, sender, self.stop.clone()), forward);
         self.last_addresses =
             self.head(&self.course.info.cells[index]).map(|head| calm::addresses(&head)).unwrap_or_default();
         outcome.map(|outcome| outcome.verdict)

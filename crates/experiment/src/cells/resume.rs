@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use assay_lab::error::LabError;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 
 use super::{Experiment, ExperimentDir};
-use crate::error::LabError;
 
 /// Why results would be mixed, a line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

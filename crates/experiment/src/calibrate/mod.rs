@@ -1,4 +1,4 @@
-//! How much can this machine offer for a workload, with nothing between robots and origins? Short direct runs at one
+//! What this machine can offer for a workload, with nothing between robots and origins. Short direct runs at one
 //! steady load after the other, placed as they would be beside the target.
 
 pub(crate) mod flat;
@@ -8,6 +8,12 @@ mod store;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use assay_lab::arithmetic;
+use assay_lab::checks::{self, Resource};
+use assay_lab::error::LabError;
+use assay_lab::placement::{self, Placement};
+use assay_lab::plan::{RunOutcome, RunPlan, TargetChoice};
+use assay_lab::prepare;
 use assay_measurement::health::{Calibration, CalibrationStep};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -16,12 +22,6 @@ use self::flat::{Peak, flat, longest_answer};
 use self::search::Search;
 use self::step::{Figures, Heard, Limit, Processors};
 pub use self::store::{find, keep};
-use crate::arithmetic;
-use crate::checks::{self, Resource};
-use crate::error::LabError;
-use crate::placement::{self, Placement};
-use crate::plan::{RunOutcome, RunPlan, TargetChoice};
-use crate::prepare;
 
 /// What a step takes beside its load until that has been measured: starting, waiting for a whole second, stopping.
 const OVERHEAD: Duration = Duration::from_millis(2500);
@@ -192,7 +192,7 @@ impl Bench {
     /// Lets best-effort robots ask as fast as they are answered, and takes the median of the rates.
     async fn best_effort(mut self) -> Result<Calibration, LabError> {
         let mut runs: Vec<Tried> = Vec::new();
-        if let Some(why) = checks::refusal(&arithmetic::arithmetic(&self.step_plan(0.0))?) {
+        if let Some(why) = checks::refusal(&arithmetic(&self.step_plan(0.0))?) {
             return Err(LabError::plan(why));
         }
         for _ in 0..BEST_EFFORT_RUNS {
@@ -217,7 +217,7 @@ impl Bench {
 
     /// A load that the arithmetic says is easy.
     fn first_load(&self) -> Result<f64, LabError> {
-        let needs = arithmetic::arithmetic(&self.step_plan(1.0))?;
+        let needs = arithmetic(&self.step_plan(1.0))?;
         let processors = needs.iter().filter(|need| need.resource == Resource::Processors);
         let most = processors.map(|need| need.needed / need.available.max(1.0)).fold(0.0, f64::max);
         Ok(if most > 0.0 { FIRST_SHARE / most } else { 1.0 })
@@ -258,7 +258,7 @@ impl Bench {
         let offered_per_s = self.peak.requests_per_s.map(|peak| peak * load);
         self.tell(CalibrationEvent::Trying { load, offered_per_s });
         let plan = self.step_plan(load);
-        let needs = arithmetic::arithmetic(&plan)?;
+        let needs = arithmetic(&plan)?;
         let tried = match needs.iter().find(|need| need.exceeds()) {
             Some(need) => Tried {
                 figures: Figures { offered_per_s: offered_per_s.unwrap_or(0.0), ..Figures::default() },
@@ -293,7 +293,7 @@ impl Bench {
                 }
                 all
             };
-            let (result, all) = tokio::join!(crate::run::run(plan, sender, self.stop.clone()), listen);
+            let (result, all) = tokio::join!(assay_lab::run(plan, sender, self.stop.clone()), listen);
             // A step is of no use to anybody; what cannot be removed now goes with the directory around it.
             let _ = std::fs::remove_dir_all(&run_dir);
             if *self.stop.borrow() {

@@ -1,6 +1,7 @@
 //! What is ordered next? Hears what a run tells, and says what robots are to do: settle, measure, rest, try the next rate.
 //! Time is what the robots' intervals say; nothing here waits.
 
+use assay_lab::event::{LabEvent, Stage};
 use assay_measurement::adapted::Decided;
 use assay_record::dir::RunDir;
 use assay_record::peak::{Outcome, Peak, Step};
@@ -13,7 +14,6 @@ use tokio::sync::mpsc;
 use super::behind;
 use super::step::{Lately, Measured, step};
 use super::{Judge, PeakEvent, SEARCH_PHASE, Wish, order};
-use crate::event::{LabEvent, Stage};
 
 /// After a change of rate, this passes before anything counts.
 const SETTLE_MS: u64 = 1500;

@@ -1,4 +1,4 @@
-//! What is the highest rate at which a target keeps a promise? One run on one world: the cache is warmed at a constant rate,
+//! The highest rate at which a target keeps a promise. One run on one world: the cache is warmed at a constant rate,
 //! and then stretches of constant rate follow one another, each chosen by what the ones before it showed ([`assay_search`]).
 //!
 //! A rate is set by moving the schedule's clock, as load that adapts does, so the stream goes on from step to step and the
@@ -25,8 +25,8 @@ use assay_workload::model::{Goal, Phase, Ramp, Schedule, Script, WorkingSet, Wor
 use tokio::sync::{mpsc, watch};
 
 use crate::calibrate::flat::Peak as Busiest;
-use crate::error::LabError;
-use crate::plan::{RunOutcome, RunPlan};
+use assay_lab::error::LabError;
+use assay_lab::plan::{RunOutcome, RunPlan};
 use driver::Driver;
 
 /// Index of the phase in which rates are tried.
@@ -121,7 +121,7 @@ pub async fn find(
     let (workload, target) = (plan.workload.name.clone(), plan.target.name());
     let version = plan.assay_version.clone();
     let stopped = stop.clone();
-    let (outcome, driver) = tokio::join!(crate::run::run_with_orders(plan, told, stop, Some(given)), drive);
+    let (outcome, driver) = tokio::join!(assay_lab::run_with_orders(plan, told, stop, Some(given)), drive);
     let outcome = outcome?;
     let mut peak = Peak {
         schema: Peak::SCHEMA.into(),

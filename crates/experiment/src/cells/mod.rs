@@ -1,4 +1,4 @@
-//! Which proxies are compared, on what, under which conditions, how often, and in which order?
+//! Experiments: which proxies are compared, on what, under which conditions, how often, and in which order.
 //!
 //! An [`Experiment`] is read from a TOML file (`docs/reference/experiments.md`): workloads × subjects × conditions ×
 //! repetitions. [`cells`] puts its cells in order; [`drive()`] runs them, one after the other, into an
@@ -12,7 +12,7 @@ mod directory;
 mod drive;
 mod order;
 mod rates;
-pub(crate) mod read;
+mod read;
 mod resume;
 
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ pub use order::{cells, info};
 pub use rates::{at_rate, world};
 pub use resume::{Mixture, Resumed, differences, resume};
 
-use crate::cgroup::Limits;
-use crate::plan::Mode;
-use crate::topology::{CacheChoice, TopologyChoice, Usual};
+use assay_lab::cgroup::Limits;
+use assay_lab::plan::Mode;
+use assay_lab::topology::{CacheChoice, TopologyChoice, Usual};
 
 /// An experiment that cannot be read.
 pub use assay_settings::Mistake as ExperimentError;

@@ -9,10 +9,10 @@ use assay_measurement::health::Calibration;
 use assay_workload::model::{Pace, RobotGroup, Schedule, Workload};
 use serde::Serialize;
 
-use crate::error::LabError;
-use crate::placement;
-use crate::plan::RunPlan;
-use crate::prepare;
+use assay_lab::error::LabError;
+use assay_lab::placement;
+use assay_lab::plan::RunPlan;
+use assay_lab::prepare;
 
 /// Everything on which it depends what robots and origins can do together.
 #[derive(Debug, Serialize)]
@@ -132,8 +132,9 @@ pub fn keep(run_dir: &Path, calibration: &Calibration) -> Result<PathBuf, LabErr
 mod tests {
     use std::time::Duration;
 
+    use assay_lab::plan::TargetChoice;
+
     use super::*;
-    use crate::plan::TargetChoice;
     use crate::testing;
 
     fn key_of(change: impl FnOnce(&mut RunPlan)) -> String {

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use assay_link::{LinkSettings, SettingsError};
-use assay_settings::suggest::nearest;
+use assay_lab::{topology, units};
 use assay_settings::{Fields, Source, Value};
 
 use super::{Condition, Experiment, ExperimentError, Subject, WorkloadChoice};
-use crate::plan::Mode;
-use crate::{topology, units};
 
 /// Memory and disk of a subject that names none: those of `assay run`.
 const USUAL_BYTES: u64 = 1 << 30;
@@ -157,21 +154,11 @@ fn subject(label: String, proxy: &str, chosen: &Combination<'_>) -> Result<Subje
         match value.key.as_str() {
             "memory" => subject.memory_bytes = value.read(units::size)?,
             "disk" => subject.disk_bytes = value.read(units::size)?,
-            "mode" => subject.mode = Some(value.read(mode)?),
+            "mode" => subject.mode = Some(value.read(units::mode)?),
             _ => drop(subject.set.insert(value.key.clone(), value.plain()?)),
         }
     }
     Ok(subject)
-}
-
-/// `reverse` or `forward`.
-pub fn mode(text: &str) -> Result<Mode, String> {
-    let modes = [Mode::Reverse, Mode::Forward];
-    let unknown = || {
-        let meant = nearest(text, modes.map(Mode::name)).map(|near| format!("; did you mean \"{near}\"?"));
-        format!("`{text}` is neither \"reverse\" nor \"forward\"{}", meant.unwrap_or_default())
-    };
-    modes.into_iter().find(|mode| mode.name() == text).ok_or_else(unknown)
 }
 
 fn conditions(fields: &Fields<'_>) -> Result<Vec<Condition>, ExperimentError> {
@@ -201,16 +188,12 @@ fn condition(label: String, chosen: &Combination<'_>) -> Result<Condition, Exper
             "cpu-quota" => condition.limits.cpus = Some(value.number(0.0, 4096.0)?),
             "memory-limit" => condition.limits.memory_bytes = Some(value.read(units::memory_limit)?),
             "proxy-cpus" => condition.proxy_cpus = value.read(units::cpus)?.0,
-            "robot-link" => condition.robot_link = Some(value.read(link)?),
-            "origin-link" => condition.origin_link = Some(value.read(link)?),
+            "robot-link" => condition.robot_link = Some(value.read(units::link)?),
+            "origin-link" => condition.origin_link = Some(value.read(units::link)?),
             _ => condition.congestion = Some(value.read(algorithm)?),
         }
     }
     Ok(condition)
-}
-
-pub(crate) fn link(text: &str) -> Result<LinkSettings, String> {
-    text.parse().map_err(|error: SettingsError| error.to_string())
 }
 
 /// The name of a congestion control; whether the kernel has it is found out where the experiment is run.
@@ -307,8 +290,10 @@ fn axes_have(axes: &[(bool, Vec<Value<'_>>)], key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use assay_lab::cgroup::Limits;
+    use assay_lab::plan::Mode;
+
     use super::*;
-    use crate::cgroup::Limits;
 
     const GOOD: &str = r#"title = "Which one?"
 workloads = ["demo", "mine.pg"]

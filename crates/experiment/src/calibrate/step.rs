@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use assay_lab::event::LabEvent;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::CalibrationStep;
 use assay_measurement::histogram::Histogram;
@@ -9,7 +10,6 @@ use assay_measurement::interval::{HostInterval, RobotInterval};
 use assay_record::run::Verdict;
 
 use super::flat::FLAT_PHASE;
-use crate::event::LabEvent;
 
 /// A load counts as carried when so much of what came due was completed.
 const COMPLETED_SHARE: f64 = 0.99;

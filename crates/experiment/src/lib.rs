@@ -1,0 +1,18 @@
+//! Runs that together find something out: experiments, the limit of a target, and what this machine can offer.
+//!
+//! [`cells`] reads an experiment, puts its runs in order and carries them out; [`peak`] looks for the highest rate at which
+//! a target keeps a promise; [`calibrate`] measures what robots and origins can do on this machine. Each run is one of
+//! `assay-lab`.
+//!
+//! *Does not:* start roles or proxies itself (that is `assay-lab`), compile a workload, decide what the next rate of a
+//! search is (that is `assay-search`), or compare results (that is `assay-report`).
+
+pub mod calibrate;
+pub mod cells;
+pub mod peak;
+// The workloads of the lab's tests, which name its plans as the lab itself does.
+#[cfg(test)]
+#[path = "../../lab/src/testing.rs"]
+mod testing;
+#[cfg(test)]
+use assay_lab::plan;
