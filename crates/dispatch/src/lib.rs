@@ -16,7 +16,6 @@ mod moment;
 pub mod node;
 pub mod policies;
 mod policy;
-mod random;
 mod ring;
 
 pub use choice::Choice;

@@ -1,5 +1,7 @@
 //! Which servers can be named now, and with which weight?
 
+use assay_random::Rng;
+
 use crate::policy::ServerId;
 
 /// Servers that are up, in ascending order, with their weights.
@@ -20,6 +22,18 @@ impl Members {
 
     pub(crate) fn at(&self, place: usize) -> ServerId {
         self.servers[place]
+    }
+
+    /// A place, each as likely as the others; 0 when there is none.
+    pub(crate) fn draw(&self, draws: &mut Rng) -> usize {
+        draws.below(self.len() as u64) as usize
+    }
+
+    /// Two places that differ; there are at least two members.
+    pub(crate) fn draw_two(&self, draws: &mut Rng) -> (usize, usize) {
+        let first = self.draw(draws);
+        let second = draws.below(self.len() as u64 - 1) as usize;
+        (first, if second >= first { second + 1 } else { second })
     }
 
     pub(crate) fn weight(&self, place: usize) -> f64 {
@@ -82,5 +96,25 @@ impl Turn {
         if place < self.0 {
             self.0 -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_differ_and_every_number_comes() {
+        let mut members = Members::default();
+        (0..5).for_each(|number| assert!(members.insert(ServerId(number), 1.0).is_some()));
+        let mut draws = Rng::new(1);
+        let mut seen = [0u32; 5];
+        for _ in 0..10_000 {
+            let (one, other) = members.draw_two(&mut draws);
+            assert_ne!(one, other);
+            seen[one] += 1;
+            seen[other] += 1;
+        }
+        assert!(seen.iter().all(|count| (3_700..4_300).contains(count)), "{seen:?}");
     }
 }

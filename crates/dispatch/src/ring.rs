@@ -1,7 +1,8 @@
 //! Which server is next on the circle after this document? Consistent hashing.
 
+use assay_random::mix;
+
 use crate::policy::ServerId;
-use crate::random::mix;
 
 /// Points of a server of weight 1: the shares of servers differ by about a tenth.
 const POINTS: f64 = 100.0;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use assay_health::host;
+use assay_random::{FNV_START, fnv1a};
 use assay_record::run::{CacheInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
 use assay_role::spread::{Share, spread};
 use assay_workload::model::{Goal, Phase};
@@ -169,10 +170,7 @@ fn goal(phase: &Phase) -> String {
 
 /// FNV-1a of a source text: tells two versions of a file apart, no more.
 pub fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(FNV_START, text.as_bytes()))
 }
 
 /// Keeps the source texts below `dir`, numbered, so that names need not be different.

@@ -3,6 +3,8 @@
 //! A packet that arrives first waits for the rate, in a queue of so many bytes (or is dropped at its tail); then it is on
 //! the wire, where the plan may lose it; then it is delayed, and never overtakes one that came before it.
 
+use assay_random::{STEP, finalize, unit_of};
+
 use crate::settings::LinkSettings;
 
 /// What becomes of a packet.
@@ -29,7 +31,7 @@ pub struct LossPlan {
 impl LossPlan {
     /// The plan of a direction (0 or 1) of a link with this seed.
     pub fn new(settings: &LinkSettings, seed: u64, direction: u8) -> Self {
-        Self { seed: mix(seed ^ (0x10_55 + u64::from(direction))), share: settings.loss }
+        Self { seed: finalize(seed ^ (0x10_55 + u64::from(direction))), share: settings.loss }
     }
 
     /// True when packet `n` is lost.
@@ -75,7 +77,7 @@ impl Model {
         Self {
             delay_ns: ns(settings.delay),
             jitter_ns: ns(settings.jitter.min(settings.delay)),
-            jitter_seed: mix(seed ^ (0x71_77E6 + u64::from(direction))),
+            jitter_seed: finalize(seed ^ (0x71_77E6 + u64::from(direction))),
             plan: LossPlan::new(settings, seed, direction),
             rate: settings.rate_bits_per_s.map(|bits_per_s| Rate {
                 bits_per_s: bits_per_s.max(1),
@@ -146,14 +148,7 @@ impl Rate {
 
 /// From 0 to just below 1.
 fn uniform(seed: u64, n: u64) -> f64 {
-    (mix(seed.wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15))) >> 11) as f64 / (1_u64 << 53) as f64
-}
-
-/// Every bit of the result depends on every bit of `x`.
-fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
+    unit_of(finalize(seed.wrapping_add(n.wrapping_mul(STEP))))
 }
 
 #[cfg(test)]

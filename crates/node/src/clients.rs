@@ -17,9 +17,10 @@ use assay_http::head::ResponseHead;
 use assay_plane::body::BodyReader;
 use assay_plane::upstream::{Patience, Pool, Upstream};
 use assay_plane::wire::Scratch;
+use assay_random::Rng;
 use assay_record::cluster::Tally;
 use assay_simulate::{Asked, Law, Load, NOBODY, Service, Stream, Switch, SwitchSpec, path_of};
-use assay_workload::rng::{Purpose, Rng};
+use assay_workload::Purpose;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::task::spawn_local;
 

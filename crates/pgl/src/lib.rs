@@ -26,7 +26,6 @@ mod lexer;
 mod parser;
 #[cfg(test)]
 mod properties;
-mod random;
 #[cfg(test)]
 mod reference;
 mod schema;

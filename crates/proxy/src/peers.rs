@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use assay_cache::freshness::{RequestControl, Reuse};
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
+use assay_random::{FNV_START, STEP, fnv1a};
 use assay_role::proxy::{Cooperation, Peer, Relation};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -195,10 +196,7 @@ struct Sent {
 
 /// How good a parent is for a URL: the highest of all gets it, and keeps it when others come or go.
 fn share(name: &str, url: &str) -> u64 {
-    let hash = |seed: u64, text: &str| {
-        text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
-    };
-    let mixed = hash(hash(0xcbf2_9ce4_8422_2325, name) ^ 0x9e37_79b9_7f4a_7c15, url);
+    let mixed = fnv1a(fnv1a(FNV_START, name.as_bytes()) ^ STEP, url.as_bytes());
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 

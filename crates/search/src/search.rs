@@ -262,25 +262,14 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
+    use assay_random::Rng;
     use proptest::prelude::*;
 
     use super::*;
 
-    /// Numbers that look like chance and are the same every time.
-    struct Chance(u64);
-
-    impl Chance {
-        fn next(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ mixed >> 31) >> 11) as f64 / (1u64 << 53) as f64
-        }
-
-        /// Near enough to a normal distribution.
-        fn noise(&mut self) -> f64 {
-            (0..12).map(|_| self.next()).sum::<f64>() - 6.0
-        }
+    /// Near enough to a normal distribution.
+    fn noise(chance: &mut Rng) -> f64 {
+        (0..12).map(|_| chance.unit()).sum::<f64>() - 6.0
     }
 
     /// A token bucket: it lets `limit` requests through a second, and up to `depth` more at once. What comes in a step is
@@ -289,7 +278,7 @@ mod tests {
         limit: f64,
         depth: f64,
         tokens: f64,
-        chance: Chance,
+        chance: Rng,
         /// Share of steps with which something else begins to disturb …
         disturbed: f64,
         /// … so many more.
@@ -300,14 +289,14 @@ mod tests {
     impl Bucket {
         fn new(limit: f64, seed: u64) -> Self {
             let depth = limit / 8.0;
-            Self { limit, depth, tokens: 0.0, chance: Chance(seed), disturbed: 0.0, in_a_row: 0, left: 0 }
+            Self { limit, depth, tokens: 0.0, chance: Rng::new(seed), disturbed: 0.0, in_a_row: 0, left: 0 }
         }
 
         fn step(&mut self, rate: f64) -> Showed {
             const TENTHS: usize = 100;
             let (mut turned_away, mut all) = (0.0, 0.0);
             for _ in 0..TENTHS {
-                let come = rate / 10.0 + self.chance.noise() * (rate / 10.0).sqrt() * 0.2;
+                let come = rate / 10.0 + noise(&mut self.chance) * (rate / 10.0).sqrt() * 0.2;
                 self.tokens = (self.tokens + self.limit / 10.0).min(self.depth);
                 let let_in = come.min(self.tokens);
                 self.tokens -= let_in;
@@ -318,7 +307,7 @@ mod tests {
             if self.left > 0 {
                 self.left -= 1;
                 Showed::Broken
-            } else if self.chance.next() < self.disturbed {
+            } else if self.chance.unit() < self.disturbed {
                 self.left = self.in_a_row;
                 Showed::Broken
             } else if kept {

@@ -2,7 +2,8 @@
 
 use assay_dispatch::node::{Busy, JobId, Node};
 use assay_dispatch::{ClassId, Finish, Moment, Policy, Request, ServerId};
-use assay_workload::rng::{Purpose, Rng};
+use assay_random::Rng;
+use assay_workload::Purpose;
 
 use crate::agenda::{Agenda, Event};
 use crate::experiment::{Cell, Cluster, Experiment, Load, PolicyChoice, SwitchSpec};

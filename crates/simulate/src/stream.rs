@@ -2,7 +2,8 @@
 
 use assay_dispatch::ClassId;
 use assay_dispatch::node::Work;
-use assay_workload::rng::{Purpose, Rng, hash};
+use assay_random::{Rng, hash};
+use assay_workload::Purpose;
 
 use crate::experiment::{Law, Service};
 

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use crate::Purpose;
 use crate::density::revisit_share;
 use crate::launch::{Draft, Launch};
 use crate::mix::DirectMix;
@@ -18,8 +19,8 @@ use crate::object::{ObjectId, Space};
 use crate::picker::pick_few;
 use crate::popularity::{HotSet, NEIGHBOURS, Window, smallest};
 use crate::private::PrivateWorld;
-use crate::rng::{Purpose, Rng, hash};
 use crate::universe::{GroupTable, Universe, living};
+use assay_random::{Rng, hash};
 
 /// Numbers within a phase have this many bits in a serial.
 const NUMBER_BITS: u32 = 40;

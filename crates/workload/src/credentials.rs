@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::Purpose;
 use crate::model::{RobotIndex, UserRun, Workload};
-use crate::rng::{Purpose, hash, unit_of};
 use crate::universe::Universe;
+use assay_random::{hash, unit_of};
 
 /// What a robot shows when it is asked who it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

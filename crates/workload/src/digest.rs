@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::Purpose;
 use crate::closed::ClosedRobot;
 use crate::launch::Launch;
 use crate::model::{Method, Pace, RequestType, RobotIndex};
 use crate::object::ObjectId;
-use crate::rng::{Purpose, fold, hash};
 use crate::stream::{Slice, Stream};
 use crate::timeline::Timeline;
 use crate::universe::Universe;
+use assay_random::{fold, hash};
 
 /// What one launch with its embedded objects adds to a digest; add them up with `wrapping_add`, in any order.
 pub fn launch_digest(launch: &Launch, universe: &Universe) -> u64 {

@@ -3,7 +3,7 @@
 use std::f64::consts::{PI, SQRT_2};
 
 use crate::model::Distribution;
-use crate::rng::Rng;
+use assay_random::Rng;
 
 /// The largest count a draw may give (that of PGL).
 const MAX_COUNT: f64 = 2_147_483_646.0;
@@ -320,8 +320,9 @@ fn folded_mean(mean: f64, deviation: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Purpose;
     use crate::model::Bin;
-    use crate::rng::{Purpose, Rng};
+    use assay_random::Rng;
     use proptest::prelude::*;
 
     fn examples() -> Vec<Distribution> {

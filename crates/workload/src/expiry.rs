@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::Server;
-use crate::rng::{Purpose, Rng};
 use crate::xact::XactId;
+use assay_random::Rng;
 
 /// Tells think times from what else is drawn for an origin.
 const THINK_DRAW: u64 = 3;

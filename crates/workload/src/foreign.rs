@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use crate::Purpose;
 use crate::model::{ContentIndex, OriginIndex, RobotIndex, Server, Workload};
 use crate::object::{ObjectId, Space};
 use crate::picker::Picker;
-use crate::rng::{Purpose, hash, unit_of};
 use crate::universe::Universe;
+use assay_random::{hash, unit_of};
 
 /// The trace of a workload.
 #[derive(Debug, Default)]

@@ -1,9 +1,10 @@
 //! What do messages carry beside what HTTP needs? Added fields, cookies, content codings, and who keeps cookies.
 
+use crate::Purpose;
 use crate::model::{AuthDemand, Coding, ContentIndex, CookieSetting, HeaderRule, RobotIndex};
-use crate::rng::{Purpose, Rng, fold, hash, unit_of};
 use crate::universe::{Object, Universe};
 use crate::xact::XactId;
+use assay_random::{Rng, fold, hash, unit_of};
 
 /// Cookies longer than this are cut: clients need not take longer ones (RFC 6265).
 const LONGEST_COOKIE_BYTES: u64 = 4000;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use crate::Purpose;
 use crate::mix::DRAWS_BEFORE_BODY;
 use crate::model::{Method, OriginIndex, RequestType, RobotIndex};
 use crate::object::{ObjectId, Space};
-use crate::rng::{Purpose, Rng, hash, unit_of};
 use crate::universe::{Object, Universe};
 use crate::xact::XactId;
+use assay_random::{Rng, hash, unit_of};
 
 /// One request of a stream, before its embedded objects.
 #[derive(Debug, Clone, Copy, PartialEq)]

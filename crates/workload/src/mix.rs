@@ -7,7 +7,7 @@ use crate::model::{
 };
 use crate::picker::Picker;
 use crate::ranges::RangeTable;
-use crate::rng::Rng;
+use assay_random::Rng;
 
 /// What one group asks for.
 #[derive(Debug, Clone)]

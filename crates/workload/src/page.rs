@@ -6,11 +6,12 @@
 //! or revalidates does so for images as well, but never posts one. Embedded objects that are pages themselves
 //! are fetched as plain objects.
 
+use crate::Purpose;
 use crate::launch::{Child, Launch};
 use crate::model::ContentIndex;
 use crate::object::{ObjectId, Space};
-use crate::rng::{Purpose, Rng, fold, unit_of};
 use crate::universe::{GroupTable, Object, Universe};
+use assay_random::{Rng, fold, unit_of};
 
 /// Ids of embedded objects have room for this many places.
 pub const MOST_EMBEDDED: u16 = 255;

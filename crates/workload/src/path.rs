@@ -4,12 +4,13 @@
 //! own self), `o<robot>` asked for once, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,
 //! `i<page type>s|o|u<robot>` in a page of a robot's space. Objects of a trace have the paths that the trace says.
 
+use crate::Purpose;
 use crate::body::extension;
 use crate::model::OriginIndex;
 use crate::object::{ObjectId, Space};
-use crate::rng::{Purpose, fold, unit_of};
 use crate::universe::{Object, Universe};
 use crate::validate::id_exists;
+use assay_random::{fold, unit_of};
 
 /// Why a path names no object of this universe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

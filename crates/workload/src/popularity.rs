@@ -1,8 +1,9 @@
 //! Which of the objects that can be revisited does a revisit pick? Laws, hot set and window act on serials alone.
 
+use crate::Purpose;
 use crate::model::{Bin, Popularity, PopularityLaw};
-use crate::rng::{Purpose, Rng, hash, unit_of};
 use crate::universe::Object;
+use assay_random::{Rng, hash, unit_of};
 
 /// The serials of a world that can be revisited now: `low .. high`, never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +150,7 @@ fn place(world: u64, which: u64, room: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use assay_random::Rng;
     use proptest::prelude::*;
 
     fn popularity(law: PopularityLaw, hot_set_fraction: f64, hot_set_probability: f64) -> Popularity {

@@ -1,11 +1,12 @@
 //! What does a robot ask for in its own world? Its own history decides, and no one else's.
 
+use crate::Purpose;
 use crate::mix::DirectMix;
 use crate::model::RobotIndex;
 use crate::object::{ObjectId, Space};
 use crate::popularity::{HotSet, Window};
-use crate::rng::{Purpose, Rng, fold, hash, unit_of};
 use crate::universe::Universe;
+use assay_random::{Rng, fold, hash, unit_of};
 
 /// One robot's private objects of one content type, at all origins together.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,11 +1,12 @@
 //! Which part of an object does a `Range` request ask for, and what must come back?
 
+use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::{ContentIndex, Extent, RandomExtent, RangeSpec, Weighted};
 use crate::picker::Picker;
-use crate::rng::{Purpose, Rng};
 use crate::universe::Universe;
 use crate::xact::XactId;
+use assay_random::Rng;
 
 /// A request never asks for more parts than this: a field line has its limits.
 pub const MOST_PARTS: u64 = 64;

@@ -7,10 +7,11 @@
 //! expected share of busy robots is the same, so robots are somewhere in the middle of a period when the run
 //! begins.
 
+use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::{RobotGroup, RobotIndex, Session};
-use crate::rng::{Purpose, Rng};
 use crate::universe::Universe;
+use assay_random::Rng;
 
 /// What a robot does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Purpose;
 use crate::arrivals::{Arrival, Arrivals};
 use crate::density::revisit_share;
 use crate::introductions::{FirstVisit, Introductions};
@@ -21,12 +22,12 @@ use crate::object::{ObjectId, Space};
 use crate::picker::pick_few;
 use crate::popularity::{HotSet, Window};
 use crate::private::PrivateWorld;
-use crate::rng::{Purpose, Rng, hash};
 use crate::schedule::Segment;
 use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
 use crate::worlds::{Place, What, Worlds};
+use assay_random::{Rng, hash};
 
 /// The version of how a stream follows from workload and seed. Streams of different versions ask for other things at other
 /// times, whatever their digests say of identities. 1: first visits at nearly even distances; 2: Poisson.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::Purpose;
 use crate::body::{BodyTable, FileBytes, Pool, needs};
 use crate::credentials::Users;
 use crate::distribution::Sampler;
@@ -11,11 +12,11 @@ use crate::mix::GroupMix;
 use crate::model::{BodySource, ContentIndex, Distribution, Pace, RobotGroup, RobotIndex, Workload};
 use crate::object::{ObjectId, Space};
 use crate::picker::Picker;
-use crate::rng::{Purpose, fold, hash, mix, unit_of};
 use crate::sessions::SessionTable;
 pub use crate::validate::UniverseError;
 use crate::validate::validate;
 use crate::xact::ServerTable;
+use assay_random::{finalize, fold, hash, unit_of};
 
 /// Choices about a universe that are not the workload's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -211,7 +212,7 @@ impl Universe {
         let key = self.key(&id);
         let content = &self.contents[usize::from(id.content)];
         let mut size_bytes =
-            content.size.size(&mut crate::rng::Rng::new(key ^ const { mix(Purpose::Size as u64) }));
+            content.size.size(&mut assay_random::Rng::new(key ^ const { finalize(Purpose::Size as u64) }));
         if content.shapes_size {
             size_bytes = self.shaped_size(&id, key, size_bytes);
         }
@@ -219,8 +220,8 @@ impl Universe {
             id,
             key,
             size_bytes,
-            cachable: chance(key, const { mix(Purpose::Cachable as u64) }, content.cachable),
-            checksum: chance(key, const { mix(Purpose::Checksum as u64) }, content.checksum),
+            cachable: chance(key, const { finalize(Purpose::Cachable as u64) }, content.cachable),
+            checksum: chance(key, const { finalize(Purpose::Checksum as u64) }, content.checksum),
         }
     }
 

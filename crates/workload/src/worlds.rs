@@ -8,15 +8,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::Purpose;
 use crate::curve::{Curve, Line, Poly};
 use crate::density::revisit_line;
 use crate::mix::{DirectMix, GroupMix};
 use crate::model::{ContentIndex, Distribution, OriginIndex, RobotIndex, Workload};
 use crate::picker::{Picker, pick_few};
-use crate::rng::{Purpose, Rng, fold, hash};
 use crate::schedule::Segment;
 use crate::timeline::Timeline;
 use crate::universe::{GroupTable, Universe};
+use assay_random::{Rng, fold, hash};
 
 /// A place in the schedule: which segment, and how far into it (0 to 1).
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::Purpose;
 use crate::closed;
 use crate::distribution::Sampler;
 use crate::expiry::{Expiry, think_draws};
@@ -13,8 +14,8 @@ use crate::object::{ObjectId, Space};
 use crate::picker::Picker;
 use crate::popularity::{HotSet, Window};
 use crate::private::PrivateWorld;
-use crate::rng::{Purpose, Rng, hash, unit_of};
 use crate::universe::{Object, Universe};
+use assay_random::{Rng, hash, unit_of};
 
 /// Which xact: unique in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,11 +5,12 @@
 //! server that became slow before its queue shows it. A server that has not answered yet but has requests is taken for
 //! very slow, so a new one is tried with one request. Source: Twitter's Finagle, `PeakEwma` (2013), later in Linkerd.
 
+use assay_random::{Rng, mix};
+
 use crate::in_flight::InFlight;
 use crate::members::Members;
 use crate::moment::Moment;
 use crate::policy::{Finish, Policy, Request, ServerId};
-use crate::random::Random;
 
 /// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +36,7 @@ pub struct PeakEwma {
     members: Members,
     in_flight: InFlight,
     averages: Vec<Average>,
-    draws: Random,
+    draws: Rng,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,7 +65,7 @@ impl PeakEwma {
             members: Members::default(),
             in_flight: InFlight::default(),
             averages: Vec::new(),
-            draws: Random::new(seed),
+            draws: Rng::new(mix(seed)),
         }
     }
 
@@ -112,7 +113,7 @@ impl Policy for PeakEwma {
         if len < 2 {
             return self.members.servers().first().copied();
         }
-        let (one, other) = self.draws.pair_below(len);
+        let (one, other) = self.members.draw_two(&mut self.draws);
         let place = if self.cost(other, now) < self.cost(one, now) { other } else { one };
         Some(self.members.at(place))
     }

@@ -6,24 +6,25 @@
 //! taken for their weight. Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", IEEE
 //! Transactions on Parallel and Distributed Systems 12 (2001); Vvedenskaya, Dobrushin and Karpelevich (1996).
 
+use assay_random::{Rng, mix};
+
 use crate::in_flight::InFlight;
 use crate::members::Members;
 use crate::moment::Moment;
 use crate::policy::{Finish, Policy, Request, ServerId};
-use crate::random::Random;
 
 /// Power of two choices.
 #[derive(Debug, Clone)]
 pub struct PowerOfTwo {
     members: Members,
     in_flight: InFlight,
-    draws: Random,
+    draws: Rng,
 }
 
 impl PowerOfTwo {
     /// Draws follow from the seed.
     pub fn new(seed: u64) -> Self {
-        Self { members: Members::default(), in_flight: InFlight::default(), draws: Random::new(seed) }
+        Self { members: Members::default(), in_flight: InFlight::default(), draws: Rng::new(mix(seed)) }
     }
 
     fn load(&self, place: usize) -> f64 {
@@ -53,7 +54,7 @@ impl Policy for PowerOfTwo {
         if len < 2 {
             return self.members.servers().first().copied();
         }
-        let (one, other) = self.draws.pair_below(len);
+        let (one, other) = self.members.draw_two(&mut self.draws);
         Some(self.members.at(if self.load(other) < self.load(one) { other } else { one }))
     }
 

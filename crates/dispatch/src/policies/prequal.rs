@@ -8,10 +8,11 @@
 //! not what you should balance: Introducing Prequal", NSDI 2024; the numbers are its own.
 
 use super::prequal_pool::Pool;
+use assay_random::{Rng, mix};
+
 use crate::members::Members;
 use crate::moment::Moment;
 use crate::policy::{Policy, Request, ServerId, ServerState};
-use crate::random::Random;
 
 /// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +47,7 @@ pub struct Prequal {
     settings: PrequalSettings,
     members: Members,
     pool: Pool,
-    draws: Random,
+    draws: Rng,
     probes_owed: f64,
     removals_owed: f64,
 }
@@ -58,7 +59,7 @@ impl Prequal {
             settings,
             members: Members::default(),
             pool: Pool::default(),
-            draws: Random::new(seed),
+            draws: Rng::new(mix(seed)),
             probes_owed: 0.0,
             removals_owed: 0.0,
         }
@@ -107,7 +108,7 @@ impl Policy for Prequal {
             self.removals_owed -= 1.0;
             self.pool.remove_one(hot_above);
         }
-        let place = self.draws.below(self.members.len());
+        let place = self.members.draw(&mut self.draws);
         chosen.or_else(|| self.members.servers().get(place).copied())
     }
 
@@ -129,7 +130,7 @@ impl Policy for Prequal {
             }
             // Without replacement; there are few, so a second draw is cheap.
             let server = loop {
-                let server = self.members.at(self.draws.below(self.members.len()));
+                let server = self.members.at(self.members.draw(&mut self.draws));
                 if !wanted[first..].contains(&server) {
                     break server;
                 }

@@ -5,22 +5,23 @@
 //! costs is known in closed form (M/M/1, M/G/1). Source: the random maps of Apache's `mod_rewrite`
 //! (R. S. Engelschall, "Load Balancing Your Web Site", Web Techniques 3, 1998), as Jones used them (2002).
 
+use assay_random::{Rng, mix};
+
 use crate::members::Members;
 use crate::moment::Moment;
 use crate::policy::{Policy, Request, ServerId};
-use crate::random;
 
 /// RAND.
 #[derive(Debug, Clone)]
 pub struct Random {
     members: Members,
-    draws: random::Random,
+    draws: Rng,
 }
 
 impl Random {
     /// Draws follow from the seed.
     pub fn new(seed: u64) -> Self {
-        Self { members: Members::default(), draws: random::Random::new(seed) }
+        Self { members: Members::default(), draws: Rng::new(mix(seed)) }
     }
 }
 
@@ -42,7 +43,7 @@ impl Policy for Random {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        let place = self.draws.below(self.members.len());
+        let place = self.members.draw(&mut self.draws);
         self.members.servers().get(place).copied()
     }
 }

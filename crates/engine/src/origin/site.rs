@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use assay_http::authentication::Nonces;
+use assay_random::{Rng, hash};
+use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::expiry::think_draws;
 use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, RobotIndex, Server, Workload};
-use assay_workload::rng::{Purpose, Rng, hash};
 use assay_workload::{Object, Universe};
 
 use super::fault::Attempts;

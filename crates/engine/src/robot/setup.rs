@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_random::Rng;
 use assay_role::load::{RobotsSpec, SharesFrom, Target};
 use assay_role::mark;
 use assay_role::spread::{Door, Share, SpreadError, spread};
+use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::model::{
     Content, Expectation, Faults, HttpVersion, OriginIndex, RequestType, RobotAddress, RobotGroup,
     RobotIndex, Server, Weighted, Workload,
 };
-use assay_workload::rng::{Purpose, Rng};
 use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId};
 use thiserror::Error;
 

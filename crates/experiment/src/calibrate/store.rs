@@ -10,6 +10,7 @@ use assay_workload::model::{Pace, RobotGroup, Schedule, Workload};
 use serde::Serialize;
 
 use assay_lab::error::LabError;
+use assay_lab::inform::digest;
 use assay_lab::placement;
 use assay_lab::plan::RunPlan;
 use assay_lab::prepare;
@@ -52,9 +53,9 @@ pub fn key(plan: &RunPlan) -> Result<String, LabError> {
         spin_us: plan.spin.as_micros(),
         realtime: plan.realtime,
     };
-    let text = serde_json::to_vec(&circumstances)
+    let text = serde_json::to_string(&circumstances)
         .map_err(|e| LabError::plan(format!("cannot name the circumstances of the run: {e}")))?;
-    Ok(format!("{:016x}", fnv(&text)))
+    Ok(digest(&text))
 }
 
 /// A workload without its name, its schedule and its rates, but for how the rates of its robots relate: how much of it
@@ -73,13 +74,6 @@ fn nature(workload: &Workload) -> Workload {
         }
     }
     nature
-}
-
-/// FNV-1a: tells circumstances apart, no more.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 /// The file of a key: beside the run directory, in `calibrations/`.

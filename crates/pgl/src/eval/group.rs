@@ -1,5 +1,7 @@
 //! `[a, b: 25%, c] = items`: deals the items of an array to names.
 
+use assay_random::shuffle;
+
 use super::expression::too_many;
 use super::functions::flatten;
 use super::{Evaluated, Interpreter, Reported};
@@ -85,7 +87,7 @@ impl Interpreter<'_> {
         }
         let open = shares.iter().filter(|share| share.is_none()).count().max(1) as f64;
         let total = items.len() as f64;
-        self.generator.shuffle(&mut items);
+        shuffle(&mut items, |n| self.generator.below(n));
         let mut parts = Vec::with_capacity(names);
         for share in shares {
             let share = share.unwrap_or((1.0 - given) / open);

@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 use std::cell::Cell;
 
+use assay_random::Rng;
 use assay_workload::model::Script;
 
 use crate::ast::{Assigned, Block, Expr, Name, Path, Statement, StatementKind, TypeName};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::diagnostics::Diagnostics;
-use crate::random::Random as Generator;
 use crate::schema::{Base, Effect, RecordKind, Ty};
 use crate::source::{Resolver, Source, Span};
 use crate::value::array::Array;
@@ -85,7 +85,7 @@ pub(crate) fn run(
         skipped,
         frames: vec![Frame::default()],
         registered: Registered { end, ..Registered::default() },
-        generator: Generator::new(GENERATOR_SEED),
+        generator: Rng::new(GENERATOR_SEED),
         ids: 0,
         suggestions: MAX_COMPARED,
         script: None,
@@ -135,7 +135,7 @@ struct Interpreter<'a> {
     /// Innermost last; never empty.
     frames: Vec<Frame>,
     registered: Registered,
-    generator: Generator,
+    generator: Rng,
     ids: u32,
     /// Names that misspelt ones may still be compared with.
     suggestions: usize,

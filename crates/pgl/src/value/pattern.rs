@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use assay_workload::rng::{fold, mix};
+use assay_random::{finalize, fold};
 
 /// Part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ impl Piece {
 
 /// `user:password` of a user that is made up.
 fn user(number: u64, realm: &str) -> String {
-    let start = mix(realm.bytes().fold(number, |hash, byte| fold(hash, u64::from(byte))));
+    let start = finalize(realm.bytes().fold(number, |hash, byte| fold(hash, u64::from(byte))));
     format!("user{number}_{:08x}@{realm}:pw{:08x}x", start >> 32, start & 0xffff_ffff)
 }
 

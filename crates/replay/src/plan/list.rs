@@ -3,6 +3,8 @@
 //! Connections arrive at random (a Poisson process from a seed), whatever became of those before; each asks for the next
 //! few URLs of the list, one after the other. The list begins anew when it is used up.
 
+use assay_random::{STEP, finalize};
+
 use super::{Planned, Told};
 use crate::request::Call;
 
@@ -63,11 +65,7 @@ impl Iterator for ListPlan {
 
 /// A number that looks random, from a seed and a number.
 fn mixed(seed: u64, number: u64) -> u64 {
-    let mut x = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
-        x = (x ^ (x >> 30)).wrapping_mul(factor);
-    }
-    x ^ (x >> 31)
+    finalize(seed ^ number.wrapping_mul(STEP))
 }
 
 #[cfg(test)]

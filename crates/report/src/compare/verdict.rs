@@ -134,36 +134,25 @@ pub(crate) fn decide<'a>(table: impl Iterator<Item = &'a mut Case>) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use assay_random::Rng;
+
     use super::*;
     use crate::compare::metric;
 
-    /// Numbers that are the same every time.
-    struct Dice(u64);
-
-    impl Dice {
-        fn unit(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        }
-
-        fn normal(&mut self) -> f64 {
-            let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
-            radius * libm::cos(2.0 * std::f64::consts::PI * self.unit())
-        }
+    fn normal(dice: &mut Rng) -> f64 {
+        let radius = libm::sqrt(2.0 * dice.exponential());
+        radius * libm::cos(2.0 * std::f64::consts::PI * dice.unit())
     }
 
     /// A table of all metrics, as runs of two subjects would fill it: values vary from run to run by 5 %, what the
     /// stream brings hits both alike, metrics go together, and some of the noise is skewed as times are.
-    fn table(dice: &mut Dice, repetitions: usize, factor: f64) -> Vec<Case> {
-        let streams: Vec<f64> = (0..repetitions).map(|_| dice.normal()).collect();
-        let runs: Vec<[f64; 2]> = (0..repetitions).map(|_| [dice.normal(), dice.normal()]).collect();
+    fn table(dice: &mut Rng, repetitions: usize, factor: f64) -> Vec<Case> {
+        let streams: Vec<f64> = (0..repetitions).map(|_| normal(dice)).collect();
+        let runs: Vec<[f64; 2]> = (0..repetitions).map(|_| [normal(dice), normal(dice)]).collect();
         metric::all()
             .map(|metric| {
                 let mut value = |repetition: usize, side: usize, factor: f64| {
-                    let noise = 0.6 * runs[repetition][side] + 0.8 * dice.normal();
+                    let noise = 0.6 * runs[repetition][side] + 0.8 * normal(dice);
                     let value = factor * 1e6 * libm::exp(0.05 * (streams[repetition] + noise));
                     Number { value, at_least: false }
                 };
@@ -176,7 +165,7 @@ mod tests {
 
     fn false_verdicts(repetitions: usize, tables: u64) -> u64 {
         let wrong = (0..tables).filter(|seed| {
-            let mut cases = table(&mut Dice(seed << 20), repetitions, 1.0);
+            let mut cases = table(&mut Rng::new(seed << 20), repetitions, 1.0);
             decide(cases.iter_mut());
             cases.iter().any(|case| matches!(case.contrast.verdict, Verdict::Better | Verdict::Worse))
         });
@@ -202,7 +191,7 @@ mod tests {
     fn without_the_correction_most_tables_would_have_a_false_verdict() {
         let tables = 200;
         let wrong = (0..tables).filter(|seed: &u64| {
-            let cases = table(&mut Dice(seed << 20), 10, 1.0);
+            let cases = table(&mut Rng::new(seed << 20), 10, 1.0);
             cases.iter().any(|case| case.contrast.p.is_some_and(|p| p <= ERROR_PROBABILITY))
         });
         assert!(wrong.count() > 60, "the test above tests something");
@@ -212,7 +201,7 @@ mod tests {
     fn a_large_difference_is_found_in_nearly_every_metric_and_in_its_direction() {
         let (mut found, mut all) = (0, 0);
         for seed in 0..100 {
-            let mut cases = table(&mut Dice(seed << 20), 10, 1.3);
+            let mut cases = table(&mut Rng::new(seed << 20), 10, 1.3);
             decide(cases.iter_mut());
             for case in &cases {
                 let expected = match case.metric.better {

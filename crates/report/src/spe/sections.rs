@@ -94,16 +94,14 @@ pub(super) fn scaled(estimate: Estimate, factor: f64, digits: i32) -> Estimate {
 
 #[cfg(test)]
 pub mod tests {
+    use assay_random::{STEP, finalize, unit_of};
+
     use super::*;
 
     /// Numbers between 0 and 1 that look random.
     pub fn uniform(seed: u64) -> impl Iterator<Item = f64> {
         (1u64..).map(move |n| {
-            let mut x =
-                seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(n.wrapping_mul(0xbf58_476d_1ce4_e5b9));
-            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+            unit_of(finalize(seed.wrapping_mul(STEP).wrapping_add(n.wrapping_mul(0xbf58_476d_1ce4_e5b9))))
         })
     }
 

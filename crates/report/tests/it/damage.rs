@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::missing::Gap;
 use assay_report::html;
@@ -10,7 +11,7 @@ use assay_report::summary::{Mood, Summary, Topic};
 use assay_report::terminal::{self, Style};
 use proptest::prelude::*;
 
-use crate::synthetic::{self, Dice, Story};
+use crate::synthetic::{self, Story};
 
 const STYLE: Style = Style { colour: false, width: 100 };
 
@@ -42,16 +43,16 @@ fn report_names(dir: &RunDir, file: &str, what: &str) {
 #[test]
 fn a_file_that_is_cut_changed_or_gone_is_named_in_the_report_of_what_is_there() {
     let run = synthetic::run(Story::Good);
-    let mut dice = Dice(6);
+    let mut dice = Rng::new(6);
     for path in files(&run.dir) {
         let file = name(&path);
         if file == "SHA256SUMS" {
             continue;
         }
         let whole = std::fs::read(&path).unwrap();
-        let at = dice.next() as usize % whole.len();
+        let at = dice.next_u64() as usize % whole.len();
         let mut flipped = whole.clone();
-        flipped[at] ^= 1 << (dice.next() % 8);
+        flipped[at] ^= 1 << (dice.next_u64() % 8);
         for (what, bytes) in [("cut", &whole[..at]), ("changed", &flipped[..]), ("rubbish", b"{]PAR1")] {
             std::fs::write(&path, bytes).unwrap();
             report_names(&run.dir, &file, what);
@@ -75,14 +76,14 @@ fn a_run_without_checksums_never_brings_the_reader_down() {
     // As an earlier version left it: nothing says that a file was changed, so anything may come out, but an end.
     let run = synthetic::run(Story::Direct);
     std::fs::remove_file(run.dir.checksums_path()).unwrap();
-    let mut dice = Dice(7);
+    let mut dice = Rng::new(7);
     for path in files(&run.dir) {
         let whole = std::fs::read(&path).unwrap();
         for _ in 0..6 {
             let mut bytes = whole.clone();
-            for _ in 0..=dice.next() % 4 {
-                let at = dice.next() as usize % bytes.len();
-                bytes[at] = dice.next() as u8;
+            for _ in 0..=dice.next_u64() % 4 {
+                let at = dice.next_u64() as usize % bytes.len();
+                bytes[at] = dice.next_u64() as u8;
             }
             std::fs::write(&path, &bytes).unwrap();
             match Summary::from_run(&run.dir) {

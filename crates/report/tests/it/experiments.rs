@@ -6,6 +6,7 @@ use std::path::Path;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_measurement::xact::XactRow;
+use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{
     CellInfo, CellState, ConditionInfo, EXPERIMENT_SCHEMA, ExperimentInfo, SubjectInfo,
@@ -14,7 +15,7 @@ use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, Wor
 use assay_record::series::SeriesWriter;
 use assay_record::xact_log::XactLog;
 
-use crate::synthetic::Dice;
+use crate::synthetic::drawn;
 
 /// How a subject does.
 #[derive(Clone)]
@@ -188,8 +189,9 @@ fn cell(path: &Path, workload: &str, kind: &Kind, repetition: u32, logs: bool) {
     let dir = RunDir::create(path).unwrap();
     let mut writer = SeriesWriter::create(&dir).unwrap();
     // What the stream brings is the same for all subjects of a repetition; how a run goes is its own.
-    let mut stream = Dice(u64::from(repetition) << 40 | workload.len() as u64);
-    let mut own = Dice(stream.0 ^ kind.miss_us as u64 ^ kind.memory_mb << 20);
+    let seed = u64::from(repetition) << 40 | workload.len() as u64;
+    let mut stream = Rng::new(seed);
+    let mut own = Rng::new(seed ^ kind.miss_us as u64 ^ kind.memory_mb << 20);
     let mood = 0.97 + 0.06 * own.unit();
     let mut start_ms = 0;
     let mut phases = Vec::new();
@@ -243,7 +245,7 @@ fn head(workload: &str, kind: &Kind, repetition: u32, phases: Vec<PhaseInfo>) ->
 
 fn second(
     writer: &mut SeriesWriter,
-    own: &mut Dice,
+    own: &mut Rng,
     kind: &Kind,
     mood: f64,
     phase: u16,
@@ -258,7 +260,8 @@ fn second(
     (c.offered_hits, c.offered_hit_bytes) = (due * 6 / 10, due * 6 / 10 * size);
     c.sent = (due as f64 / overload) as u64;
     c.unsent = due - c.sent;
-    let stale = (c.sent + own.next() % kind.stale_one_in.max(1)).checked_div(kind.stale_one_in).unwrap_or(0);
+    let stale =
+        (c.sent + own.next_u64() % kind.stale_one_in.max(1)).checked_div(kind.stale_one_in).unwrap_or(0);
     if stale > 0 {
         c.errors = BTreeMap::from([(ErrorKind::Stale, stale)]);
     }
@@ -271,12 +274,12 @@ fn second(
     (c.misses, c.miss_bytes) = (c.basic - c.hits, c.basic_bytes - c.hit_bytes);
     c.body_bytes_in = c.basic_bytes;
     let slow = mood * (1.0 + (overload - 1.0) * 40.0);
-    robots.hit.response = own.times(c.hits, 300.0 * slow);
-    robots.miss.response = own.times(c.completed - c.hits, kind.miss_us * slow);
+    robots.hit.response = drawn(own, c.hits, 300.0 * slow);
+    robots.miss.response = drawn(own, c.completed - c.hits, kind.miss_us * slow);
     let mut origins = OriginInterval { start_ms, length_ms: 1000, phase, ..OriginInterval::default() };
     (origins.counts.requests, origins.counts.responses) = (c.misses, c.misses);
     origins.counts.body_bytes_out = c.misses * size;
-    origins.service = own.times(c.misses, 900.0);
+    origins.service = drawn(own, c.misses, 900.0);
     let sent = c.sent;
     writer.robots(&robots).unwrap();
     writer.origins(&origins).unwrap();
@@ -286,14 +289,14 @@ fn second(
             length_ms: 1000,
             role: "proxy".into(),
             cpu_us: (sent as f64 * kind.cpu_us * mood) as u64,
-            rss_bytes: (kind.memory_mb << 20) + start_ms * 900 + own.next() % 4_000_000,
+            rss_bytes: (kind.memory_mb << 20) + start_ms * 900 + own.next_u64() % 4_000_000,
             ..HostInterval::default()
         })
         .unwrap();
 }
 
 /// A log of some xacts in `top1`; every seventh that this subject did not complete is another one than others'.
-fn log(dir: &RunDir, kind: &Kind, mood: f64, own: &mut Dice) {
+fn log(dir: &RunDir, kind: &Kind, mood: f64, own: &mut Rng) {
     let mut log = XactLog::create(&dir.xacts_path()).unwrap();
     for number in 0..200u64 {
         let lost = (number + kind.memory_mb).is_multiple_of(7);

@@ -4,15 +4,16 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::health::{
     Baseline, Calibration, NetworkInterval, ProcessorInterval, Stall, ThreadInterval,
 };
+use assay_random::Rng;
 use assay_record::series::SeriesWriter;
 
-use crate::synthetic::{Dice, HOSTILE, Story};
+use crate::synthetic::{HOSTILE, Story, drawn};
 
 /// The health of a run of that length, a second after the other.
 pub fn health(writer: &mut SeriesWriter, story: Story, length_ms: u64) {
-    let mut dice = Dice(0x5eed << 32);
+    let mut dice = Rng::new(0x5eed << 32);
     for role in ["robots", "origins"] {
-        let lag = dice.times(20_000, 38.0);
+        let lag = drawn(&mut dice, 20_000, 38.0);
         let baseline = Baseline { role: role.into(), thread: 0, cpu: Some(0), length_ms: 1000, lag };
         writer.baseline(&baseline).unwrap();
     }
@@ -28,14 +29,14 @@ pub fn health(writer: &mut SeriesWriter, story: Story, length_ms: u64) {
 
 /// An hour of eight threads that all stand still every second.
 pub fn busy_hour(writer: &mut SeriesWriter) {
-    let mut dice = Dice(3);
+    let mut dice = Rng::new(3);
     for start_ms in (0..3_600_000).step_by(1000) {
         for number in 0..8 {
             let role = if number < 4 { "robots" } else { "origins" };
-            let lag = dice.times(3, 900.0);
+            let lag = drawn(&mut dice, 3, 900.0);
             let interval = thread(&mut dice, Story::Good, role, start_ms);
             writer.thread(&ThreadInterval { thread: number % 4, timer_lag: lag, ..interval }).unwrap();
-            let (thread, length_us) = (number % 4, 10_000 + dice.next() % 90_000);
+            let (thread, length_us) = (number % 4, 10_000 + dice.next_u64() % 90_000);
             let stall = Stall { role: role.into(), thread, at_ms: start_ms, length_us, ..Stall::default() };
             writer.stall(&stall).unwrap();
         }
@@ -49,11 +50,11 @@ fn starved(story: Story, start_ms: u64) -> bool {
     story == Story::Stalled && (46_000..52_000).contains(&start_ms)
 }
 
-fn thread(dice: &mut Dice, story: Story, role: &str, start_ms: u64) -> ThreadInterval {
+fn thread(dice: &mut Rng, story: Story, role: &str, start_ms: u64) -> ThreadInterval {
     let robots = role == "robots";
     let starved = starved(story, start_ms) && robots;
     let cpu_us = (if robots { 60_000.0 } else { 35_000.0 } * (0.8 + 0.4 * dice.unit())) as u64;
-    let timer_lag = dice.times(400, if starved { 900.0 } else { 46.0 });
+    let timer_lag = drawn(dice, 400, if starved { 900.0 } else { 46.0 });
     ThreadInterval {
         start_ms,
         length_ms: 1000,
@@ -89,8 +90,8 @@ fn network(story: Story, start_ms: u64) -> NetworkInterval {
     }
 }
 
-fn processors(dice: &mut Dice, story: Story, start_ms: u64) -> Vec<ProcessorInterval> {
-    let busy = |dice: &mut Dice, us: f64| (us * (0.9 + 0.2 * dice.unit())) as u64;
+fn processors(dice: &mut Rng, story: Story, start_ms: u64) -> Vec<ProcessorInterval> {
+    let busy = |dice: &mut Rng, us: f64| (us * (0.9 + 0.2 * dice.unit())) as u64;
     let own = if starved(story, start_ms) { 890_000.0 } else { 120_000.0 };
     [(0, busy(dice, own)), (1, busy(dice, 240_000.0))]
         .map(|(cpu, busy_us)| ProcessorInterval {

@@ -6,6 +6,7 @@ use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
+use assay_random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::run::{
     HostInfo, PhaseInfo, PlacementInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo,
@@ -78,33 +79,15 @@ const SCHEDULE: [(&str, u64, f64, f64); 9] = [
 ];
 const PEAK_RATE: f64 = 2400.0;
 
-/// A stream of numbers; whole arithmetic only, so that it is the same on every machine.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+/// Times that lean to the left and have a tail, in microseconds; whole arithmetic draws them, the same on every machine.
+pub fn drawn(dice: &mut Rng, count: u64, typical_us: f64) -> SparseHistogram {
+    let mut histogram = Histogram::new();
+    for _ in 0..count {
+        let u = dice.unit();
+        let tail = u * u * u * u;
+        histogram.record((typical_us * (0.6 + 0.8 * u + 6.0 * tail * tail * tail)) as u64);
     }
-
-    /// 0 to 1.
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Times that lean to the left and have a tail, in microseconds.
-    pub fn times(&mut self, count: u64, typical_us: f64) -> SparseHistogram {
-        let mut histogram = Histogram::new();
-        for _ in 0..count {
-            let u = self.unit();
-            let tail = u * u * u * u;
-            histogram.record((typical_us * (0.6 + 0.8 * u + 6.0 * tail * tail * tail)) as u64);
-        }
-        histogram.to_sparse()
-    }
+    histogram.to_sparse()
 }
 
 pub fn run(story: Story) -> Run {
@@ -147,13 +130,13 @@ pub fn hour() -> Run {
     let tmp = tempfile::tempdir().unwrap();
     let dir = RunDir::create(&tmp.path().join("run")).unwrap();
     let mut writer = SeriesWriter::create(&dir).unwrap();
-    let mut dice = Dice(1);
+    let mut dice = Rng::new(1);
     for second in 0..3600 {
         let robots = robots(&mut dice, Story::Good, 0, second * 1000, 1000, 20, false);
         writer.robots(&robots).unwrap();
         writer.origins(&origins(&mut dice, Story::Good, &robots)).unwrap();
         for role in ["robots", "origins", "proxy", "host"] {
-            writer.host(&host(role, second * 1000, 1000, 400_000 + dice.next() % 100_000, 0)).unwrap();
+            writer.host(&host(role, second * 1000, 1000, 400_000 + dice.next_u64() % 100_000, 0)).unwrap();
         }
     }
     own::busy_hour(&mut writer);
@@ -179,7 +162,7 @@ fn phase(
     begin: f64,
     end: f64,
 ) {
-    let mut dice = Dice(u64::from(index) << 32);
+    let mut dice = Rng::new(u64::from(index) << 32);
     let mut at = start_ms;
     while at < start_ms + length_ms {
         let until = ((at / 1000 + 1) * 1000).min(start_ms + length_ms);
@@ -192,7 +175,7 @@ fn phase(
 
 fn second(
     writer: &mut SeriesWriter,
-    dice: &mut Dice,
+    dice: &mut Rng,
     story: Story,
     phase: u16,
     start_ms: u64,
@@ -224,7 +207,7 @@ fn second(
 }
 
 fn robots(
-    dice: &mut Dice,
+    dice: &mut Rng,
     story: Story,
     phase: u16,
     start_ms: u64,
@@ -241,7 +224,7 @@ fn robots(
     let offered = 0.15 + 0.40 * (start_ms as f64 / 20_000.0).min(1.0);
     c.offered_hits = (due as f64 * offered) as u64;
     c.offered_hit_bytes = c.offered_hits * size;
-    c.due_digest = dice.next();
+    c.due_digest = dice.next_u64();
     c.unsent = if overloaded { due / 5 } else { 0 };
     c.sent = due - c.unsent;
     let wrong = if story == Story::Troubled && due > 200 { c.sent / 400 } else { 0 };
@@ -283,8 +266,8 @@ fn robots(
     times(dice, &mut interval.miss, misses, 1900.0 * slow);
     times(dice, &mut interval.other, joined, 1400.0 * slow);
     times(dice, &mut interval.timed_out, gave_up, 20_000_000.0);
-    interval.lateness = dice.times(sent, 24.0);
-    interval.unsent_wait = dice.times(unsent, 900_000.0);
+    interval.lateness = drawn(dice, sent, 24.0);
+    interval.unsent_wait = drawn(dice, unsent, 900_000.0);
     interval.levels = RobotLevels {
         waiting: if overloaded { 350 + due / 4 } else { 0 },
         in_flight: 2 + due / 500,
@@ -293,13 +276,13 @@ fn robots(
     interval
 }
 
-fn times(dice: &mut Dice, times: &mut assay_measurement::interval::Times, count: u64, typical_us: f64) {
-    times.response = dice.times(count, typical_us * 1.1);
-    times.service = dice.times(count, typical_us);
-    times.ttfb = dice.times(count, typical_us * 0.7);
+fn times(dice: &mut Rng, times: &mut assay_measurement::interval::Times, count: u64, typical_us: f64) {
+    times.response = drawn(dice, count, typical_us * 1.1);
+    times.service = drawn(dice, count, typical_us);
+    times.ttfb = drawn(dice, count, typical_us * 0.7);
 }
 
-fn origins(dice: &mut Dice, story: Story, robots: &RobotInterval) -> OriginInterval {
+fn origins(dice: &mut Rng, story: Story, robots: &RobotInterval) -> OriginInterval {
     let mut interval = OriginInterval {
         start_ms: robots.start_ms,
         length_ms: robots.length_ms,
@@ -321,7 +304,7 @@ fn origins(dice: &mut Dice, story: Story, robots: &RobotInterval) -> OriginInter
     c.wire_bytes_out = c.requests * 4850;
     c.connections_opened = c.requests / 100;
     c.connections_closed = c.requests / 110;
-    interval.service = dice.times(c.requests, 700.0);
+    interval.service = drawn(dice, c.requests, 700.0);
     interval
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use assay_random::{Rng, mix};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -25,8 +26,8 @@ impl Page {
         let mut words = path.split('/').skip(1);
         let kind = words.next().unwrap_or_default();
         let number: u64 = words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        let mut state = number;
-        let mut draw = |least: u64, most: u64| least + mixed(&mut state) % (most - least + 1);
+        let mut rng = Rng::new(number);
+        let mut draw = |least: u64, most: u64| least + rng.next_u64() % (most - least + 1);
         // Roughly the document's pages: half a second on average, most of them faster.
         let first_ms = draw(10, 60) + if draw(0, 3) == 0 { draw(100, 400) } else { draw(0, 60) };
         let parts = (0..draw(1, 20)).map(|_| (draw(200, 6000) as usize, draw(0, 25))).collect();
@@ -42,14 +43,6 @@ impl Page {
         };
         self.parts.iter().map(end).collect()
     }
-}
-
-fn mixed(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut value = *state;
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 /// Listens at the address and answers for as long as the program runs. To be called in a thread of its own; `listening` is
@@ -85,7 +78,7 @@ async fn answer(mut stream: TcpStream) {
         return;
     }
     // A server is not always equally fast: half to twice as long.
-    let slowness = 500 + mixed(&mut ASKED.fetch_add(1, Ordering::Relaxed).wrapping_mul(7)) % 1500;
+    let slowness = 500 + mix(ASKED.fetch_add(1, Ordering::Relaxed).wrapping_mul(7)) % 1500;
     let pause = |ms: u64| tokio::time::sleep(Duration::from_micros(ms * slowness));
     pause(page.first_ms).await;
     let mut sent = stream.write_all(head.as_bytes()).await;

@@ -3,25 +3,17 @@
 //! A pure function of the seed and the number of the request: whoever is always asked first would always find the
 //! Multiplier a little less busy.
 
+use assay_random::{below, mix, shuffle};
+
 /// The proxies (0 to `count` − 1) in the order in which they are asked for request `number`.
 pub fn permuted(seed: u64, number: u64, count: u8) -> Vec<u8> {
     let mut order: Vec<u8> = (0..count).collect();
     let mut state = mix(seed ^ mix(number));
-    // Fisher and Yates: every order is as likely as any other.
-    for last in (1..order.len()).rev() {
+    shuffle(&mut order, |n| {
         state = mix(state);
-        let other = (u128::from(state) * (last as u128 + 1)) >> 64;
-        order.swap(last, other as usize);
-    }
+        below(state, n)
+    });
     order
-}
-
-/// The finalizer of SplitMix64: every bit of the input changes half of the output's.
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::overlay::Overlay;
 use super::pool::{CircleIndex, DATA, Needs, POOL_BYTES, TEXT, WORDS};
 use super::{Body, STAMP_BYTES};
+use crate::Purpose;
 use crate::distribution::Sampler;
 use crate::model::{BodySource, BodySpec, ContentIndex, FileSet, FileSetIndex, Workload};
-use crate::rng::{Purpose, Rng, hash, mix};
 use crate::universe::{Object, Universe};
+use assay_random::{Rng, finalize, hash};
 
 /// More lines are not put into one body.
 const MOST_LINES: usize = 65_536;
@@ -176,7 +177,7 @@ impl Universe {
     pub(crate) fn file_of(&self, content: ContentIndex, key: u64) -> Option<(&FileSet, usize)> {
         let BodySource::Files(set) = self.content(content).body.source else { return None };
         let set = self.workload().files.get(usize::from(set))?;
-        let mut rng = Rng::new(key ^ const { mix(Purpose::File as u64) });
+        let mut rng = Rng::new(key ^ const { finalize(Purpose::File as u64) });
         Some((set, rng.below(set.files.len() as u64) as usize))
     }
 

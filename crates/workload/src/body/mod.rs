@@ -12,7 +12,8 @@ pub(crate) use self::make::{BodyTable, extension, needs};
 use self::overlay::{At, Overlay};
 use self::pool::{CircleIndex, DATA};
 pub use self::pool::{FileBytes, LONGEST_CHUNK, POOL_BYTES, Pool};
-use crate::rng::{Purpose, Rng, hash};
+use crate::Purpose;
+use assay_random::{Rng, hash};
 
 /// Length of the stamp at the start of every body that is not made of files.
 pub const STAMP_BYTES: usize = 16;

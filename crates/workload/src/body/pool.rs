@@ -4,9 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::Purpose;
 use crate::model::{FileEntry, Workload};
-use crate::rng::{Purpose, Rng};
 use crate::validate::UniverseError;
+use assay_random::Rng;
 
 /// Length of the circles of data, text and words.
 pub const POOL_BYTES: usize = 256 * 1024;

@@ -1,13 +1,14 @@
 //! What is an object of a content type like on average? Sizes as they will be seen, cachability, what a page
 //! brings.
 
+use crate::Purpose;
 use crate::body::BodyTable;
 use crate::distribution::Sampler;
 use crate::model::{BodySource, ContentIndex, Distribution, Workload};
 use crate::page::MOST_EMBEDDED;
 use crate::popularity::NEIGHBOURS;
 use crate::ranges::RangeTable;
-use crate::rng::{Purpose, Rng};
+use assay_random::Rng;
 
 /// Averages of one content type.
 #[derive(Debug)]

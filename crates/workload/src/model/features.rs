@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Distribution, Goal, OriginIndex, Weighted};
-use crate::rng::{fold, mix};
+use assay_random::{finalize, fold};
 
 /// Index into [`super::Workload::files`].
 pub type FileSetIndex = u16;
@@ -84,7 +84,8 @@ impl FileEntry {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        let digest = words.iter().fold(mix(bytes.len() as u64), |d, word| fold(d, u64::from_le_bytes(*word)));
+        let digest =
+            words.iter().fold(finalize(bytes.len() as u64), |d, word| fold(d, u64::from_le_bytes(*word)));
         if rest.is_empty() { digest } else { fold(digest, u64::from_le_bytes(last)) }
     }
 }

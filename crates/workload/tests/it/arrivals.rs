@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 
+use assay_random::Rng;
+use assay_workload::Purpose;
 use assay_workload::model::{Distribution, Origin, Pace, Phase, Weighted, WorkingSet, Workload};
 use assay_workload::object::Space;
-use assay_workload::rng::{Purpose, Rng};
 use assay_workload::{Launch, Slice, Stream};
 
 use crate::chance::{assert_dispersion, assert_follows};

@@ -1,15 +1,14 @@
 //! Tests that the search finds limits that are known. Hundreds of searches in virtual time, against targets whose limit is
 //! calculated without it, while Assay is late and stands still, and targets pause.
 
-mod chance;
 mod target;
 mod world;
 
 use assay_measurement::histogram::Histogram;
+use assay_random::Rng;
 use assay_record::peak::{Check, Outcome, Peak};
 use tokio::sync::mpsc;
 
-use self::chance::Chance;
 use self::target::{Kind, Target};
 use self::world::{Lateness, World};
 use super::driver::Driver;
@@ -53,7 +52,7 @@ struct Trial {
     /// How long a rate is measured, and how long all of it may take, in seconds.
     step_s: u64,
     most_s: u64,
-    chance: Chance,
+    chance: Rng,
 }
 
 /// What came of it.
@@ -67,17 +66,22 @@ const LOAD_PER_RATE: f64 = 0.01;
 /// Where the seeds of the tests begin.
 const SEEDS: u64 = 500_000;
 
+/// Between two numbers, every factor as probable as any other.
+fn between(chance: &mut Rng, low: f64, high: f64) -> f64 {
+    low * (high / low).powf(chance.unit())
+}
+
 impl Trial {
     /// A target of a kind, with everything else drawn.
     fn draw(kind: &dyn Fn(f64) -> Kind, seed: u64) -> Self {
-        let mut chance = Chance(seed);
-        let limit_per_s = chance.between(1000.0, 2500.0);
+        let mut chance = Rng::new(seed);
+        let limit_per_s = between(&mut chance, 1000.0, 2500.0);
         let mut target = Target::new(kind(limit_per_s), limit_per_s);
         target.pauses = (0.02, 0.02);
         // Long enough that chance within ten seconds does not decide more than a few per cent.
-        let p99_s = chance.between(40.0, 120.0) / limit_per_s;
+        let p99_s = between(&mut chance, 40.0, 120.0) / limit_per_s;
         let lateness = Lateness { usual_s: 0.000_3, stalls_per_s: 0.03, stall_s: 0.1 };
-        let first_per_s = limit_per_s * chance.between(0.1, 4.0);
+        let first_per_s = limit_per_s * between(&mut chance, 0.1, 4.0);
         let promised = Promised { errors: 0.01, p99_s };
         Self { target, promised, lateness, first_per_s, known_share: 1.0, step_s: 10, most_s: 1800, chance }
     }
@@ -226,7 +230,7 @@ fn a_short_search_on_a_busy_machine_finds_where_a_slow_target_falls_behind() {
     let first: u64 = SEEDS + 2000;
     let found = searches(first..first + 40, |seed| {
         let mut trial = trial(KINDS.len() - 1, seed);
-        let limit_per_s = trial.chance.between(150.0, 400.0);
+        let limit_per_s = between(&mut trial.chance, 150.0, 400.0);
         trial.target = Target::new(Kind::Constant, limit_per_s);
         trial.first_per_s = limit_per_s * 0.6;
         trial.lateness = Lateness { usual_s: 0.002, stalls_per_s: 0.05, stall_s: 0.1 };
@@ -249,7 +253,7 @@ fn a_limit_that_falls_half_way_is_told_and_the_interval_is_of_the_latter_part() 
         let kind = seed as usize % KINDS.len();
         let took_s = trial(kind, seed).search().took_s;
         let mut trial = trial(kind, seed);
-        let share = 0.6 + 0.25 * Chance(seed).next();
+        let share = 0.6 + 0.25 * Rng::new(seed).unit();
         trial.target.falls = Some((took_s / 2.0, share));
         trial.known_share = share;
         trial

@@ -1,7 +1,7 @@
 //! Targets whose limit is known without a search, in virtual time: token buckets and queues. Nothing of the search is used
 //! here; what limits them is calculated from their parameters.
 
-use super::chance::Chance;
+use assay_random::Rng;
 
 /// What becomes of a request.
 pub struct Answer {
@@ -68,10 +68,10 @@ impl Target {
     }
 
     /// Takes a request; no earlier than the one before.
-    pub fn answer(&mut self, now_s: f64, chance: &mut Chance) -> Answer {
+    pub fn answer(&mut self, now_s: f64, chance: &mut Rng) -> Answer {
         let limit_per_s = self.limit_at(now_s);
         if self.pauses.0 > 0.0 && now_s >= self.next_pause_s {
-            self.free_at_s = self.free_at_s.max(now_s) + self.pauses.1 * chance.next();
+            self.free_at_s = self.free_at_s.max(now_s) + self.pauses.1 * chance.unit();
             self.next_pause_s = now_s + chance.exponential() / self.pauses.0;
         }
         let (depth, service_s) = match self.kind {
@@ -133,7 +133,7 @@ fn constant(limit_per_s: f64, wait_s: f64) -> f64 {
 /// what is refused is what is above the limit.
 fn refusing(limit_per_s: f64, depth: f64, errors: f64) -> f64 {
     const ALL: usize = 200_000;
-    let mut chance = Chance(7);
+    let mut chance = Rng::new(7);
     let gaps: Vec<f64> = (0..ALL).map(|_| chance.exponential()).collect();
     let mean = gaps.iter().sum::<f64>() / ALL as f64;
     bisect(limit_per_s * 1.2, |rate| {

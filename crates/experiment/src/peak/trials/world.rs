@@ -9,11 +9,12 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::health::Stall;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
+use assay_random::Rng;
 use assay_role::words::Command;
 
 use super::super::SEARCH_PHASE;
 use super::super::driver::Driver;
-use super::chance::Chance;
+use super::between;
 use super::target::Target;
 
 /// What Assay itself does wrong.
@@ -40,7 +41,7 @@ struct Second {
 pub struct World {
     pub target: Target,
     pub lateness: Lateness,
-    pub chance: Chance,
+    pub chance: Rng,
     now_s: f64,
     rate_per_s: f64,
     /// Seconds that are not told of yet, from `told` on.
@@ -62,7 +63,7 @@ const LAST_S: u64 = 20_000;
 const ORDER_S: f64 = 0.1;
 
 impl World {
-    pub fn new(target: Target, lateness: Lateness, rate_per_s: f64, mut chance: Chance) -> Self {
+    pub fn new(target: Target, lateness: Lateness, rate_per_s: f64, mut chance: Rng) -> Self {
         let next_stall_s = FIRST_S as f64 + chance.exponential() / lateness.stalls_per_s.max(1e-9);
         Self {
             target,
@@ -116,7 +117,7 @@ impl World {
             }
             self.now_s = due_s;
             if due_s >= self.next_stall_s {
-                let length_s = self.chance.between(0.01, self.lateness.stall_s);
+                let length_s = between(&mut self.chance, 0.01, self.lateness.stall_s);
                 self.stalled_until_s = due_s + length_s;
                 self.next_stall_s = due_s + self.chance.exponential() / self.lateness.stalls_per_s;
                 stalls.push(Stall {

@@ -1,40 +1,5 @@
-//! How does a decision come out of an identity? By hashing: a mixer of 64-bit words, and a small generator
-//! that is seeded by a hash.
-//!
-//! The finaliser is that of SplitMix64, a bijection of 64-bit words in which every input bit reaches every
-//! output bit. [`hash`] folds words through it one after another; [`Rng`] is SplitMix64 itself: a counter
-//! through the same finaliser. Both are the same bits on every machine and are part of the file format in all
-//! but name: changing them changes every stream.
-
-/// The counter's step: 2^64 over the golden ratio, odd.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Scatters one word over all 64 bits; a bijection.
-#[inline]
-pub const fn mix(word: u64) -> u64 {
-    let mut z = word;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// Adds one word to a hash. Order matters: `fold(fold(h, a), b)` is not `fold(fold(h, b), a)`.
-#[inline]
-pub const fn fold(hash: u64, word: u64) -> u64 {
-    mix((hash ^ word).wrapping_add(STEP))
-}
-
-/// Hashes words in order, starting from a purpose, so that two decisions about one thing do not agree by chance.
-#[inline]
-pub fn hash(purpose: Purpose, words: &[u64]) -> u64 {
-    words.iter().fold(mix(purpose as u64), |h, w| fold(h, *w))
-}
-
-/// A hash as a number in [0, 1), with 53 bits.
-#[inline]
-pub const fn unit_of(hash: u64) -> f64 {
-    (hash >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-}
+//! What the hashes of a workload decide: each decision has a purpose of its own, so that two decisions about one thing do
+//! not agree by chance.
 
 /// What a hash decides. The numbers are arbitrary and must stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,85 +113,21 @@ pub enum Purpose {
     ServerLifetime = 0x736c_6635,
 }
 
-/// A small fast generator; one for each decision that needs more than one draw.
-#[derive(Debug, Clone)]
-pub struct Rng {
-    state: u64,
-}
-
-impl Rng {
-    /// Seeded by a hash.
+impl From<Purpose> for u64 {
     #[inline]
-    pub const fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    /// Seeded by what it is for and whom it is for.
-    #[inline]
-    pub fn of(purpose: Purpose, words: &[u64]) -> Self {
-        Self::new(hash(purpose, words))
-    }
-
-    /// The next 64 bits.
-    #[inline]
-    pub const fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(STEP);
-        mix(self.state)
-    }
-
-    /// Uniform on [0, 1).
-    #[inline]
-    pub const fn unit(&mut self) -> f64 {
-        unit_of(self.next_u64())
-    }
-
-    /// Uniform on 0 .. n; 0 when n is 0.
-    #[inline]
-    pub const fn below(&mut self, n: u64) -> u64 {
-        ((self.next_u64() as u128 * n as u128) >> 64) as u64
-    }
-
-    /// Exponential with mean 1.
-    #[inline]
-    pub fn exponential(&mut self) -> f64 {
-        -libm::log(1.0 - self.unit())
+    fn from(purpose: Purpose) -> Self {
+        purpose as Self
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use assay_random::hash;
+
     use super::*;
-
-    #[test]
-    fn units_stay_below_one_and_fill_the_interval() {
-        assert_eq!(unit_of(0), 0.0);
-        assert!(unit_of(u64::MAX) < 1.0);
-        let mut rng = Rng::of(Purpose::Other, &[1]);
-        let n = 100_000;
-        let mean: f64 = (0..n).map(|_| rng.unit()).sum::<f64>() / f64::from(n);
-        assert!((mean - 0.5).abs() < 4.0 * 0.2887 / f64::from(n).sqrt(), "mean {mean}");
-    }
-
-    #[test]
-    fn purposes_and_order_matter() {
-        assert_ne!(hash(Purpose::Size, &[1, 2]), hash(Purpose::Cachable, &[1, 2]));
-        assert_ne!(hash(Purpose::Size, &[1, 2]), hash(Purpose::Size, &[2, 1]));
-    }
 
     #[test]
     fn the_bits_never_change() {
         assert_eq!(hash(Purpose::Object, &[1, 2, 3]), 0x0e95_7ba4_ca59_be1c);
-        assert_eq!(
-            Rng::new(0).next_u64(),
-            0xe220_a839_7b1d_cdaf,
-            "SplitMix64's published first output for seed 0"
-        );
-    }
-
-    #[test]
-    fn below_stays_below() {
-        let mut rng = Rng::new(7);
-        assert_eq!(rng.below(0), 0);
-        assert!((0..1000).all(|_| rng.below(3) < 3));
     }
 }
