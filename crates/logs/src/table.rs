@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_record::dir::RunDirError;
-use assay_table::{Cell, Column, Kind, TableError, TableWriter};
+use assay_table::{Cell, Column, FileError, Kind, TableWriter};
 
 use crate::document::{Document, Figures};
 
@@ -61,7 +61,7 @@ fn push(
     name: &str,
     from_unix_ms: Option<f64>,
     figures: &Figures,
-) -> Result<(), TableError> {
+) -> Result<(), FileError> {
     let float = |value: Option<f64>| value.map_or(Cell::Null, Cell::Float);
     let times = figures.response.as_ref();
     table.push(&[

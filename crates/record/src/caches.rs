@@ -7,7 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::dir::{RunDir, RunDirError};
+use crate::file;
 use assay_measurement::histogram::SparseHistogram;
+use assay_table::FileError;
 
 /// Version of the document.
 pub const CACHES_SCHEMA: &str = "assay-caches/1";
@@ -176,7 +178,7 @@ impl RunDir {
     /// Writes it.
     pub fn write_caches(&self, logs: &CacheLogs) -> Result<(), RunDirError> {
         let path = self.caches_path();
-        let mut text = serde_json::to_vec(logs).map_err(|e| RunDirError::write(&path, e.into()))?;
+        let mut text = serde_json::to_vec(logs).map_err(|e| FileError::write(&path, e.into()))?;
         text.push(b'\n');
         self.write_whole(&path, &text)?;
         self.add_checksum(&path)
@@ -189,8 +191,7 @@ impl RunDir {
             return Ok(None);
         }
         self.check_file(&path)?;
-        let text = std::fs::read(&path).map_err(|cause| RunDirError::read(&path, cause))?;
-        serde_json::from_slice(&text).map(Some).map_err(|e| RunDirError::columns(&path, e.to_string()))
+        Ok(Some(file::read_json(&path)?))
     }
 }
 
@@ -224,6 +225,6 @@ mod tests {
         dir.write_caches(&logs).unwrap();
         assert_eq!(dir.read_caches().unwrap(), Some(logs));
         std::fs::write(dir.caches_path(), "{\"joined\": 7").unwrap();
-        assert!(matches!(dir.read_caches(), Err(RunDirError::Damaged { .. })));
+        assert!(matches!(dir.read_caches(), Err(RunDirError::File(FileError::Damaged { .. }))));
     }
 }

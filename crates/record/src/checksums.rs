@@ -12,6 +12,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::dir::{RunDir, RunDirError};
+use assay_table::FileError;
 
 /// Digests by file name; empty for runs of versions that did not write any.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ impl Checksums {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         match self.0.get(&name) {
             Some(sum) if *sum != digest(path)? => {
-                Err(RunDirError::columns(path, "it is not what the run wrote (its checksum differs)"))
+                Err(FileError::damaged(path, "it is not what the run wrote (its checksum differs)").into())
             }
             _ => Ok(()),
         }
@@ -67,10 +68,10 @@ impl Checksums {
 }
 
 fn digest(path: &Path) -> Result<String, RunDirError> {
-    let mut file = File::open(path).map_err(|cause| RunDirError::read(path, cause))?;
+    let mut file = File::open(path).map_err(|cause| FileError::read(path, cause))?;
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; 1 << 18]);
     loop {
-        match file.read(&mut chunk).map_err(|cause| RunDirError::read(path, cause))? {
+        match file.read(&mut chunk).map_err(|cause| FileError::read(path, cause))? {
             0 => break,
             read => hash.update(&chunk[..read]),
         }

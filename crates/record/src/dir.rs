@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::checksums::Checksums;
+use crate::file;
 use crate::run::RunInfo;
-use assay_table::TableError;
+use assay_table::FileError;
 
 /// A directory that holds one run.
 ///
@@ -43,39 +44,23 @@ pub enum RunDirError {
         /// What it is instead.
         why: String,
     },
-    /// A file cannot be read.
-    #[error("cannot read {}: {cause}; {}", path.display(), advice(cause))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
-        cause: io::Error,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {}: {cause}; {}", path.display(), advice(cause))]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
-        cause: io::Error,
-    },
-    /// A file does not hold what its name says.
-    #[error("cannot make sense of {}: {detail}; it is damaged, or was written by another version of Assay", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        detail: String,
-    },
+    /// A file cannot be read or written, or does not hold what its name says. The message has what it says, so it is no
+    /// `source` of this error.
+    #[error("{}; {}", .0, what_to_do(.0))]
+    File(FileError),
 }
 
-impl From<TableError> for RunDirError {
-    fn from(error: TableError) -> Self {
-        match error {
-            TableError::Read { path, cause } => Self::Read { path, cause },
-            TableError::Write { path, cause } => Self::Write { path, cause },
-            TableError::Damaged { path, detail } => Self::Damaged { path, detail },
-        }
+impl From<FileError> for RunDirError {
+    fn from(error: FileError) -> Self {
+        Self::File(error)
+    }
+}
+
+/// What to do about a file.
+fn what_to_do(error: &FileError) -> &'static str {
+    match error {
+        FileError::Read { cause, .. } | FileError::Write { cause, .. } => advice(cause),
+        FileError::Damaged { .. } => "it is damaged, or was written by another version of Assay",
     }
 }
 
@@ -93,20 +78,6 @@ fn advice(cause: &io::Error) -> &'static str {
             "a part of the path is a file: choose another path with --run-dir"
         }
         _ => "check the disk, or put the run elsewhere with --run-dir",
-    }
-}
-
-impl RunDirError {
-    pub(crate) fn read(path: &Path, cause: io::Error) -> Self {
-        Self::Read { path: path.to_owned(), cause }
-    }
-
-    pub(crate) fn write(path: &Path, cause: io::Error) -> Self {
-        Self::Write { path: path.to_owned(), cause }
-    }
-
-    pub(crate) fn columns(path: &Path, detail: impl Into<String>) -> Self {
-        Self::Damaged { path: path.to_owned(), detail: detail.into() }
     }
 }
 
@@ -209,25 +180,21 @@ impl RunDir {
     /// Writes `run.json`; a reader sees the old one or the new one, never a part.
     pub fn write_info(&self, info: &RunInfo) -> Result<(), RunDirError> {
         let path = self.info_path();
-        let mut text = serde_json::to_vec_pretty(info).map_err(|e| RunDirError::write(&path, e.into()))?;
-        text.push(b'\n');
         if !self.checksums_path().exists() {
-            return self.write_whole(&path, &text);
+            return Ok(file::write_json(&path, info)?);
         }
         // Whoever comes in between finds no digest of it, rather than a wrong one.
         let mut sums = Checksums::read(self);
         sums.forget("run.json");
         sums.write(self)?;
-        self.write_whole(&path, &text)?;
+        file::write_json(&path, info)?;
         sums.add(&path)?;
         sums.write(self)
     }
 
     /// Reads `run.json`.
     pub fn read_info(&self) -> Result<RunInfo, RunDirError> {
-        let path = self.info_path();
-        let text = std::fs::read(&path).map_err(|source| RunDirError::read(&path, source))?;
-        serde_json::from_slice(&text).map_err(|e| RunDirError::columns(&path, e.to_string()))
+        Ok(file::read_json(&self.info_path())?)
     }
 
     /// Enters a file that was written after the tables into the checksums; where there are none, they will be made.
@@ -247,9 +214,7 @@ impl RunDir {
 
     /// Writes a file of this directory under a temporary name and renames it.
     pub fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
-        let partial = assay_table::partial_path(path);
-        std::fs::write(&partial, bytes).map_err(|source| RunDirError::write(&partial, source))?;
-        std::fs::rename(&partial, path).map_err(|source| RunDirError::write(path, source))
+        Ok(file::write_whole(path, bytes)?)
     }
 }
 
@@ -294,16 +259,15 @@ mod tests {
 
     #[test]
     fn a_full_disk_says_that_it_is_full_and_what_to_do() {
-        let full = RunDirError::write(Path::new("/x/journal.jsonl"), io::Error::from_raw_os_error(28));
-        assert!(full.to_string().contains("the disk is full"), "{full}");
-        let (path, cause) = (PathBuf::from("/x/robots.parquet"), io::Error::from_raw_os_error(28));
-        let full = RunDirError::from(TableError::Write { path, cause });
+        let cause = io::Error::from_raw_os_error(28);
+        let full = RunDirError::from(FileError::write(Path::new("/x/journal.jsonl"), cause));
         assert!(full.to_string().contains("the disk is full"), "{full}");
     }
 
     #[test]
     fn what_the_system_said_is_said_once_also_where_causes_are_listed() {
-        let full = RunDirError::write(Path::new("/x/summary.json"), io::Error::from_raw_os_error(28));
+        let cause = io::Error::from_raw_os_error(28);
+        let full = RunDirError::from(FileError::write(Path::new("/x/summary.json"), cause));
         assert_eq!(full.to_string().matches("os error 28").count(), 1, "{full}");
         assert!(std::error::Error::source(&full).is_none());
     }
@@ -313,6 +277,6 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         std::fs::write(tmp.path().join("run.json"), "{\"seed\": \"x").unwrap();
         let error = RunDir::open(tmp.path()).unwrap().read_info().unwrap_err();
-        assert!(matches!(error, RunDirError::Damaged { .. }));
+        assert!(matches!(error, RunDirError::File(FileError::Damaged { .. })));
     }
 }

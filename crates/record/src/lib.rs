@@ -11,6 +11,7 @@ pub mod cluster;
 mod columns;
 pub mod dir;
 pub mod experiment;
+mod file;
 pub mod layout;
 pub mod missing;
 pub mod peak;

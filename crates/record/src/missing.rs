@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dir::RunDirError;
+use assay_table::FileError;
 
 /// A file of a run directory, or a part of one, that does not speak.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,11 +76,11 @@ impl Gaps {
             return Err(error);
         }
         let (path, gap, what) = match error {
-            RunDirError::Damaged { path, detail } => (path, Gap::Damaged, detail),
-            RunDirError::Read { path, cause } if cause.kind() == io::ErrorKind::NotFound => {
+            RunDirError::File(FileError::Damaged { path, detail }) => (path, Gap::Damaged, detail),
+            RunDirError::File(FileError::Read { path, cause }) if cause.kind() == io::ErrorKind::NotFound => {
                 (path, Gap::Absent, "it is not there".to_owned())
             }
-            RunDirError::Read { path, cause } => (path, Gap::Damaged, cause.to_string()),
+            RunDirError::File(FileError::Read { path, cause }) => (path, Gap::Damaged, cause.to_string()),
             other => return Err(other),
         };
         self.note(&path, gap, what);
@@ -115,11 +116,11 @@ mod tests {
     fn many_damaged_rows_of_one_file_are_told_once() {
         let mut gaps = Gaps::tolerant();
         for row in 0..5 {
-            gaps.error(RunDirError::columns(Path::new("/x/errors.parquet"), format!("row {row}"))).unwrap();
+            gaps.error(FileError::damaged(Path::new("/x/errors.parquet"), format!("row {row}"))).unwrap();
         }
         let found = gaps.into_found();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].sentence(), "errors.parquet is damaged: row 0 (and 4 more of the kind).");
-        assert!(Gaps::strict().error(RunDirError::columns(Path::new("x"), "y")).is_err());
+        assert!(Gaps::strict().error(FileError::damaged(Path::new("x"), "y")).is_err());
     }
 }

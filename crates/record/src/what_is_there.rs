@@ -8,6 +8,7 @@ use crate::dir::{RunDir, RunDirError};
 use crate::missing::{Gap, Gaps, Missing};
 use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo};
 use crate::series::Series;
+use assay_table::FileError;
 
 /// What a run directory says, and what it does not say any more.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,11 +65,11 @@ impl RunDir {
     /// `run.json`, without what cannot be understood; none: nothing of it can.
     fn head(&self, gaps: &mut Gaps) -> Result<Option<RunInfo>, RunDirError> {
         let path = self.info_path();
-        let damaged = |detail: String| RunDirError::columns(&path, detail);
+        let damaged = |detail: String| FileError::damaged(&path, detail);
         let text = match std::fs::read(&path) {
             Ok(text) => text,
             Err(cause) => {
-                gaps.error(RunDirError::read(&path, cause))?;
+                gaps.error(FileError::read(&path, cause))?;
                 return Ok(None);
             }
         };

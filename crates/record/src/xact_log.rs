@@ -7,7 +7,7 @@ use crate::dir::RunDirError;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::planned_fault::PlannedFault;
 use assay_measurement::xact::{METHODS, TYPES, XactRow};
-use assay_table::{Cell, Table, TableError, TableWriter};
+use assay_table::{Cell, FileError, Table, TableWriter};
 
 /// Writes xacts as they end. Memory is bounded by one row group (about 64,000 rows).
 ///
@@ -64,9 +64,9 @@ impl XactLog {
     }
 }
 
-fn read_row(table: &Table, row: usize) -> Result<XactRow, TableError> {
+fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
     let narrow16 = |name| table.narrow::<u16>(name, table.uint(name, row)?);
-    let one_of = |name: &str, known: &[&'static str]| -> Result<&'static str, TableError> {
+    let one_of = |name: &str, known: &[&'static str]| -> Result<&'static str, FileError> {
         let text = table.text(name, row)?;
         known.iter().find(|&&word| word == text).copied().ok_or_else(|| table.unknown(name, text))
     };

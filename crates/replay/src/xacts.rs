@@ -5,7 +5,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use assay_record::dir::RunDirError;
-use assay_table::{Cell, Column, Kind, TableError, TableWriter};
+use assay_table::{Cell, Column, FileError, Kind, TableWriter};
 
 use crate::error::ReplayError;
 use crate::results::Sent;
@@ -57,7 +57,7 @@ fn columns() -> Vec<Column> {
 /// Writes rows in a thread of its own.
 pub(crate) struct Xacts {
     to: SyncSender<Row>,
-    writing: JoinHandle<Result<(), TableError>>,
+    writing: JoinHandle<Result<(), FileError>>,
     number: u64,
     lost: u64,
 }
@@ -117,7 +117,7 @@ impl Xacts {
     }
 }
 
-fn write(writer: &mut TableWriter, row: &Row) -> Result<(), TableError> {
+fn write(writer: &mut TableWriter, row: &Row) -> Result<(), FileError> {
     let opt_int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     writer.push(&[
         Cell::Uint(row.number),

@@ -1,13 +1,13 @@
-//! What can go wrong with a table.
+//! What can go wrong with a table, and with any other file beside it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
-/// Why a table cannot be written or read.
+/// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
-pub enum TableError {
+pub enum FileError {
     /// The file cannot be read.
     #[error("cannot read {}: {cause}", path.display())]
     Read {
@@ -24,7 +24,7 @@ pub enum TableError {
         /// What the system said. It is part of the message, and so no `source` of this error.
         cause: io::Error,
     },
-    /// The file is no table, or not with these columns.
+    /// The file does not hold what its name says: it is no table, or not with these columns.
     #[error("cannot make sense of {}: {detail}", path.display())]
     Damaged {
         /// The file.
@@ -34,16 +34,19 @@ pub enum TableError {
     },
 }
 
-impl TableError {
-    pub(crate) fn read(path: &Path, cause: io::Error) -> Self {
+impl FileError {
+    /// The file cannot be read.
+    pub fn read(path: &Path, cause: io::Error) -> Self {
         Self::Read { path: path.to_owned(), cause }
     }
 
-    pub(crate) fn write(path: &Path, cause: io::Error) -> Self {
+    /// The file cannot be written.
+    pub fn write(path: &Path, cause: io::Error) -> Self {
         Self::Write { path: path.to_owned(), cause }
     }
 
-    pub(crate) fn columns(path: &Path, detail: impl Into<String>) -> Self {
+    /// The file is damaged: `detail` says what is wrong with it.
+    pub fn damaged(path: &Path, detail: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), detail: detail.into() }
     }
 
@@ -70,9 +73,9 @@ mod tests {
     fn what_the_system_said_is_taken_out_of_the_writers_error() {
         let inner = ParquetError::External(Box::new(io::Error::from_raw_os_error(28)));
         for source in [inner, ParquetError::General("No space left on device (os error 28)".into())] {
-            let error = TableError::write_parquet(Path::new("/x/robots.parquet"), source);
+            let error = FileError::write_parquet(Path::new("/x/robots.parquet"), source);
             assert!(
-                matches!(&error, TableError::Write { cause, .. } if cause.kind() == io::ErrorKind::StorageFull),
+                matches!(&error, FileError::Write { cause, .. } if cause.kind() == io::ErrorKind::StorageFull),
                 "{error}"
             );
         }

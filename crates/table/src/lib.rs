@@ -10,7 +10,7 @@ mod error;
 mod read;
 mod write;
 
-pub use error::TableError;
+pub use error::FileError;
 pub use read::{Table, columns_of};
 pub use write::{TableWriter, partial_path};
 

@@ -11,7 +11,7 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleTyp
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
-use crate::{Cell, Kind, ROWS_PER_GROUP, TableError};
+use crate::{Cell, FileError, Kind, ROWS_PER_GROUP};
 
 /// All values of a column, null where there is none.
 enum Values {
@@ -50,14 +50,14 @@ pub struct Table {
 
 impl Table {
     /// Reads the columns called `names`; a column that the file does not have is left out.
-    pub fn read(path: &Path, names: &[&str]) -> Result<Self, TableError> {
+    pub fn read(path: &Path, names: &[&str]) -> Result<Self, FileError> {
         let mut table = Self::empty(path);
         for_each_group(path, &mut |group| table.read_group(group, names))?;
         Ok(table)
     }
 
     /// Reads a file a row group at a time: for tables that would fill the memory.
-    pub fn read_in_groups<E: From<TableError>>(
+    pub fn read_in_groups<E: From<FileError>>(
         path: &Path,
         names: &[&str],
         mut each: impl FnMut(&Table) -> Result<(), E>,
@@ -131,13 +131,13 @@ impl Table {
         &'a self,
         name: &str,
         of_kind: impl Fn(&'a Values) -> Option<&'a Vec<Option<V>>>,
-    ) -> Result<&'a [Option<V>], TableError> {
+    ) -> Result<&'a [Option<V>], FileError> {
         let values = self.columns.get(name).and_then(of_kind).map(Vec::as_slice);
-        values.ok_or_else(|| TableError::columns(&self.path, format!("it has no usable column {name}")))
+        values.ok_or_else(|| FileError::damaged(&self.path, format!("it has no usable column {name}")))
     }
 
-    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, TableError> {
-        value.ok_or_else(|| TableError::columns(&self.path, format!("column {name} has an empty value")))
+    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, FileError> {
+        value.ok_or_else(|| FileError::damaged(&self.path, format!("column {name} has an empty value")))
     }
 
     /// Whether the file has a column that was asked for.
@@ -146,47 +146,47 @@ impl Table {
     }
 
     /// An integer, or null.
-    pub fn opt_int(&self, name: &str, row: usize) -> Result<Option<i64>, TableError> {
+    pub fn opt_int(&self, name: &str, row: usize) -> Result<Option<i64>, FileError> {
         Ok(self.values(name, Values::ints)?.get(row).copied().flatten())
     }
 
     /// An integer; null is an error.
-    pub fn int(&self, name: &str, row: usize) -> Result<i64, TableError> {
+    pub fn int(&self, name: &str, row: usize) -> Result<i64, FileError> {
         let value = self.opt_int(name, row)?;
         self.required(name, value)
     }
 
     /// An unsigned integer, or null.
-    pub fn opt_uint(&self, name: &str, row: usize) -> Result<Option<u64>, TableError> {
+    pub fn opt_uint(&self, name: &str, row: usize) -> Result<Option<u64>, FileError> {
         Ok(self.opt_int(name, row)?.map(i64::cast_unsigned))
     }
 
     /// An unsigned integer; null is an error.
-    pub fn uint(&self, name: &str, row: usize) -> Result<u64, TableError> {
+    pub fn uint(&self, name: &str, row: usize) -> Result<u64, FileError> {
         Ok(self.int(name, row)?.cast_unsigned())
     }
 
     /// A double; null is an error.
-    pub fn float(&self, name: &str, row: usize) -> Result<f64, TableError> {
+    pub fn float(&self, name: &str, row: usize) -> Result<f64, FileError> {
         let value = self.values(name, Values::floats)?.get(row).copied().flatten();
         self.required(name, value)
     }
 
     /// True or false; null is an error.
-    pub fn bool(&self, name: &str, row: usize) -> Result<bool, TableError> {
+    pub fn bool(&self, name: &str, row: usize) -> Result<bool, FileError> {
         let value = self.values(name, Values::bools)?.get(row).copied().flatten();
         self.required(name, value)
     }
 
     /// Text, or null; an error where it is not UTF-8.
-    pub fn opt_text(&self, name: &str, row: usize) -> Result<Option<&str>, TableError> {
+    pub fn opt_text(&self, name: &str, row: usize) -> Result<Option<&str>, FileError> {
         let value = self.values(name, Values::texts)?.get(row).and_then(Option::as_ref);
         // Text columns are written from `str`; a file from elsewhere may hold anything.
         Ok(value.map(|bytes| bytes.as_utf8().unwrap_or("\u{fffd}")))
     }
 
     /// Text; null is an error.
-    pub fn text(&self, name: &str, row: usize) -> Result<&str, TableError> {
+    pub fn text(&self, name: &str, row: usize) -> Result<&str, FileError> {
         let value = self.opt_text(name, row)?;
         self.required(name, value)
     }
@@ -204,15 +204,15 @@ impl Table {
     }
 
     /// A number as a narrower type, or a message that names the column.
-    pub fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, TableError> {
+    pub fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, FileError> {
         T::try_from(value).map_err(|_| {
-            TableError::columns(&self.path, format!("column {name} holds {value}, out of its range"))
+            FileError::damaged(&self.path, format!("column {name} holds {value}, out of its range"))
         })
     }
 
     /// A value that the caller does not know.
-    pub fn unknown(&self, name: &str, value: &str) -> TableError {
-        TableError::columns(&self.path, format!("column {name} holds {value:?}, which is not known"))
+    pub fn unknown(&self, name: &str, value: &str) -> FileError {
+        FileError::damaged(&self.path, format!("column {name} holds {value:?}, which is not known"))
     }
 }
 
@@ -220,9 +220,9 @@ impl Table {
 fn for_each_group(
     path: &Path,
     each: &mut dyn FnMut(&dyn RowGroupReader) -> Result<(), ParquetError>,
-) -> Result<(), TableError> {
-    let file = File::open(path).map_err(|source| TableError::read(path, source))?;
-    let bad = |source: ParquetError| TableError::columns(path, source.to_string());
+) -> Result<(), FileError> {
+    let file = File::open(path).map_err(|source| FileError::read(path, source))?;
+    let bad = |source: ParquetError| FileError::damaged(path, source.to_string());
     // What is in a file that somebody else wrote, or that was damaged, is not for the library's asserts to end us.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let reader = SerializedFileReader::new(file).map_err(bad)?;
@@ -231,19 +231,19 @@ fn for_each_group(
         }
         Ok(())
     }));
-    read.unwrap_or_else(|_| Err(TableError::columns(path, "its pages cannot be decoded")))
+    read.unwrap_or_else(|_| Err(FileError::damaged(path, "its pages cannot be decoded")))
 }
 
 /// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.
-pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, TableError> {
+pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, FileError> {
     let mut columns = Vec::new();
-    let file = File::open(path).map_err(|source| TableError::read(path, source))?;
+    let file = File::open(path).map_err(|source| FileError::read(path, source))?;
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         SerializedFileReader::new(file).map(|reader| reader.metadata().file_metadata().schema_descr_ptr())
     }));
     let schema = read
         .unwrap_or_else(|_| Err(ParquetError::General("its end cannot be decoded".into())))
-        .map_err(|source| TableError::columns(path, source.to_string()))?;
+        .map_err(|source| FileError::damaged(path, source.to_string()))?;
     for column in schema.columns() {
         let unsigned = column.logical_type_ref() == Some(&LogicalType::integer(64, false));
         let kind = match column.physical_type() {

@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::{Cell, Column, Kind, ROWS_PER_GROUP, TableError};
+use crate::{Cell, Column, FileError, Kind, ROWS_PER_GROUP};
 
 /// The column in the words of Parquet.
 fn schema(column: &Column) -> Result<TypePtr, ParquetError> {
@@ -136,9 +136,9 @@ pub fn partial_path(path: &Path) -> PathBuf {
 
 impl TableWriter {
     /// Begins a file of these columns.
-    pub fn create(path: &Path, columns: Vec<Column>) -> Result<Self, TableError> {
+    pub fn create(path: &Path, columns: Vec<Column>) -> Result<Self, FileError> {
         let partial = partial_path(path);
-        let file = File::create(&partial).map_err(|source| TableError::write(&partial, source))?;
+        let file = File::create(&partial).map_err(|source| FileError::write(&partial, source))?;
         let build = || -> Result<SerializedFileWriter<File>, ParquetError> {
             let fields = columns.iter().map(schema).collect::<Result<Vec<_>, _>>()?;
             let schema = Type::group_type_builder("row").with_fields(fields).build()?;
@@ -148,13 +148,13 @@ impl TableWriter {
                 .build();
             SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
         };
-        let writer = build().map_err(|source| TableError::write_parquet(&partial, source))?;
+        let writer = build().map_err(|source| FileError::write_parquet(&partial, source))?;
         let buffers = columns.iter().map(|column| ColumnBuffer::new(column.kind)).collect();
         Ok(Self { path: path.to_owned(), partial, columns, buffers, rows: 0, writer })
     }
 
     /// Adds a row; writes a row group when enough have come together.
-    pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), TableError> {
+    pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), FileError> {
         debug_assert_eq!(row.len(), self.columns.len());
         for ((buffer, column), cell) in self.buffers.iter_mut().zip(&self.columns).zip(row) {
             buffer.push(column, *cell);
@@ -163,7 +163,7 @@ impl TableWriter {
         if self.rows >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), TableError> {
+    fn flush(&mut self) -> Result<(), FileError> {
         if self.rows == 0 {
             return Ok(());
         }
@@ -175,16 +175,16 @@ impl TableWriter {
             group.close()?;
             Ok(())
         };
-        write().map_err(|source| TableError::write_parquet(&self.partial, source))?;
+        write().map_err(|source| FileError::write_parquet(&self.partial, source))?;
         self.rows = 0;
         Ok(())
     }
 
     /// Writes what is left and the footer, and gives the file its name.
-    pub fn finish(mut self) -> Result<(), TableError> {
+    pub fn finish(mut self) -> Result<(), FileError> {
         self.flush()?;
-        self.writer.close().map_err(|source| TableError::write_parquet(&self.partial, source))?;
-        std::fs::rename(&self.partial, &self.path).map_err(|source| TableError::write(&self.path, source))
+        self.writer.close().map_err(|source| FileError::write_parquet(&self.partial, source))?;
+        std::fs::rename(&self.partial, &self.path).map_err(|source| FileError::write(&self.path, source))
     }
 }
 

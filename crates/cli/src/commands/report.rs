@@ -8,6 +8,7 @@ use assay_report::ReportError;
 use assay_report::compare::{self, Comparison};
 use assay_report::summary::Summary;
 use assay_report::{html, terminal};
+use assay_table::FileError;
 use clap::Args;
 
 use super::take_along::{TakeArgs, take_along};
@@ -139,7 +140,7 @@ fn left(
     };
     match write() {
         Err(
-            ReportError::RunDir(RunDirError::Write { cause, .. })
+            ReportError::RunDir(RunDirError::File(FileError::Write { cause, .. }))
             | ReportError::WriteComparison { cause, .. },
         ) if forbidden(&cause) => {
             output::eprint(&format!(

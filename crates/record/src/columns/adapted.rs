@@ -2,7 +2,7 @@
 
 use super::{PHASE, TableSpec};
 use assay_measurement::adapted::{Adapted, Decided};
-use assay_table::TableError;
+use assay_table::FileError;
 use assay_table::{Cell, Column, Kind, Table};
 
 /// One row per decision.
@@ -49,7 +49,7 @@ pub(crate) fn row(adapted: &Adapted) -> [Cell<'_>; 7] {
 }
 
 /// Reads a row.
-pub(crate) fn read(table: &Table, row: usize) -> Result<Adapted, TableError> {
+pub(crate) fn read(table: &Table, row: usize) -> Result<Adapted, FileError> {
     let name = table.text("what", row)?;
     let what = Decided::ALL.into_iter().find(|what| what.name() == name);
     Ok(Adapted {

@@ -2,7 +2,7 @@
 
 use super::{INTERVAL, LENGTH, START, TableSpec};
 use assay_measurement::health::{Baseline, LinkInterval, ProcessorInterval, Stall, ThreadInterval};
-use assay_table::TableError;
+use assay_table::FileError;
 use assay_table::{Cell, Column, Kind, Table};
 
 const ROLE: Column = Column::new("role", Kind::Text, "`robots` or `origins`");
@@ -146,7 +146,7 @@ pub(crate) fn thread_row(number: u64, interval: &ThreadInterval) -> [Cell<'_>; 1
 }
 
 /// Reads a row of threads.parquet; the histogram comes from another table.
-pub(crate) fn read_thread(table: &Table, row: usize) -> Result<ThreadInterval, TableError> {
+pub(crate) fn read_thread(table: &Table, row: usize) -> Result<ThreadInterval, FileError> {
     let uint = |name: &str| table.uint(name, row);
     Ok(ThreadInterval {
         start_ms: uint("start_ms")?,
@@ -165,7 +165,7 @@ pub(crate) fn read_thread(table: &Table, row: usize) -> Result<ThreadInterval, T
     })
 }
 
-fn read_cpu(table: &Table, row: usize) -> Result<Option<u32>, TableError> {
+fn read_cpu(table: &Table, row: usize) -> Result<Option<u32>, FileError> {
     table.opt_uint("cpu", row)?.map(|cpu| table.narrow("cpu", cpu)).transpose()
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn stall_row(stall: &Stall) -> [Cell<'_>; 6] {
 }
 
 /// Reads a row of stalls.parquet.
-pub(crate) fn read_stall(table: &Table, row: usize) -> Result<Stall, TableError> {
+pub(crate) fn read_stall(table: &Table, row: usize) -> Result<Stall, FileError> {
     Ok(Stall {
         role: table.text("role", row)?.to_owned(),
         thread: table.narrow("thread", table.uint("thread", row)?)?,
@@ -205,7 +205,7 @@ pub(crate) fn baseline_row(number: u64, baseline: &Baseline) -> [Cell<'_>; 5] {
 }
 
 /// Reads a row of baselines.parquet; the histogram comes from another table.
-pub(crate) fn read_baseline(table: &Table, row: usize) -> Result<Baseline, TableError> {
+pub(crate) fn read_baseline(table: &Table, row: usize) -> Result<Baseline, FileError> {
     Ok(Baseline {
         role: table.text("role", row)?.to_owned(),
         thread: table.narrow("thread", table.uint("thread", row)?)?,
@@ -245,7 +245,7 @@ pub(crate) fn link_row(number: u64, interval: &LinkInterval) -> [Cell<'_>; 13] {
 }
 
 /// Reads a row of links.parquet; the histogram comes from another table.
-pub(crate) fn read_link(table: &Table, row: usize) -> Result<LinkInterval, TableError> {
+pub(crate) fn read_link(table: &Table, row: usize) -> Result<LinkInterval, FileError> {
     let uint = |name: &str| table.uint(name, row);
     Ok(LinkInterval {
         start_ms: uint("start_ms")?,
@@ -276,7 +276,7 @@ pub(crate) fn processor_row(interval: &ProcessorInterval) -> [Cell<'static>; 11]
 }
 
 /// Reads a row of processors.parquet.
-pub(crate) fn read_processor(table: &Table, row: usize) -> Result<ProcessorInterval, TableError> {
+pub(crate) fn read_processor(table: &Table, row: usize) -> Result<ProcessorInterval, FileError> {
     let mut times = [0; TIMES.len()];
     for (time, (name, _)) in times.iter_mut().zip(TIMES) {
         // An earlier version did not tell these apart.

@@ -4,7 +4,7 @@ use super::{LENGTH, START, TableSpec};
 use assay_measurement::health::NetworkInterval;
 use assay_measurement::interval::HostInterval;
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
-use assay_table::TableError;
+use assay_table::FileError;
 use assay_table::{Cell, Column, Kind, Table};
 
 /// A table whose columns are the fields of one type: when, then texts, then numbers, then numbers that may be missing.
@@ -40,7 +40,7 @@ macro_rules! plain_table {
         }
 
         #[doc = concat!("Reads a row of ", $file, "; a column that the file does not have was added after it was written.")]
-        pub(crate) fn $read(table: &Table, row: usize) -> Result<$of, TableError> {
+        pub(crate) fn $read(table: &Table, row: usize) -> Result<$of, FileError> {
             let mut interval = <$of>::default();
             interval.start_ms = table.uint("start_ms", row)?;
             interval.length_ms = table.uint("length_ms", row)?;
@@ -230,7 +230,7 @@ pub(crate) fn seek_rows(number: u64, interval: &BlockInterval) -> impl Iterator<
 }
 
 /// Reads seeks.parquet into the intervals of blocks.parquet.
-pub(crate) fn read_seeks(table: &Table, blocks: &mut [BlockInterval]) -> Result<(), TableError> {
+pub(crate) fn read_seeks(table: &Table, blocks: &mut [BlockInterval]) -> Result<(), FileError> {
     for row in 0..table.rows() {
         let number = table.uint("block", row)?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);

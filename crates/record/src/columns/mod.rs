@@ -10,7 +10,7 @@ use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
-use assay_table::TableError;
+use assay_table::FileError;
 use assay_table::{Cell, Column, Kind, Table};
 
 /// A Parquet file of the run directory.
@@ -38,7 +38,7 @@ macro_rules! count_columns {
             $(row.push(Cell::Uint(counts.$field));)+
         }
 
-        fn $read(table: &Table, row: usize) -> Result<$counts, TableError> {
+        fn $read(table: &Table, row: usize) -> Result<$counts, FileError> {
             let mut counts = <$counts>::default();
             // A column that the file does not have was added after it was written: it counts as zero.
             $(if table.has(stringify!($field)) {
@@ -381,7 +381,7 @@ fn head(number: u64, start_ms: u64, length_ms: u64, phase: u16) -> Vec<Cell<'sta
 }
 
 /// Reads a row of robots.parquet; histograms and maps come from other tables.
-pub(crate) fn read_robots(table: &Table, row: usize) -> Result<RobotInterval, TableError> {
+pub(crate) fn read_robots(table: &Table, row: usize) -> Result<RobotInterval, FileError> {
     let mut interval = RobotInterval {
         start_ms: table.uint("start_ms", row)?,
         length_ms: table.uint("length_ms", row)?,
@@ -396,7 +396,7 @@ pub(crate) fn read_robots(table: &Table, row: usize) -> Result<RobotInterval, Ta
 }
 
 /// Reads a row of origins.parquet; histograms come from another table.
-pub(crate) fn read_origins(table: &Table, row: usize) -> Result<OriginInterval, TableError> {
+pub(crate) fn read_origins(table: &Table, row: usize) -> Result<OriginInterval, FileError> {
     Ok(OriginInterval {
         start_ms: table.uint("start_ms", row)?,
         length_ms: table.uint("length_ms", row)?,

@@ -11,14 +11,14 @@ use assay_measurement::health::{Baseline, LinkInterval, ThreadInterval};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::machine::BlockInterval;
-use assay_table::{Cell, TableError, TableWriter};
+use assay_table::{Cell, FileError, TableWriter};
 
 /// Turns a journal into Parquet, and removes it when everything else is in its place.
 pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
     let journal = dir.journal_path();
     let examples = convert_to(dir, dir.path(), &mut Err)?;
     let path = dir.examples_path();
-    let text = serde_json::to_vec_pretty(&examples).map_err(|e| RunDirError::write(&path, e.into()))?;
+    let text = serde_json::to_vec_pretty(&examples).map_err(|e| FileError::write(&path, e.into()))?;
     dir.write_whole(&path, &text)?;
     let mut sums = Checksums::default();
     for table in columns::SERIES {
@@ -29,7 +29,7 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
         sums.add(&dir.xacts_path())?;
     }
     sums.write(dir)?;
-    std::fs::remove_file(&journal).map_err(|source| RunDirError::write(&journal, source))
+    Ok(std::fs::remove_file(&journal).map_err(|source| FileError::write(&journal, source))?)
 }
 
 /// Writes the tables of a journal into a directory; examples are no table, and are handed back.
@@ -94,7 +94,7 @@ struct Owner {
 }
 
 impl Tables {
-    fn create(out: &Path) -> Result<Self, TableError> {
+    fn create(out: &Path) -> Result<Self, FileError> {
         let create = |spec: &TableSpec| TableWriter::create(&out.join(spec.file), (spec.columns)());
         Ok(Self {
             robots: create(&columns::ROBOTS)?,
@@ -129,7 +129,7 @@ impl Tables {
     }
 
     /// A row, or some, of whatever it is.
-    fn take(&mut self, entry: &Entry<'_>) -> Result<(), TableError> {
+    fn take(&mut self, entry: &Entry<'_>) -> Result<(), FileError> {
         match entry {
             Entry::Robots(interval) => self.robots(interval),
             Entry::Origins(interval) => self.origins(interval),
@@ -157,7 +157,7 @@ impl Tables {
         }
     }
 
-    fn robots(&mut self, interval: &RobotInterval) -> Result<(), TableError> {
+    fn robots(&mut self, interval: &RobotInterval) -> Result<(), FileError> {
         let number = self.robot_intervals;
         self.robot_intervals += 1;
         self.robots.push(&columns::robots_row(number, interval))?;
@@ -184,7 +184,7 @@ impl Tables {
         Ok(())
     }
 
-    fn origins(&mut self, interval: &OriginInterval) -> Result<(), TableError> {
+    fn origins(&mut self, interval: &OriginInterval) -> Result<(), FileError> {
         let number = self.origin_intervals;
         self.origin_intervals += 1;
         self.origins.push(&columns::origins_row(number, interval))?;
@@ -196,7 +196,7 @@ impl Tables {
         Ok(())
     }
 
-    fn thread(&mut self, interval: &ThreadInterval) -> Result<(), TableError> {
+    fn thread(&mut self, interval: &ThreadInterval) -> Result<(), FileError> {
         let number = self.thread_intervals;
         self.thread_intervals += 1;
         self.threads.push(&health::thread_row(number, interval))?;
@@ -205,7 +205,7 @@ impl Tables {
         self.histogram(owner, "timer_lag", "all", &interval.timer_lag)
     }
 
-    fn baseline(&mut self, baseline: &Baseline) -> Result<(), TableError> {
+    fn baseline(&mut self, baseline: &Baseline) -> Result<(), FileError> {
         let number = self.baseline_count;
         self.baseline_count += 1;
         self.baselines.push(&health::baseline_row(number, baseline))?;
@@ -213,7 +213,7 @@ impl Tables {
         self.histogram(owner, "timer_lag", "all", &baseline.lag)
     }
 
-    fn link(&mut self, interval: &LinkInterval) -> Result<(), TableError> {
+    fn link(&mut self, interval: &LinkInterval) -> Result<(), FileError> {
         let number = self.link_intervals;
         self.link_intervals += 1;
         self.links.push(&health::link_row(number, interval))?;
@@ -221,7 +221,7 @@ impl Tables {
         self.histogram(owner, "lateness", "all", &interval.lateness)
     }
 
-    fn class(&mut self, owner: Owner, by: &str, value: &str, count: u64) -> Result<(), TableError> {
+    fn class(&mut self, owner: Owner, by: &str, value: &str, count: u64) -> Result<(), FileError> {
         let mut row = owner.cells().to_vec();
         row.extend([Cell::Text(by), Cell::Text(value), Cell::Uint(count)]);
         self.classes.push(&row)
@@ -233,7 +233,7 @@ impl Tables {
         metric: &str,
         class: &str,
         histogram: &SparseHistogram,
-    ) -> Result<(), TableError> {
+    ) -> Result<(), FileError> {
         if *histogram == SparseHistogram::default() {
             return Ok(());
         }
@@ -256,14 +256,14 @@ impl Tables {
         Ok(())
     }
 
-    fn block(&mut self, interval: &BlockInterval) -> Result<(), TableError> {
+    fn block(&mut self, interval: &BlockInterval) -> Result<(), FileError> {
         let number = self.block_intervals;
         self.block_intervals += 1;
         self.blocks.push(&host::block_row(interval))?;
         host::seek_rows(number, interval).try_for_each(|row| self.seeks.push(&row))
     }
 
-    fn proxy(&mut self, sample: &ProxySample) -> Result<(), TableError> {
+    fn proxy(&mut self, sample: &ProxySample) -> Result<(), FileError> {
         for (name, value) in &sample.counters {
             self.proxy.push(&[
                 Cell::Uint(sample.at_ms),
@@ -275,7 +275,7 @@ impl Tables {
         Ok(())
     }
 
-    fn finish(self) -> Result<(), TableError> {
+    fn finish(self) -> Result<(), FileError> {
         let Self { robots, origins, classes, errors, times, histograms, host, proxy, .. } = self;
         let Self { threads, stalls, baselines, network, processors, adapted, links, .. } = self;
         let Self { machine, disks, interfaces, blocks, seeks, .. } = self;

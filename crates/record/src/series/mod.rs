@@ -26,6 +26,7 @@ use assay_measurement::health::{
 };
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
+use assay_table::FileError;
 
 /// One thing that was measured: a line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,8 +134,8 @@ impl SeriesWriter {
             .create(true)
             .append(true)
             .open(&path)
-            .map_err(|source| RunDirError::write(&path, source))?;
-        let whole_bytes = journal.metadata().map_err(|source| RunDirError::write(&path, source))?.len();
+            .map_err(|source| FileError::write(&path, source))?;
+        let whole_bytes = journal.metadata().map_err(|source| FileError::write(&path, source))?.len();
         Ok(Self { dir: dir.clone(), path, journal, whole_bytes })
     }
 
@@ -226,7 +227,7 @@ impl SeriesWriter {
     }
 
     fn append(&mut self, entry: &Entry<'_>) -> Result<(), RunDirError> {
-        let mut line = serde_json::to_vec(entry).map_err(|e| RunDirError::write(&self.path, e.into()))?;
+        let mut line = serde_json::to_vec(entry).map_err(|e| FileError::write(&self.path, e.into()))?;
         line.push(b'\n');
         match self.journal.write_all(&line) {
             Ok(()) => {
@@ -237,7 +238,7 @@ impl SeriesWriter {
                 // Half a line in the middle would make everything after it unreadable. If this fails too,
                 // the error that is returned is still the one that matters.
                 let _ = self.journal.set_len(self.whole_bytes);
-                Err(RunDirError::write(&self.path, source))
+                Err(FileError::write(&self.path, source).into())
             }
         }
     }
@@ -410,18 +411,18 @@ fn read_journal(
     bad: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
     mut each: impl FnMut(Entry<'static>) -> Result<(), RunDirError>,
 ) -> Result<(), RunDirError> {
-    let file = File::open(path).map_err(|source| RunDirError::read(path, source))?;
+    let file = File::open(path).map_err(|source| FileError::read(path, source))?;
     let mut reader = BufReader::with_capacity(1 << 20, file);
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        reader.read_until(b'\n', &mut line).map_err(|source| RunDirError::read(path, source))?;
+        reader.read_until(b'\n', &mut line).map_err(|source| FileError::read(path, source))?;
         if line.last() != Some(&b'\n') {
             return Ok(());
         }
         match serde_json::from_slice(&line) {
             Ok(entry) => each(entry)?,
-            Err(e) => bad(RunDirError::columns(path, format!("line {number}: {e}")))?,
+            Err(e) => bad(FileError::damaged(path, format!("line {number}: {e}")).into())?,
         }
     }
     Ok(())

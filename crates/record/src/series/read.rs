@@ -7,11 +7,12 @@ use super::{ProxySample, Series};
 use crate::checksums::Checksums;
 use crate::columns::{self, TableSpec, adapted, health, host};
 use crate::dir::{RunDir, RunDirError};
+use crate::file;
 use crate::missing::{Gap, Gaps};
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
-use assay_table::{Table, TableError};
+use assay_table::{FileError, Table};
 
 /// More intervals than a run of eleven days has are no intervals, but damage.
 const MOST_INTERVALS: usize = 1 << 20;
@@ -101,7 +102,7 @@ impl Reader<'_> {
         spec: &TableSpec,
         since: Since,
         numbered: Numbered,
-        read: fn(&Table, usize) -> Result<T, TableError>,
+        read: fn(&Table, usize) -> Result<T, FileError>,
     ) -> Result<Vec<T>, RunDirError> {
         let Some(table) = self.open(spec, since)? else { return Ok(Vec::new()) };
         let mut all = Vec::new();
@@ -124,7 +125,7 @@ impl Reader<'_> {
         &mut self,
         spec: &TableSpec,
         since: Since,
-        take: fn(&mut Series, &Table, usize) -> Result<(), TableError>,
+        take: fn(&mut Series, &Table, usize) -> Result<(), FileError>,
     ) -> Result<(), RunDirError> {
         let Some(table) = self.open(spec, since)? else { return Ok(()) };
         for row in 0..table.rows() {
@@ -146,7 +147,7 @@ impl Reader<'_> {
         };
         let lost = (self.series.robots.is_empty(), self.series.origins.is_empty());
         for row in 0..heads.rows() {
-            let place = || -> Result<(usize, u64, u16), TableError> {
+            let place = || -> Result<(usize, u64, u16), FileError> {
                 let index = heads.narrow::<u32>("interval", heads.uint("interval", row)?)?;
                 let phase = heads.narrow("phase", heads.uint("phase", row)?)?;
                 Ok((index as usize, heads.uint("start_ms", row)?, phase))
@@ -198,15 +199,14 @@ impl Reader<'_> {
         }
         let read = |path: &Path| -> Result<Vec<serde_json::Value>, RunDirError> {
             self.sums.check(path)?;
-            let text = std::fs::read(path).map_err(|cause| RunDirError::read(path, cause))?;
-            serde_json::from_slice(&text).map_err(|e| RunDirError::columns(path, e.to_string()))
+            Ok(file::read_json(path)?)
         };
         match read(&path) {
             Ok(values) => {
                 for value in values {
                     match serde_json::from_value::<ErrorExample>(value) {
                         Ok(example) => self.series.examples.push(example),
-                        Err(e) => self.gaps.error(RunDirError::columns(&path, e.to_string()))?,
+                        Err(e) => self.gaps.error(FileError::damaged(&path, e.to_string()))?,
                     }
                 }
                 Ok(())
@@ -243,13 +243,13 @@ fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
 
 impl Series {
     /// The robots' interval that a row of another table belongs to.
-    fn robots_of(&mut self, table: &Table, row: usize) -> Result<&mut RobotInterval, TableError> {
+    fn robots_of(&mut self, table: &Table, row: usize) -> Result<&mut RobotInterval, FileError> {
         let number = table.uint("interval", row)?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         self.robots.get_mut(index).ok_or_else(|| table.unknown("interval", &number.to_string()))
     }
 
-    fn read_class(&mut self, table: &Table, row: usize) -> Result<(), TableError> {
+    fn read_class(&mut self, table: &Table, row: usize) -> Result<(), FileError> {
         let (by, value, count) =
             (table.text("by", row)?, table.text("value", row)?, table.uint("count", row)?);
         let counts = &mut self.robots_of(table, row)?.counts;
@@ -265,7 +265,7 @@ impl Series {
         Ok(())
     }
 
-    fn read_error(&mut self, table: &Table, row: usize) -> Result<(), TableError> {
+    fn read_error(&mut self, table: &Table, row: usize) -> Result<(), FileError> {
         let name = table.text("kind", row)?;
         let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
         let count = table.uint("count", row)?;
@@ -273,14 +273,14 @@ impl Series {
         Ok(())
     }
 
-    fn read_head(&mut self, heads: &Table, row: usize) -> Result<(), TableError> {
+    fn read_head(&mut self, heads: &Table, row: usize) -> Result<(), FileError> {
         let (sum_us, max_us) = (heads.uint("sum_us", row)?, heads.uint("max_us", row)?);
         *self.histogram_of(heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
         Ok(())
     }
 
     /// Takes in a stretch of the buckets; `head` is where the heads have been read up to.
-    fn read_buckets(&mut self, heads: &Table, head: &mut usize, group: &Table) -> Result<(), TableError> {
+    fn read_buckets(&mut self, heads: &Table, head: &mut usize, group: &Table) -> Result<(), FileError> {
         let mut row = 0;
         while row < group.rows() {
             let number = group.uint("histogram", row)?;
@@ -300,7 +300,7 @@ impl Series {
         Ok(())
     }
 
-    fn histogram_of(&mut self, table: &Table, row: usize) -> Result<&mut SparseHistogram, TableError> {
+    fn histogram_of(&mut self, table: &Table, row: usize) -> Result<&mut SparseHistogram, FileError> {
         let (metric, class) = (table.text("metric", row)?, table.text("class", row)?);
         let number = table.uint("interval", row)?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
@@ -322,7 +322,7 @@ impl Series {
         place.ok_or_else(|| table.unknown("metric", metric))
     }
 
-    fn read_counter(&mut self, table: &Table, row: usize) -> Result<(), TableError> {
+    fn read_counter(&mut self, table: &Table, row: usize) -> Result<(), FileError> {
         let at_ms = table.uint("at_ms", row)?;
         // Runs that were recorded when there was never more than one have no such column.
         let cache = table.opt_text("cache", row).ok().flatten().unwrap_or_default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
-use assay_table::{Cell, Column, Kind, Table, TableError, TableWriter};
+use assay_table::{Cell, Column, FileError, Kind, Table, TableWriter};
 
 /// What a comparison with the Collector's answer came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -298,7 +298,7 @@ pub fn read_answers(path: &Path) -> Result<Vec<AnswerRow>, RunDirError> {
     Ok(rows)
 }
 
-fn read_row(table: &Table, row: usize) -> Result<AnswerRow, TableError> {
+fn read_row(table: &Table, row: usize) -> Result<AnswerRow, FileError> {
     let text = |name: &str| table.text(name, row).map(str::to_owned);
     let opt_text = |name: &str| table.opt_text(name, row);
     let verdict = table.text("verdict", row)?;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::info::SpeInfo;
 use crate::dir::RunDirError;
+use crate::file;
+use assay_table::FileError;
 
 /// The directory of an evaluation. `spe.json` is written at the start and replaced whole, so it can be read at any
 /// moment.
@@ -40,6 +42,12 @@ pub enum SpeDirError {
     /// A file of it cannot be read or written.
     #[error(transparent)]
     File(#[from] RunDirError),
+}
+
+impl From<FileError> for SpeDirError {
+    fn from(error: FileError) -> Self {
+        Self::File(error.into())
+    }
 }
 
 impl SpeDir {
@@ -105,25 +113,17 @@ impl SpeDir {
 
     /// Writes `spe.json`; a reader sees the old one or the new one, never a part.
     pub fn write_info(&self, info: &SpeInfo) -> Result<(), SpeDirError> {
-        let path = self.info_path();
-        let mut text =
-            serde_json::to_vec_pretty(info).map_err(|error| RunDirError::write(&path, error.into()))?;
-        text.push(b'\n');
-        self.write_whole(&path, &text)
+        Ok(file::write_json(&self.info_path(), info)?)
     }
 
     /// Reads `spe.json`.
     pub fn read_info(&self) -> Result<SpeInfo, SpeDirError> {
-        let path = self.info_path();
-        let text = std::fs::read(&path).map_err(|cause| RunDirError::read(&path, cause))?;
-        Ok(serde_json::from_slice(&text).map_err(|error| RunDirError::columns(&path, error.to_string()))?)
+        Ok(file::read_json(&self.info_path())?)
     }
 
     /// Writes a file of this directory under a temporary name and renames it.
     pub fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), SpeDirError> {
-        let partial = assay_table::partial_path(path);
-        std::fs::write(&partial, bytes).map_err(|cause| RunDirError::write(&partial, cause))?;
-        Ok(std::fs::rename(&partial, path).map_err(|cause| RunDirError::write(path, cause))?)
+        Ok(file::write_whole(path, bytes)?)
     }
 }
 

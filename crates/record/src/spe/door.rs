@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
 use assay_role::evaluation::DoorRow;
-use assay_table::{Cell, Column, Kind, Table, TableError, TableWriter};
+use assay_table::{Cell, Column, FileError, Kind, Table, TableWriter};
 
 /// A row per second and door.
 pub(crate) const DOORS: TableSpec = TableSpec {
@@ -87,7 +87,7 @@ pub fn read_doors(path: &Path) -> Result<Vec<DoorRow>, RunDirError> {
             late_max_us: uint("late_max_us")?,
         })
     };
-    (0..table.rows()).map(read).collect::<Result<_, _>>().map_err(TableError::into)
+    (0..table.rows()).map(read).collect::<Result<_, _>>().map_err(FileError::into)
 }
 
 #[cfg(test)]

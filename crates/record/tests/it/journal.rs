@@ -6,6 +6,7 @@ use std::io::Write;
 use assay_record::dir::{RunDir, RunDirError};
 use assay_record::run::RunInfo;
 use assay_record::series::{Series, SeriesWriter};
+use assay_table::FileError;
 
 use crate::sample;
 
@@ -121,7 +122,7 @@ fn damage_in_the_middle_of_a_journal_is_said_with_its_line() {
     let (_tmp, dir) = new_run();
     std::fs::write(dir.journal_path(), "{\"nonsense\":1}\n{}\n").unwrap();
     let error = Series::read(&dir).unwrap_err();
-    assert!(matches!(error, RunDirError::Damaged { .. }));
+    assert!(matches!(error, RunDirError::File(FileError::Damaged { .. })));
     assert!(error.to_string().contains("line 1"), "{error}");
 }
 
