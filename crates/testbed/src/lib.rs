@@ -1,10 +1,11 @@
 //! What tests put around an intermediary: a [`Server`] behind it that answers as it is told, [`Client`]s before it that
 //! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
-//! between them.
+//! between them. And a place for a real [`Browser`].
 //!
 //! *Does not:* simulate an origin (that is `engine`), measure, or run outside tests: what surprises it, panics.
 
 mod body;
+mod browser;
 mod client;
 mod elsewhere;
 mod server;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::yield_now;
 
+pub use browser::Browser;
 pub use client::{Client, Reply};
 pub use elsewhere::{answer_to, elsewhere};
 pub use server::{Part, Seen, Server, ok, pause_ms, send};

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use assay_record::spe::{AnswerRow, Verdict};
+use assay_testbed::Browser;
 
 use crate::evaluation::Going;
 use crate::real::has;
@@ -33,30 +34,22 @@ impl Way {
 
 /// The page as a browser had it at last.
 fn browse(site: &Site, way: Way) -> String {
-    let profile = tempfile::tempdir().expect("the temp directory is writable");
-    let mut command = Command::new("chromium");
+    let browser = Browser::new();
+    let mut command = browser.set_up(Command::new("chromium"));
     command
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-        ])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .args(["--disable-default-apps", "--disable-extensions", "--proxy-bypass-list=<-loopback>"])
         // Browsers call home by themselves; from here they do not get there.
-        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*")
-        .arg(format!("--user-data-dir={}", profile.path().display()));
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*");
     match way {
         Way::Forward(proxy) => command.arg(format!("--proxy-server=http={proxy}")),
         Way::Directly | Way::Reverse(_) => command.arg("--no-proxy-server"),
     };
     command.arg(format!("http://{}/", way.host(site)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut browser = command.spawn().expect("it starts");
+    let mut running = command.spawn().expect("it starts");
     let report = site.report();
-    browser.kill().and_then(|()| browser.wait()).expect("it can be ended");
+    running.kill().and_then(|()| running.wait()).expect("it can be ended");
     report
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use assay_testbed::Browser;
 use serde_json::Value;
 
 use crate::support::{Assay, Said, send};
@@ -216,22 +217,15 @@ fn a_real_prometheus_ends_with_the_very_counts_of_the_summary() {
 
 /// The page as a browser has it a few seconds after it was opened.
 fn dom(chromium: &Path, address: &str) -> String {
-    let profile = tempfile::tempdir().expect("a temporary directory");
-    let output = Command::new(chromium)
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-        ])
+    let browser = Browser::new();
+    let output = browser
+        .set_up(Command::new(chromium))
         .args([
             "--window-size=1300,2000",
             "--virtual-time-budget=9000",
             "--dump-dom",
             "--enable-logging=stderr",
         ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("http://{address}/"))
         .stdin(Stdio::null())
         .output()

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use assay_report::html;
+use assay_testbed::Browser;
 
 use crate::synthetic::{self, HOSTILE, Run, Story};
 
@@ -34,13 +35,12 @@ fn dom_after(chromium: &Path, run: &Run, script: &str, extra: &[&str]) -> String
 /// The same of any page.
 pub fn dom_of(chromium: &Path, page: &str, script: &str, extra: &[&str]) -> String {
     let probe = format!("<script>addEventListener('load', () => {{ {script} }});</script></body>");
-    let (place, profile) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (place, browser) = (tempfile::tempdir().unwrap(), Browser::new());
     let tested = place.path().join("tested.html");
     std::fs::write(&tested, page.replacen("</body>", &probe, 1)).unwrap();
-    let output = Command::new(chromium)
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--no-first-run", "--window-size=1300,2000", "--virtual-time-budget=4000"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
+    let output = browser
+        .set_up(Command::new(chromium))
+        .args(["--window-size=1300,2000", "--virtual-time-budget=4000"])
         .args(extra)
         .arg("--dump-dom")
         .arg(format!("file://{}", tested.display()))

@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use assay_testbed::Browser;
 use serde_json::{Value, json};
 
 /// A machine may be busy: this is when to give up, not how long anything should take.
@@ -25,21 +26,19 @@ pub struct Page {
     pub events: Vec<Value>,
     /// Where downloads go.
     pub downloads: tempfile::TempDir,
-    _profile: tempfile::TempDir,
+    _browser: Browser,
 }
 
 impl Page {
     /// An empty page that reports whatever it logs, throws, or asks of the network.
     pub fn new(chromium: &Path) -> Self {
-        let (profile, downloads) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (browser, downloads) = (Browser::new(), tempfile::tempdir().unwrap());
         // A shell puts the pipes where the browser looks for them.
-        let mut child = Command::new("sh")
-            .args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"#])
-            .arg(chromium)
-            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-            .args(["--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe"])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg("about:blank")
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null"#]).arg(chromium);
+        let mut child = browser
+            .set_up(command)
+            .args(["--hide-scrollbars", "--remote-debugging-pipe", "about:blank"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -66,7 +65,7 @@ impl Page {
             calls: 0,
             events: Vec::new(),
             downloads,
-            _profile: profile,
+            _browser: browser,
         };
         let target = page.call("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
