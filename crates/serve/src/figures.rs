@@ -6,11 +6,11 @@
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::validations;
+use assay_metrics::{Kind, Labels, Unit};
 
-use crate::family::{Family, Kind, Labels, Sample, Unit, Value};
 use crate::news::Stage;
 use crate::state::{ClassTimes, Network, PhaseSoFar, State, Used};
-use crate::times::Times;
+use crate::times::{Family, Sample, Times, Value};
 
 /// Families that are put together.
 #[derive(Default)]

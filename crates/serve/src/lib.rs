@@ -1,7 +1,7 @@
 //! A run, watched from outside: the report as a live web page, Prometheus and OpenTelemetry metrics.
 //!
 //! [`Watcher`] is told what happens ([`News`]) and answers whoever asks ([`server`]): the report of the run so far, made from
-//! its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`]) in each of Prometheus' formats ([`text`],
+//! its run directory ([`maker`]); its figures as metrics ([`state`], [`figures`]) in each of Prometheus' formats (text,
 //! [`protobuf`]); and it sends the same metrics to a collector of OpenTelemetry ([`otlp`], [`push`]).
 //!
 //! The run comes first. Whoever tells [`News`] never waits: they go through a channel to a thread that owns everything else,
@@ -14,7 +14,6 @@ mod address;
 mod desk;
 mod error;
 pub mod exponential;
-pub mod family;
 mod figures;
 mod idle;
 mod maker;
@@ -25,8 +24,7 @@ pub mod protobuf;
 mod push;
 mod server;
 mod state;
-pub mod text;
-mod times;
+pub mod times;
 mod watcher;
 
 pub use address::listen_address;

@@ -3,11 +3,11 @@
 //! As that encoding asks: names in lowerCamelCase, 64-bit integers as texts, enumerations as numbers. Sums and histograms are
 //! cumulative since Assay started; histograms are exponential, with the buckets of [`crate::exponential`].
 
+use assay_metrics::{Histogram as _, Kind};
 use serde_json::{Value as Json, json};
 
 use crate::exponential::{SCALE, ZERO_THRESHOLD_S};
-use crate::family::{Family, Kind, Sample, Value};
-use crate::times::Times;
+use crate::times::{Family, Sample, Times, Value};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u32 = 2;
@@ -62,6 +62,7 @@ fn point(kind: Kind, sample: &Sample, stretch: Stretch) -> Json {
     let attributes: Vec<Json> = sample.labels.iter().map(|(name, value)| attribute(name, value)).collect();
     let mut point = match &sample.value {
         Value::Number(value) => json!({"asDouble": value}),
+        Value::Count(count) => json!({"asDouble": *count as f64}),
         Value::Times(times) => exponential(times),
     };
     point["attributes"] = json!(attributes);
@@ -96,7 +97,7 @@ fn exponential(times: &Times) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::Unit;
+    use assay_metrics::Unit;
 
     const STRETCH: Stretch =
         Stretch { start_unix_ns: 1_700_000_000_000_000_000, end_unix_ns: 1_700_000_005_000_000_000 };

@@ -3,9 +3,10 @@
 //! The few messages are written by hand: a field is its number and wire type, then its value. Names of fields stand beside
 //! their numbers, as in `metrics.proto`.
 
+use assay_metrics::{Histogram as _, Kind};
+
 use crate::exponential::{SCALE, ZERO_THRESHOLD_S, spans};
-use crate::family::{Family, Kind, Sample, Value};
-use crate::times::Times;
+use crate::times::{Family, Sample, Times, Value};
 
 /// `Content-Type` of [`delimited`].
 pub const TYPE: &str =
@@ -87,15 +88,18 @@ fn metric(kind: Kind, sample: &Sample) -> Vec<u8> {
         bytes(&mut pair, 2, value.as_bytes()); // value
         bytes(&mut out, 1, &pair); // label
     }
-    match &sample.value {
-        Value::Number(value) => {
-            let mut message = Vec::new();
-            double(&mut message, 1, *value); // value
-            let field = if kind == Kind::Counter { 3 } else { 2 };
-            bytes(&mut out, field, &message); // counter or gauge
+    let value = match &sample.value {
+        Value::Number(value) => *value,
+        Value::Count(count) => *count as f64,
+        Value::Times(times) => {
+            bytes(&mut out, 7, &histogram(times)); // histogram
+            return out;
         }
-        Value::Times(times) => bytes(&mut out, 7, &histogram(times)), // histogram
-    }
+    };
+    let mut message = Vec::new();
+    double(&mut message, 1, value); // value
+    let field = if kind == Kind::Counter { 3 } else { 2 };
+    bytes(&mut out, field, &message); // counter or gauge
     out
 }
 
@@ -146,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::family::Unit;
+    use assay_metrics::Unit;
 
     /// A message taken apart again: (field, value), where nothing of the writer is used.
     #[derive(Debug, Clone, PartialEq)]

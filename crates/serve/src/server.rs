@@ -11,6 +11,7 @@ use std::time::Duration;
 use assay_http::coding::{Accepted, Coding, GzipWriter};
 use assay_http::field::list;
 use assay_http::head::{HeadError, RequestHead};
+use assay_metrics::text;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -18,10 +19,10 @@ use tokio::time::timeout;
 
 use crate::address::is_host_of_ours;
 use crate::desk::{Desk, Missing};
-use crate::family::Family;
 use crate::maker::{Document, Kind};
 use crate::negotiate::{self, Format};
-use crate::{protobuf, text};
+use crate::protobuf;
+use crate::times::Family;
 
 /// Connections at a time; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 64;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_metrics::Histogram as Shown;
 
 use crate::exponential::{CLASSIC_BOUNDS_S, index};
 
@@ -40,21 +41,32 @@ impl Times {
         self.sum_us += times.sum_us;
         self.max_us = self.max_us.max(times.max_us);
     }
+}
 
-    /// Their sum in seconds.
-    pub fn sum_s(&self) -> f64 {
-        self.sum_us as f64 / 1e6
-    }
-
-    /// (upper bound in seconds, times up to it), the classic way; all of them are up to infinity.
-    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
+impl Shown for Times {
+    fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut sum = 0;
         CLASSIC_BOUNDS_S.into_iter().zip(self.classic).map(move |(bound, count)| {
             sum += count;
             (bound, sum)
         })
     }
+
+    fn sum_s(&self) -> f64 {
+        self.sum_us as f64 / 1e6
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
 }
+
+/// A family with such times.
+pub type Family = assay_metrics::Family<Times>;
+/// A series of one.
+pub type Sample = assay_metrics::Sample<Times>;
+/// Its value.
+pub type Value = assay_metrics::Value<Times>;
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,6 @@ use tokio::time::MissedTickBehavior;
 
 use crate::desk::Desk;
 use crate::error::ServeError;
-use crate::family::Family;
 use crate::figures::families;
 use crate::idle;
 use crate::maker::Maker;
@@ -22,6 +21,7 @@ use crate::otlp::{self, Stretch};
 use crate::push::Collector;
 use crate::server::{self, Source};
 use crate::state::{About, State};
+use crate::times::Family;
 
 /// Who may watch, and how.
 #[derive(Debug, Clone, Default)]

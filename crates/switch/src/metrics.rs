@@ -1,9 +1,10 @@
-//! How are counters shown to Prometheus? Its text format; names and labels are an interface.
+//! Counters as Prometheus reads them; names and labels are an interface.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use assay_http::head::RequestHead;
+use assay_metrics::text::{PROMETHEUS_TYPE, prometheus};
+use assay_metrics::{Histogram, Kind, Labels, Unit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
@@ -11,109 +12,134 @@ use tokio::time::{sleep, timeout};
 
 use crate::tally::{ServerNow, Snapshot, Tally, Times};
 
-/// A family of counters or gauges: its name, what it counts, and how it is taken from `T`.
-type Family<T, V> = (&'static str, &'static str, fn(&T) -> V);
-
-const COUNTS: [Family<Tally, u64>; 3] = [
-    ("bytes_total", "Bytes of bodies to clients", |tally| tally.bytes),
-    ("failed_total", "Requests that a server failed", |tally| tally.failed),
-    ("retried_total", "Of these, requests that went to another server", |tally| tally.retried),
-];
-const SERVER: [Family<ServerNow, f64>; 4] = [
-    ("server_up", "Whether a server can be asked, now", |server| f64::from(u8::from(server.up))),
-    ("server_weight", "The weight of a server, now", |server| server.weight),
-    ("server_in_flight", "Requests that a server has, now", |server| server.in_flight as f64),
-    ("server_idle", "Connections to a server that are idle, now", |server| server.idle as f64),
-];
+type Family = assay_metrics::Family<Times>;
+type Sample = assay_metrics::Sample<Times>;
+type Value = assay_metrics::Value<Times>;
 
 /// Ends of the buckets that are shown, as powers of two of microseconds: 64 µs to 67 s. They are exact.
 const POWERS: std::ops::RangeInclusive<u32> = 6..=26;
 
-/// All of it as text.
-pub fn text(all: &Snapshot) -> String {
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = write(&mut out, all);
-    out
+impl Histogram for Times {
+    fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
+        POWERS.map(|power| (f64::from(1u32 << power) / 1e6, self.below(1 << power)))
+    }
+
+    fn sum_s(&self) -> f64 {
+        self.sum_us() as f64 / 1e6
+    }
+
+    fn count(&self) -> u64 {
+        Self::count(self)
+    }
 }
 
-fn write(out: &mut String, all: &Snapshot) -> std::fmt::Result {
-    gauge(out, "clients", "Connections of clients, now", all.clients)?;
-    gauge(out, "in_flight", "Requests that have a server, now", all.in_flight)?;
-    gauge(out, "waiting", "Requests that wait for a server with room, now", all.waiting)?;
-    counter(out, "accepted_total", "Connections that were accepted", all.accepted)?;
+/// All of it as text.
+fn text(all: &Snapshot) -> String {
+    prometheus(&families(all))
+}
+
+fn families(all: &Snapshot) -> Vec<Family> {
+    let one = |kind, stem, help, count| Family {
+        kind,
+        stem,
+        unit: Unit::None,
+        help,
+        samples: vec![Sample { labels: Labels::new(), value: Value::Count(count) }],
+    };
+    let gauge = |stem, help, count| one(Kind::Gauge, stem, help, count);
+    let counter = |stem, help, count| one(Kind::Counter, stem, help, count);
     let refused = "Requests that were refused because they are not HTTP, or too large";
-    counter(out, "refused_total", refused, all.refused)?;
-    counter(out, "left_total", "Requests whose client left while they waited for a server", all.left)?;
-    counter(out, "connects_total", "Connections that were opened to servers", all.connects)?;
-    write_tallies(out, all)?;
-    for (name, help, value) in SERVER {
-        head(out, name, "gauge", help)?;
-        for server in &all.servers {
-            writeln!(out, "assay_switch_{name}{{server=\"{}\"}} {}", server.name, value(server))?;
-        }
-    }
-    Ok(())
+    let mut families = vec![
+        gauge("switch_clients", "Connections of clients, now", all.clients),
+        gauge("switch_in_flight", "Requests that have a server, now", all.in_flight),
+        gauge("switch_waiting", "Requests that wait for a server with room, now", all.waiting),
+        counter("switch_accepted", "Connections that were accepted", all.accepted),
+        counter("switch_refused", refused, all.refused),
+        counter("switch_left", "Requests whose client left while they waited for a server", all.left),
+        counter("switch_connects", "Connections that were opened to servers", all.connects),
+    ];
+    families.extend(of_classes(all));
+    families.extend(of_servers(all));
+    families
 }
 
 /// What there is of each class at each server.
-fn write_tallies(out: &mut String, all: &Snapshot) -> std::fmt::Result {
-    let mut tallies: Vec<(String, &Tally)> = all
+fn of_classes(all: &Snapshot) -> [Family; 6] {
+    let mut tallies: Vec<(Labels, &Tally)> = all
         .tallies
         .iter()
         .map(|(class, server, tally)| {
-            let server = server.as_deref().unwrap_or("");
-            (format!("class=\"{class}\",server=\"{server}\""), tally)
+            (vec![("class", class.clone()), ("server", server.clone().unwrap_or_default())], tally)
         })
         .collect();
     tallies.sort_by(|(own, _), (other, _)| own.cmp(other));
-    let requests = "Requests by class, server and first digit of the status; no server: the switch answered";
-    head(out, "requests_total", "counter", requests)?;
-    for (labels, tally) in &tallies {
-        for (digit, count) in (1..).zip(tally.answers).filter(|(_, count)| *count > 0) {
-            writeln!(out, "assay_switch_requests_total{{{labels},code=\"{digit}xx\"}} {count}")?;
-        }
-    }
-    for (name, help, count) in COUNTS {
-        head(out, name, "counter", help)?;
-        for (labels, tally) in &tallies {
-            writeln!(out, "assay_switch_{name}{{{labels}}} {}", count(tally))?;
-        }
-    }
-    head(out, "duration_seconds", "histogram", "From a request's head to the end of its answer")?;
-    for (labels, tally) in &tallies {
-        histogram(out, "duration_seconds", labels, &tally.times)?;
-    }
-    head(out, "first_byte_seconds", "histogram", "From a request's head to the beginning of its answer")?;
-    for (labels, tally) in &tallies {
-        histogram(out, "first_byte_seconds", labels, &tally.first_byte)?;
-    }
-    Ok(())
+    let of = |value: fn(&Tally) -> Value| {
+        tallies.iter().map(|(labels, tally)| Sample { labels: labels.clone(), value: value(tally) }).collect()
+    };
+    let counter =
+        |stem, unit, help, value| Family { kind: Kind::Counter, stem, unit, help, samples: of(value) };
+    let times = |stem, help, value| Family {
+        kind: Kind::Histogram,
+        stem,
+        unit: Unit::Seconds,
+        help,
+        samples: of(value),
+    };
+    let by_code = |(labels, tally): &(Labels, &Tally)| -> Vec<Sample> {
+        let codes = (1..).zip(tally.answers).filter(|(_, count)| *count > 0);
+        let sample = |(digit, count): (u32, u64)| {
+            let code = [("code", format!("{digit}xx"))];
+            Sample { labels: labels.iter().cloned().chain(code).collect(), value: Value::Count(count) }
+        };
+        codes.map(sample).collect()
+    };
+    let requests = Family {
+        kind: Kind::Counter,
+        stem: "switch_requests",
+        unit: Unit::None,
+        help: "Requests by class, server and first digit of the status; no server: the switch answered",
+        samples: tallies.iter().flat_map(by_code).collect(),
+    };
+    [
+        requests,
+        counter("switch", Unit::Bytes, "Bytes of bodies to clients", |tally| Value::Count(tally.bytes)),
+        counter("switch_failed", Unit::None, "Requests that a server failed", |tally| {
+            Value::Count(tally.failed)
+        }),
+        counter("switch_retried", Unit::None, "Of these, requests that went to another server", |tally| {
+            Value::Count(tally.retried)
+        }),
+        times("switch_duration", "From a request's head to the end of its answer", |tally| {
+            Value::Times(Box::new(tally.times.clone()))
+        }),
+        times("switch_first_byte", "From a request's head to the beginning of its answer", |tally| {
+            Value::Times(Box::new(tally.first_byte.clone()))
+        }),
+    ]
 }
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) -> std::fmt::Result {
-    writeln!(out, "# HELP assay_switch_{name} {help}\n# TYPE assay_switch_{name} {kind}")
-}
-
-fn gauge(out: &mut String, name: &str, help: &str, value: u64) -> std::fmt::Result {
-    head(out, name, "gauge", help)?;
-    writeln!(out, "assay_switch_{name} {value}")
-}
-
-fn counter(out: &mut String, name: &str, help: &str, value: u64) -> std::fmt::Result {
-    head(out, name, "counter", help)?;
-    writeln!(out, "assay_switch_{name} {value}")
-}
-
-fn histogram(out: &mut String, name: &str, labels: &str, times: &Times) -> std::fmt::Result {
-    for power in POWERS {
-        let us = 1u64 << power;
-        let seconds = us as f64 / 1e6;
-        writeln!(out, "assay_switch_{name}_bucket{{{labels},le=\"{seconds}\"}} {}", times.below(us))?;
-    }
-    writeln!(out, "assay_switch_{name}_bucket{{{labels},le=\"+Inf\"}} {}", times.count())?;
-    writeln!(out, "assay_switch_{name}_sum{{{labels}}} {}", times.sum_us() as f64 / 1e6)?;
-    writeln!(out, "assay_switch_{name}_count{{{labels}}} {}", times.count())
+/// What there is of each server, now.
+fn of_servers(all: &Snapshot) -> [Family; 4] {
+    let gauge = |stem, help, value: fn(&ServerNow) -> Value| {
+        let of = |server: &ServerNow| Sample {
+            labels: vec![("server", server.name.clone())],
+            value: value(server),
+        };
+        let samples = all.servers.iter().map(of).collect();
+        Family { kind: Kind::Gauge, stem, unit: Unit::None, help, samples }
+    };
+    [
+        gauge("switch_server_up", "Whether a server can be asked, now", |server| {
+            Value::Count(u64::from(server.up))
+        }),
+        gauge("switch_server_weight", "The weight of a server, now", |server| Value::Number(server.weight)),
+        gauge("switch_server_in_flight", "Requests that a server has, now", |server| {
+            Value::Count(server.in_flight)
+        }),
+        gauge("switch_server_idle", "Connections to a server that are idle, now", |server| {
+            Value::Count(server.idle)
+        }),
+    ]
 }
 
 /// How long whoever asks may take.
@@ -158,7 +184,7 @@ async fn answer<F: Future<Output = Snapshot>>(
         _ => ("404 Not Found", "counters are at /metrics\n".to_owned()),
     };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
+        "HTTP/1.1 {status}\r\nContent-Type: {PROMETHEUS_TYPE}\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",
         body.len()
     );

@@ -81,6 +81,7 @@ fn value(families: &[Family], name: &str, labels: &[(&str, &str)]) -> Option<f64
     };
     match family.samples.iter().find(same)?.value {
         Value::Number(value) => Some(value),
+        Value::Count(count) => Some(count as f64),
         Value::Times(ref times) => Some(times.count as f64),
     }
 }

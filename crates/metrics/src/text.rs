@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::family::{Family, Kind, Sample, Value};
-use crate::times::Times;
+use crate::family::{Family, Histogram, Kind, Sample, Value};
 
 /// `Content-Type` of [`prometheus`].
 pub const PROMETHEUS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -11,16 +10,16 @@ pub const PROMETHEUS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Prometheus' text format, which everybody reads.
-pub fn prometheus(families: &[Family]) -> String {
+pub fn prometheus<H: Histogram>(families: &[Family<H>]) -> String {
     write(families, false)
 }
 
 /// OpenMetrics: the same with units and a last line.
-pub fn openmetrics(families: &[Family]) -> String {
+pub fn openmetrics<H: Histogram>(families: &[Family<H>]) -> String {
     write(families, true) + "# EOF\n"
 }
 
-fn write(families: &[Family], open: bool) -> String {
+fn write<H: Histogram>(families: &[Family<H>], open: bool) -> String {
     let mut out = String::new();
     for family in families.iter().filter(|family| !family.samples.is_empty()) {
         let name = if open { family.base_name() } else { family.name() };
@@ -35,15 +34,15 @@ fn write(families: &[Family], open: bool) -> String {
         }
         line(&mut out, format_args!("# HELP {name} {}", escaped(family.help, open)));
         for sample in &family.samples {
-            match &sample.value {
-                Value::Number(value) => {
-                    line(
-                        &mut out,
-                        format_args!("{}{} {}", family.name(), labels(sample, None), number(*value)),
-                    );
+            let value = match &sample.value {
+                Value::Number(value) => number(*value),
+                Value::Count(count) => count.to_string(),
+                Value::Times(times) => {
+                    histogram(&mut out, &name, sample, times.as_ref());
+                    continue;
                 }
-                Value::Times(times) => histogram(&mut out, &name, sample, times),
-            }
+            };
+            line(&mut out, format_args!("{}{} {value}", family.name(), labels(sample, None)));
         }
     }
     out
@@ -55,17 +54,17 @@ fn line(out: &mut String, words: std::fmt::Arguments<'_>) {
     out.push('\n');
 }
 
-fn histogram(out: &mut String, name: &str, sample: &Sample, times: &Times) {
+fn histogram<H: Histogram>(out: &mut String, name: &str, sample: &Sample<H>, times: &H) {
     for (bound, count) in times.cumulative() {
         line(out, format_args!("{name}_bucket{} {count}", labels(sample, Some(&number(bound)))));
     }
-    line(out, format_args!("{name}_bucket{} {}", labels(sample, Some("+Inf")), times.count));
+    line(out, format_args!("{name}_bucket{} {}", labels(sample, Some("+Inf")), times.count()));
     line(out, format_args!("{name}_sum{} {}", labels(sample, None), number(times.sum_s())));
-    line(out, format_args!("{name}_count{} {}", labels(sample, None), times.count));
+    line(out, format_args!("{name}_count{} {}", labels(sample, None), times.count()));
 }
 
 /// `{name="value",le="0.1"}`; nothing when there are none.
-fn labels(sample: &Sample, bound: Option<&str>) -> String {
+fn labels<H>(sample: &Sample<H>, bound: Option<&str>) -> String {
     let own = sample.labels.iter().map(|(name, value)| (*name, value.as_str()));
     let mut out = String::new();
     for (name, value) in own.chain(bound.map(|bound| ("le", bound))) {
@@ -102,7 +101,25 @@ mod tests {
     use super::*;
     use crate::family::Unit;
 
-    fn errors(kind: &str, value: f64) -> Family {
+    /// Two times of 10 µs at most, and three in all.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Three;
+
+    impl Histogram for Three {
+        fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
+            [(1e-5, 2), (1.0, 2)].into_iter()
+        }
+
+        fn sum_s(&self) -> f64 {
+            1.5
+        }
+
+        fn count(&self) -> u64 {
+            3
+        }
+    }
+
+    fn errors(kind: &str, value: f64) -> Family<Three> {
         Family {
             kind: Kind::Counter,
             stem: "errors",
@@ -129,14 +146,12 @@ mod tests {
 
     #[test]
     fn a_histogram_has_bounds_a_sum_and_a_count() {
-        let mut times = Times { count: 3, sum_us: 1_500_000, ..Times::default() };
-        times.classic[0] = 2;
         let family = Family {
             kind: Kind::Histogram,
             stem: "lateness",
             unit: Unit::Seconds,
             help: "Late.",
-            samples: vec![Sample { labels: Vec::new(), value: Value::Times(Box::new(times)) }],
+            samples: vec![Sample { labels: Vec::new(), value: Value::Times(Box::new(Three)) }],
         };
         let text = openmetrics(&[family]);
         assert!(text.contains("# UNIT assay_lateness_seconds seconds\n"), "{text}");
@@ -145,6 +160,13 @@ mod tests {
         assert!(text.contains(
             "_bucket{le=\"+Inf\"} 3\nassay_lateness_seconds_sum 1.5\nassay_lateness_seconds_count 3\n"
         ));
+    }
+
+    #[test]
+    fn a_whole_number_has_no_point() {
+        let mut family = errors("a", 0.0);
+        family.samples[0].value = Value::Count(u64::MAX);
+        assert!(prometheus(&[family]).ends_with("{kind=\"a\"} 18446744073709551615\n"));
     }
 
     #[test]

@@ -1,9 +1,7 @@
-//! What is a metric, before it is written in anybody's format?
+//! A metric, before it is written in anybody's format.
 //!
 //! Names follow Prometheus' conventions (`assay_…`, base units, `_total`) and are put together from a stem and a unit, so that
 //! OpenTelemetry's name and unit come from the same parts.
-
-use crate::times::Times;
 
 /// What a metric does over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +49,21 @@ impl Unit {
     }
 }
 
-/// All series of one name.
+/// Times by how long they are, as whoever counts them keeps them.
+pub trait Histogram {
+    /// (upper bound in seconds, how many are up to it), ascending; without the last bound, which is infinite.
+    fn cumulative(&self) -> impl Iterator<Item = (f64, u64)>;
+
+    /// Their sum in seconds.
+    fn sum_s(&self) -> f64;
+
+    /// How many there are.
+    fn count(&self) -> u64;
+}
+
+/// All series of one name, with histograms of type `H`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Family {
+pub struct Family<H> {
     /// What it does over time.
     pub kind: Kind,
     /// Its name without prefix, unit and `_total`.
@@ -63,10 +73,10 @@ pub struct Family {
     /// What it means, in a sentence.
     pub help: &'static str,
     /// One series for each set of labels.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<Sample<H>>,
 }
 
-impl Family {
+impl<H> Family<H> {
     /// `assay_response_time_seconds`: without the `_total` of counters, as OpenMetrics names families.
     pub fn base_name(&self) -> String {
         match self.unit.suffix() {
@@ -85,20 +95,22 @@ impl Family {
 /// Names and values of labels.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// One series.
+/// One series, with a histogram of type `H` if it is one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct Sample<H> {
     /// What tells it from others of its family.
     pub labels: Labels,
     /// Its value now.
-    pub value: Value,
+    pub value: Value<H>,
 }
 
-/// A value.
+/// A value; of a histogram of type `H`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum Value<H> {
     /// Of a counter or gauge.
     Number(f64),
+    /// Of a counter or gauge that is a whole number, written without a point.
+    Count(u64),
     /// Of a histogram.
-    Times(Box<Times>),
+    Times(Box<H>),
 }
