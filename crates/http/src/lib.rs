@@ -24,4 +24,5 @@ pub mod framing;
 pub mod head;
 pub mod icp;
 pub mod range;
+pub mod status;
 pub mod target;

@@ -7,6 +7,7 @@
 //! *Does not:* store anything (that is `assay-record`), measure, judge, or touch a socket, file or clock.
 
 pub mod adapted;
+pub mod answer_error;
 pub mod censored;
 pub mod counts;
 pub mod doubt;

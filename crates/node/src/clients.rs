@@ -1,22 +1,19 @@
-//! What do clients do that ask again as soon as they are answered? A closed loop without a pause, as WebStone's.
+//! Clients that ask again as soon as they are answered: a closed loop without a pause, as WebStone's.
 //!
 //! Request *n* of client *c* is the simulation's ([`Stream`]). What a cluster file says of switch and network (the time of
 //! each request at the switch, the way there and back) can be waited for at the client: then a live switch, which takes
 //! next to no time, stands in the same surroundings as the simulated one.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use assay_dispatch::{Choice, Moment, Request};
-use assay_http::framing::BodyFraming;
-use assay_http::head::ResponseHead;
-use assay_plane::body::BodyReader;
-use assay_plane::upstream::{Patience, Pool, Upstream};
-use assay_plane::wire::Scratch;
+use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::connection::Resources;
+use assay_plane::upstream::{Patience, Pool, Received};
 use assay_random::Rng;
 use assay_record::cluster::Tally;
 use assay_simulate::{Asked, Law, Load, NOBODY, Service, Stream, Switch, SwitchSpec, path_of};
@@ -111,10 +108,8 @@ pub(crate) struct Asker(Rc<AskerInner>);
 
 struct AskerInner {
     pool: Pool,
-    scratch: Scratch,
     keep_alive: bool,
     patience: Patience,
-    connections: Cell<u64>,
     failures: RefCell<BTreeMap<String, u64>>,
 }
 
@@ -159,12 +154,12 @@ struct Crowd {
 
 async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     let patience = Patience { connect: spec.patience, reply: spec.patience };
+    let resources = Resources::new();
+    resources.keep_deadlines();
     let asker = Asker(Rc::new(AskerInner {
-        pool: Pool::default(),
-        scratch: Scratch::new(),
+        pool: Pool::new(&resources),
         keep_alive: spec.keep_alive,
         patience,
-        connections: Cell::new(0),
         failures: RefCell::default(),
     }));
     let mut reports = None;
@@ -207,7 +202,7 @@ async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     }
     let ending = async {
         crowd.alarm.until(crowd.from).await;
-        crowd.asker.0.connections.set(0);
+        crowd.asker.0.pool.take_opened();
         crowd.asker.0.failures.borrow_mut().clear();
         crowd.alarm.until(crowd.until).await;
     };
@@ -219,7 +214,7 @@ async fn ask(spec: ClientsSpec) -> Result<Outcome, NodeError> {
     let inner = &crowd.asker.0;
     Ok(Outcome {
         tally: crowd.tally.take(),
-        connections: inner.connections.get(),
+        connections: inner.pool.take_opened(),
         failures: inner.failures.take(),
     })
 }
@@ -335,15 +330,8 @@ impl Asker {
 
     /// Sends a request and reads the whole answer; none if there was none.
     pub(crate) async fn exchange(&self, address: SocketAddr, head: &[u8]) -> Option<Exchange> {
-        let (upstream, length) = match self.sent(address, head, self.0.patience).await {
-            Ok(sent) => sent,
-            Err(kind) => {
-                self.complain(kind);
-                return None;
-            }
-        };
         let mut bytes = 0;
-        match self.body(upstream, length, self.0.patience, |chunk| bytes += chunk.len() as u64).await {
+        match self.ask(address, head, self.0.patience, |chunk| bytes += chunk.len() as u64).await {
             Ok(status) => Some(Exchange { status, bytes }),
             Err(kind) => {
                 self.complain(kind);
@@ -360,65 +348,37 @@ impl Asker {
         patience: Patience,
         most: u64,
     ) -> Option<Vec<u8>> {
-        let (upstream, length) = self.sent(address, head, patience).await.ok()?;
         let mut all = Vec::new();
         let take = |chunk: &[u8]| {
             if (all.len() + chunk.len()) as u64 <= most {
                 all.extend_from_slice(chunk);
             }
         };
-        (self.body(upstream, length, patience, take).await.ok()? == 200).then_some(all)
+        (self.ask(address, head, patience, take).await.ok()? == 200).then_some(all)
     }
 
-    /// Sends a request and waits for the head of its answer: the connection, and the head's length in its input.
-    async fn sent(
+    /// Sends a GET and reads the answer; the connection is kept, if it may be. Gives the status, or what went wrong.
+    async fn ask(
         &self,
         address: SocketAddr,
-        head: &[u8],
-        patience: Patience,
-    ) -> Result<(Upstream, usize), String> {
-        let inner = &self.0;
-        if let Some(mut upstream) = inner.pool.take(address)
-            && upstream.send(&mut [IoSlice::new(head)], patience).await.is_ok()
-            && let Ok(length) = upstream.final_head(&inner.scratch, patience).await
-        {
-            return Ok((upstream, length));
-        }
-        // There was no idle connection, or its server has just closed it.
-        inner.connections.set(inner.connections.get() + 1);
-        let asking = async {
-            let mut upstream = Upstream::connect(address, patience).await?;
-            upstream.send(&mut [IoSlice::new(head)], patience).await?;
-            let length = upstream.final_head(&inner.scratch, patience).await?;
-            Ok((upstream, length))
-        };
-        asking.await.map_err(|error: assay_plane::upstream::UpstreamError| error.to_string())
-    }
-
-    /// Reads the rest of an answer and keeps the connection, if it may be kept. Gives the status.
-    async fn body(
-        &self,
-        mut upstream: Upstream,
-        length: usize,
+        request: &[u8],
         patience: Patience,
         mut take: impl FnMut(&[u8]),
     ) -> Result<u16, String> {
-        let (status, framing, persists) = match ResponseHead::parse(upstream.input.unread()) {
-            Ok(Some((head, _))) => (head.status, head.body("GET"), head.persists("GET")),
-            _ => return Err("the head of the answer cannot be read again".into()),
+        let pool = &self.0.pool;
+        let facts = |received: Received<'_>| {
+            let head = received.head;
+            (head.status, head.body("GET"), head.persists("GET"))
         };
-        upstream.input.consume(length);
+        let asked = pool.exchange(address, request, patience, facts).await;
+        let (mut upstream, (status, framing, persists)) = asked.map_err(|error| error.to_string())?;
         let mut body = BodyReader::new(framing);
-        loop {
-            match body.next(&mut upstream.stream, &mut upstream.input, &self.0.scratch, patience.reply).await
-            {
-                Ok(Some(chunk)) => take(&chunk),
-                Ok(None) => break,
-                Err(error) => return Err(error.to_string()),
-            }
+        let read = |error: BodyError| error.to_string();
+        while let Some(chunk) = body.next(&mut upstream.connection, patience.reply).await.map_err(read)? {
+            take(&chunk);
         }
-        if persists && self.0.keep_alive && framing != BodyFraming::UntilClose {
-            self.0.pool.put_back(upstream);
+        if persists && self.0.keep_alive {
+            pool.put_back(upstream);
         }
         Ok(status)
     }

@@ -162,6 +162,7 @@ async fn live(spec: NodesSpec, samples: &Samples, ready: &Ready, stopped: onesho
         }
     };
     let shared = Rc::new(Shared::new());
+    shared.resources.keep_deadlines();
     for (listener, server) in up.listeners.into_iter().zip(&up.servers) {
         spawn_local(serve(listener, Rc::clone(server), Rc::clone(&shared)));
     }

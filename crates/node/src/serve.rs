@@ -1,18 +1,19 @@
-//! What does a node answer? Files and programs of its cluster file, files of any size by name, and how it is.
+//! What a node answers: files and programs of its cluster file, files of any size by name, and how it is.
 
 use std::cell::RefCell;
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
 use assay_dispatch::node::Work;
 use assay_http::date::{DATE_BYTES, DateCache};
 use assay_http::field::write_decimal;
-use assay_http::head::{HeadError, RequestHead, Version};
-use assay_plane::body::BodyReader;
-use assay_plane::clock::RunClock;
-use assay_plane::clock::monotonic_ns;
-use assay_plane::wire::{self, Input, Scratch};
+use assay_http::head::RequestHead;
+use assay_http::status::reason;
+use assay_plane::clock::{RunClock, monotonic_ns};
+use assay_plane::connection::Resources;
+use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_plane::listen::accept;
 use assay_record::cluster::{NodeState, NodeUse};
 use assay_simulate::{Service, document_at, document_of};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,8 +28,6 @@ use crate::webstone::size_by_name;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The head of a longer answer does not wait for its last byte.
 const SHORT_BYTES: u64 = 16 * 1024;
-/// When no descriptor is left for a new connection, others have to end first.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 /// The field that says what a request costs, where that is different for each: microseconds of processor and of disk.
 pub(crate) const WORK_FIELD: &str = "X-Assay-Work";
 /// Probes ask for this.
@@ -59,7 +58,7 @@ pub(crate) struct Server {
 
 /// What all connections of a thread share.
 pub(crate) struct Shared {
-    pub(crate) scratch: Scratch,
+    pub(crate) resources: Rc<Resources>,
     pool: Box<[u8]>,
     dates: RefCell<DateCache>,
     clock: RunClock,
@@ -69,7 +68,7 @@ impl Shared {
     pub(crate) fn new() -> Self {
         let pool = TEXT.iter().copied().cycle().take(POOL_BYTES).collect();
         let dates = RefCell::new(DateCache::default());
-        Self { scratch: Scratch::new(), pool, dates, clock: RunClock::provisional() }
+        Self { resources: Resources::new(), pool, dates, clock: RunClock::provisional() }
     }
 
     fn date(&self) -> [u8; DATE_BYTES] {
@@ -86,74 +85,64 @@ enum Wanted {
     Nothing,
 }
 
-/// A request, taken from its head.
-struct Asked {
-    wanted: Wanted,
-    head_only: bool,
-    version: Version,
-    persists: bool,
+/// A client's connection.
+struct Client {
+    exchange: Exchange,
+    server: Rc<Server>,
+    shared: Rc<Shared>,
 }
 
 /// Accepts and answers, for ever.
 pub(crate) async fn serve(listener: TcpListener, server: Rc<Server>, shared: Rc<Shared>) {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                if stream.set_nodelay(true).is_ok() && *server.up.borrow() {
-                    spawn_local(while_up(stream, Rc::clone(&server), Rc::clone(&shared)));
-                }
-            }
-            // The connection is gone, or no descriptor is left.
-            Err(_) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+        let (stream, _) = accept(&listener).await;
+        if stream.set_nodelay(true).is_ok() && *server.up.borrow() {
+            let limits = ClientLimits::new(PATIENCE, PATIENCE);
+            let exchange = Exchange::new(stream, &shared.resources, limits);
+            let client = Client { exchange, server: Rc::clone(&server), shared: Rc::clone(&shared) };
+            spawn_local(client.while_up());
         }
     }
 }
 
-/// A connection, until it ends or the node fails.
-async fn while_up(stream: TcpStream, server: Rc<Server>, shared: Rc<Shared>) {
-    let mut up = server.up.clone();
-    let failed = async {
-        // Whoever could fail it is gone: it will not.
-        if up.wait_for(|up| !up).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        // A connection that breaks is its client's affair.
-        _ = connection(stream, &server, &shared) => {}
-        () = failed => {}
-    }
-}
-
-async fn connection(mut stream: TcpStream, server: &Server, shared: &Shared) -> io::Result<()> {
-    let mut input = Input::default();
-    loop {
-        let asked = match RequestHead::parse(input.unread()) {
-            Err(error) => return refuse(&mut stream, error).await,
-            Ok(None) => match input.fill(&mut stream, &shared.scratch, PATIENCE).await? {
-                0 => return Ok(()),
-                _ => continue,
-            },
-            Ok(Some((head, length))) => {
-                let asked = server.understand(&head);
-                let body = head.body();
-                input.consume(length);
-                let mut body = BodyReader::new(body);
-                while let Ok(Some(_)) = body.next(&mut stream, &mut input, &shared.scratch, PATIENCE).await {}
-                asked
+impl Client {
+    /// Serves the connection, until it ends or the node fails.
+    async fn while_up(mut self) {
+        let mut up = self.server.up.clone();
+        let failed = async {
+            // Whoever could fail it is gone: it will not.
+            if up.wait_for(|up| !up).await.is_err() {
+                std::future::pending::<()>().await;
             }
         };
-        server.answer(&mut stream, shared, &asked).await?;
-        if !asked.persists {
-            return Ok(());
+        tokio::select! {
+            // A connection that breaks is its client's affair.
+            _ = exchange::serve(&mut self) => {}
+            () = failed => {}
         }
     }
 }
 
-async fn refuse(stream: &mut TcpStream, error: HeadError) -> io::Result<()> {
-    let head =
-        format!("HTTP/1.1 {} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", error.status());
-    wire::write_all(stream, &mut [IoSlice::new(head.as_bytes())], PATIENCE).await
+impl Handler for Client {
+    type Stream = TcpStream;
+
+    fn exchange(&mut self) -> &mut Exchange {
+        &mut self.exchange
+    }
+
+    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+        let (wanted, is_head) = (self.server.understand(&head), head.method == "HEAD");
+        // What a request brings with it is for nobody.
+        while let Ok(Some(_)) = self.exchange.next_part().await {}
+        if !self.exchange.is_read() {
+            self.exchange.give_up();
+        }
+        self.answer(&wanted, is_head).await.map(|()| Next::Request)
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, _: bool) -> io::Result<()> {
+        self.exchange.send_text(refusal.status(), b"", "", false).await
+    }
 }
 
 /// The path of a request target, whether it names a host or not.
@@ -180,14 +169,12 @@ fn load_metrics(state: &NodeState) -> String {
 }
 
 impl Server {
-    fn understand(&self, head: &RequestHead<'_>) -> Asked {
-        let wanted = match path_of(head.target) {
+    fn understand(&self, head: &RequestHead<'_>) -> Wanted {
+        match path_of(head.target) {
             STATE_PATH => Wanted::State,
             HEALTH_PATH => Wanted::Health,
             path => self.work(path, head.header(WORK_FIELD)),
-        };
-        let (head_only, version) = (head.method == "HEAD", head.facts.version);
-        Asked { wanted, head_only, version, persists: head.persists() }
+        }
     }
 
     fn work(&self, path: &str, cost: Option<&[u8]>) -> Wanted {
@@ -202,113 +189,6 @@ impl Server {
         let (processor_s, disk_s) = cost.and_then(work_of).unwrap_or((service.processor_s, service.disk_s));
         let document = (service.documents > 0).then(|| (document_of(place, number), service.bytes));
         Wanted::Work { work: Work { processor_s, disk_s, document }, bytes: service.bytes }
-    }
-
-    async fn answer(&self, stream: &mut TcpStream, shared: &Shared, asked: &Asked) -> io::Result<()> {
-        let small = |status, kind, body: Vec<u8>| (status, kind, body);
-        let mut load = String::new();
-        let (status, kind, body) = match asked.wanted {
-            Wanted::Work { work, bytes } => match self.worked(stream, shared, asked, work, bytes).await? {
-                true => return Ok(()),
-                false => small("503 Service Unavailable", "text/plain", b"every worker is busy\n".to_vec()),
-            },
-            Wanted::State => {
-                let state = self.state();
-                load = load_metrics(&state);
-                // Numbers are always JSON.
-                let text = serde_json::to_vec(&state).unwrap_or_default();
-                small("200 OK", "application/json", text)
-            }
-            Wanted::Health => small("200 OK", "text/plain", b"ok".to_vec()),
-            Wanted::Nothing => small("404 Not Found", "text/plain", b"no service is there\n".to_vec()),
-        };
-        let mut head = self.head(shared, asked, status, kind, body.len() as u64);
-        if !load.is_empty() {
-            // Before the empty line.
-            head.truncate(head.len() - 2);
-            head.extend_from_slice(load.as_bytes());
-            head.extend_from_slice(b"\r\n");
-        }
-        let body: &[u8] = if asked.head_only { &[] } else { &body };
-        wire::write_all(stream, &mut [IoSlice::new(&head), IoSlice::new(body)], PATIENCE).await
-    }
-
-    /// Works, and sends what comes of it. False: it takes no more, and nothing was sent.
-    async fn worked(
-        &self,
-        stream: &mut TcpStream,
-        shared: &Shared,
-        asked: &Asked,
-        work: Work,
-        bytes: u64,
-    ) -> io::Result<bool> {
-        let head = self.head(shared, asked, "200 OK", "text/html", bytes);
-        match &self.machine {
-            Machine::Virtual(house) => {
-                let Ok(waits) = house.arrive(self.number, work, bytes) else { return Ok(false) };
-                if waits.worked.await.is_err() {
-                    // The node has failed, and drops all its connections.
-                    return Err(io::ErrorKind::ConnectionReset.into());
-                }
-                if bytes > SHORT_BYTES {
-                    wire::write_all(stream, &mut [IoSlice::new(&head)], PATIENCE).await?;
-                    let _ = waits.left.await;
-                    self.send(stream, shared, &[], asked, bytes).await?;
-                } else {
-                    let _ = waits.left.await;
-                    self.send(stream, shared, &head, asked, bytes).await?;
-                }
-            }
-            Machine::Real(node) => {
-                if !node.work(work, bytes).await {
-                    return Ok(false);
-                }
-                self.send(stream, shared, &head, asked, bytes).await?;
-            }
-        }
-        Ok(true)
-    }
-
-    /// A head, if it was not sent before, and so many bytes.
-    async fn send(
-        &self,
-        stream: &mut TcpStream,
-        shared: &Shared,
-        head: &[u8],
-        asked: &Asked,
-        bytes: u64,
-    ) -> io::Result<()> {
-        let mut left = if asked.head_only { 0 } else { bytes };
-        let mut head = head;
-        while left > 0 || !head.is_empty() {
-            let count = left.min(shared.pool.len() as u64) as usize;
-            let mut slices = [IoSlice::new(head), IoSlice::new(&shared.pool[..count])];
-            wire::write_all(stream, &mut slices, PATIENCE).await?;
-            head = &[];
-            left -= count as u64;
-        }
-        Ok(())
-    }
-
-    fn head(&self, shared: &Shared, asked: &Asked, status: &str, kind: &str, bytes: u64) -> Vec<u8> {
-        let mut head = Vec::with_capacity(192);
-        head.extend_from_slice(b"HTTP/1.1 ");
-        head.extend_from_slice(status.as_bytes());
-        head.extend_from_slice(b"\r\nDate: ");
-        head.extend_from_slice(&shared.date());
-        head.extend_from_slice(b"\r\nServer: assay-node\r\nContent-Type: ");
-        head.extend_from_slice(kind.as_bytes());
-        head.extend_from_slice(b"\r\nX-Node: ");
-        write_decimal(&mut head, self.number as u64);
-        head.extend_from_slice(b"\r\nContent-Length: ");
-        write_decimal(&mut head, bytes);
-        if !asked.persists {
-            head.extend_from_slice(b"\r\nConnection: close");
-        } else if asked.version == Version::Http10 {
-            head.extend_from_slice(b"\r\nConnection: keep-alive");
-        }
-        head.extend_from_slice(b"\r\n\r\n");
-        head
     }
 
     /// How it is, since somebody looked last; a virtual one is looked at together with all others.
@@ -331,6 +211,90 @@ impl Server {
             in_flight: state.in_flight,
             latency_us: state.latency_nanos.map(|nanos| nanos / 1_000),
         }
+    }
+}
+
+impl Client {
+    async fn answer(&mut self, wanted: &Wanted, is_head: bool) -> io::Result<()> {
+        let (status, lines, kind, body) = match *wanted {
+            Wanted::Work { work, bytes } => match self.worked(work, bytes, is_head).await? {
+                true => return Ok(()),
+                false => (503, String::new(), "text/plain", b"every worker is busy\n".to_vec()),
+            },
+            Wanted::State => {
+                let state = self.server.state();
+                // Numbers are always JSON.
+                let text = serde_json::to_vec(&state).unwrap_or_default();
+                (200, load_metrics(&state), "application/json", text)
+            }
+            Wanted::Health => (200, String::new(), "text/plain", b"ok".to_vec()),
+            Wanted::Nothing => (404, String::new(), "text/plain", b"no service is there\n".to_vec()),
+        };
+        let head = self.head(status, kind, lines.as_bytes(), body.len() as u64);
+        let body: &[u8] = if is_head { &[] } else { &body };
+        self.exchange.write(&[&head, body]).await
+    }
+
+    /// Works, and sends what comes of it. False: it takes no more, and nothing was sent.
+    async fn worked(&mut self, work: Work, bytes: u64, is_head: bool) -> io::Result<bool> {
+        let head = self.head(200, "text/html", b"", bytes);
+        let server = Rc::clone(&self.server);
+        let body_bytes = if is_head { 0 } else { bytes };
+        match &server.machine {
+            Machine::Virtual(house) => {
+                let Ok(waits) = house.arrive(server.number, work, bytes) else { return Ok(false) };
+                if waits.worked.await.is_err() {
+                    // The node has failed, and drops all its connections.
+                    return Err(io::ErrorKind::ConnectionReset.into());
+                }
+                if bytes > SHORT_BYTES {
+                    self.exchange.write(&[&head]).await?;
+                    let _ = waits.left.await;
+                    self.send(&[], body_bytes).await?;
+                } else {
+                    let _ = waits.left.await;
+                    self.send(&head, body_bytes).await?;
+                }
+            }
+            Machine::Real(node) => {
+                if !node.work(work, bytes).await {
+                    return Ok(false);
+                }
+                self.send(&head, body_bytes).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A head, if it was not sent before, and so many bytes.
+    async fn send(&mut self, head: &[u8], bytes: u64) -> io::Result<()> {
+        let shared = Rc::clone(&self.shared);
+        let (mut head, mut left) = (head, bytes);
+        while left > 0 || !head.is_empty() {
+            let count = left.min(shared.pool.len() as u64) as usize;
+            self.exchange.write(&[head, &shared.pool[..count]]).await?;
+            head = &[];
+            left -= count as u64;
+        }
+        Ok(())
+    }
+
+    fn head(&mut self, status: u16, kind: &str, lines: &[u8], bytes: u64) -> Vec<u8> {
+        let mut head = Vec::with_capacity(192);
+        head.extend_from_slice(b"HTTP/1.1 ");
+        write_decimal(&mut head, u64::from(status));
+        head.push(b' ');
+        head.extend_from_slice(reason(status).as_bytes());
+        head.extend_from_slice(b"\r\nDate: ");
+        head.extend_from_slice(&self.shared.date());
+        head.extend_from_slice(b"\r\nServer: assay-node\r\nContent-Type: ");
+        head.extend_from_slice(kind.as_bytes());
+        head.extend_from_slice(b"\r\nX-Node: ");
+        write_decimal(&mut head, self.server.number as u64);
+        head.extend_from_slice(b"\r\n");
+        head.extend_from_slice(lines);
+        self.exchange.append_framing(&mut head, Framing::Length(bytes));
+        head
     }
 }
 

@@ -1,14 +1,19 @@
-//! Which of the received bytes are body, and where does it end?
+//! Bodies, taken out of the bytes that a connection receives.
 
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http::chunked::{ChunkError, Decoder, Piece};
 use assay_http::framing::BodyFraming;
+use assay_measurement::answer_error::AnswerError;
 use thiserror::Error;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::wire::{self, Chunk, Input, Scratch};
+use crate::connection::Connection;
+
+/// A part of a body. Never changes; shared by the store and by everyone who is being sent it.
+pub type Chunk = Rc<[u8]>;
 
 /// Why a body did not arrive in full.
 #[derive(Debug, Error)]
@@ -22,6 +27,17 @@ pub enum BodyError {
     /// Its chunked coding is broken.
     #[error("the chunked coding of the body is broken: {0}")]
     Coding(#[from] ChunkError),
+}
+
+impl From<BodyError> for AnswerError {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Truncated => AnswerError::Truncated,
+            BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => AnswerError::TimedOut,
+            BodyError::Io(_) => AnswerError::Reset,
+            BodyError::Coding(_) => AnswerError::Garbage,
+        }
+    }
 }
 
 /// Takes a body out of a stream of bytes.
@@ -53,32 +69,30 @@ impl BodyReader {
         matches!(self, BodyReader::Done)
     }
 
-    /// The next part of the body; none when it is complete. Nothing is lost when the future is dropped.
-    pub async fn next(
+    /// The next part of the body, which may take `limit`; none when it is complete. Nothing is lost when the future is dropped.
+    pub async fn next<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
-        stream: &mut TcpStream,
-        input: &mut Input,
-        scratch: &Scratch,
+        connection: &mut Connection<S>,
         limit: Duration,
     ) -> Result<Option<Chunk>, BodyError> {
         loop {
             if self.is_done() {
                 return Ok(None);
             }
-            if !input.unread().is_empty() {
-                let (chunk, used) = self.take(input.unread())?;
-                input.consume(used);
+            if !connection.input.unread().is_empty() {
+                let (chunk, used) = self.take(connection.input.unread())?;
+                connection.input.consume(used);
                 if chunk.is_some() {
                     return Ok(chunk);
                 }
                 continue;
             }
-            let taken = wire::read(stream, scratch, limit, |bytes| {
+            let taken = connection.read(limit, |bytes, input, memory| {
                 if bytes.is_empty() {
                     return self.end().map(|()| None);
                 }
                 let (chunk, used) = self.take(bytes)?;
-                input.append(&bytes[used..]);
+                input.append(&bytes[used..], memory);
                 Ok::<_, BodyError>(chunk)
             });
             if let Some(chunk) = taken.await?? {

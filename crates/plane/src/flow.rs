@@ -12,7 +12,7 @@ use std::rc::Rc;
 use slab::Slab;
 use tokio::sync::Notify;
 
-use crate::wire::Chunk;
+use crate::body::Chunk;
 
 /// How far a fetch of a body that is not kept may be ahead of its slowest reader, in bytes.
 const WINDOW_BYTES: u64 = 256 * 1024;

@@ -1,13 +1,12 @@
-//! How does an intermediary listen?
+//! Listening sockets.
 
 use std::io;
 use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 4096;
+use crate::limits::{BACKLOG, OUT_OF_DESCRIPTORS};
 
 /// A listening socket: bound, with a long queue, not yet accepting. Needs a tokio runtime.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -22,6 +21,17 @@ pub fn listen_alone(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// One of several listening sockets at one address: the system spreads connections over them.
 pub fn listen_beside_others(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(open(address, true)?.into())
+}
+
+/// The next connection. An error means that it is gone already, or that no descriptor is left for it: others end, and then there
+/// are some again.
+pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(_) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+        }
+    }
 }
 
 /// What to do when it was not possible to listen somewhere.

@@ -1,4 +1,4 @@
-//! How does the body of an answer get from a server to a client, read by read? Straight from where it was read, as long as the
+//! The body of a response on its way from a server to a client, read by read: straight from where it was read, as long as the
 //! client takes it.
 
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use tokio::io::AsyncRead;
 
 use crate::carrier::Carrier;
-use crate::socket::{Input, Memory};
+use crate::memory::{Input, Memory};
 use crate::watch::Deadline;
 
 /// What one more read from a server brought.

@@ -1,28 +1,27 @@
-//! How are servers asked: connections, their reuse, and what can go wrong?
+//! Connections to servers, and what comes back on them.
 //!
 //! The server is whoever stands behind: an origin, a node of a cluster, another proxy.
 
-use std::cell::RefCell;
+use std::borrow::Borrow;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http::head::{HeadError, ResponseHead};
+use assay_measurement::answer_error::AnswerError;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::clock::coarse_ns;
-use crate::wire::{self, Input, Scratch};
+use crate::clock::{coarse_ns, monotonic_ns};
+use crate::connection::{Connection, Resources};
+use crate::limits::{MOST_IDLE, MOST_INTERIM_RESPONSES};
 
-/// Most idle connections that are kept to one upstream.
-const MOST_IDLE: usize = 4096;
-/// Most interim answers (1xx) to one request: a server that goes on and on holds everyone who waits for it.
-const MOST_INTERIM: u32 = 32;
-
-/// Why a server gave no usable answer. The texts go to the client.
+/// Why a server gave no usable response. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum UpstreamError {
     /// Its name has no address.
@@ -37,9 +36,15 @@ pub enum UpstreamError {
     /// It closed the connection without an answer.
     #[error("the server at {0} closed the connection without an answer")]
     Lost(SocketAddr),
+    /// It closed the connection within the head of its answer.
+    #[error("the server at {0} closed the connection within the head of its answer")]
+    Cut(SocketAddr),
     /// What it answered is not HTTP, or makes no sense here.
     #[error("the answer of the server at {0} is not usable: {1}")]
     BadReply(SocketAddr, HeadError),
+    /// More than [`MOST_INTERIM_RESPONSES`] interim responses.
+    #[error("the server at {0} sent more than {MOST_INTERIM_RESPONSES} interim responses (1xx)")]
+    EndlessInterim(SocketAddr),
 }
 
 impl UpstreamError {
@@ -52,35 +57,63 @@ impl UpstreamError {
     }
 }
 
+impl From<UpstreamError> for AnswerError {
+    fn from(error: UpstreamError) -> Self {
+        match error {
+            UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => AnswerError::Refused,
+            UpstreamError::TimedOut(_) => AnswerError::TimedOut,
+            UpstreamError::Lost(_) | UpstreamError::Cut(_) => AnswerError::Reset,
+            UpstreamError::BadReply(_, HeadError::TooLong | HeadError::TooManyHeaders)
+            | UpstreamError::EndlessInterim(_) => AnswerError::TooLong,
+            UpstreamError::BadReply(..) => AnswerError::Garbage,
+        }
+    }
+}
+
 /// How long a server may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// To accept a connection.
     pub connect: Duration,
-    /// For each step of an answer.
+    /// For each step of a response.
     pub reply: Duration,
 }
 
-/// A connection to an upstream.
+/// A connection to a server.
 pub struct Upstream {
     /// Where it is.
     pub address: SocketAddr,
     /// The connection.
-    pub stream: TcpStream,
-    /// What came and was not used.
-    pub input: Input,
-    /// Interim answers since it was connected or taken from the pool.
-    interim_answers: u32,
+    pub connection: Connection,
+    /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] asked for it.
+    pub first_byte_ns: Option<u64>,
+    is_timed: bool,
+    /// The last head was taken: what comes next belongs to another one.
+    is_taken: bool,
+    /// Interim responses since the last final one.
+    interim_responses: u32,
 }
 
-/// Idle connections to servers.
-#[derive(Default)]
-pub struct Pool {
-    idle: RefCell<HashMap<SocketAddr, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
+/// The head of a response, where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'i> {
+    /// What it says.
+    pub head: ResponseHead<'i>,
+    /// Its bytes.
+    pub bytes: &'i [u8],
+    /// What has come after it.
+    pub rest: &'i [u8],
+}
+
+/// Idle connections to servers, told apart by where they lead, or by something else.
+pub struct Pool<K = SocketAddr> {
+    resources: Rc<Resources>,
+    opened: Cell<u64>,
+    idle: RefCell<HashMap<K, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
 }
 
 struct Idle {
-    stream: TcpStream,
+    upstream: Upstream,
     since_ns: u64,
 }
 
@@ -120,31 +153,48 @@ impl Hasher for AddressHasher {
     }
 }
 
-impl Pool {
-    /// The idle connection to a server that was used last and is not known to be closed.
-    pub fn take(&self, address: SocketAddr) -> Option<Upstream> {
+impl<K: Eq + Hash> Pool<K> {
+    /// An empty one.
+    pub fn new(resources: &Rc<Resources>) -> Self {
+        Self { resources: Rc::clone(resources), opened: Cell::new(0), idle: RefCell::default() }
+    }
+
+    /// The idle connection that was used last and is not known to be closed.
+    pub fn take<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Upstream>
+    where
+        K: Borrow<Q>,
+    {
         let mut idle = self.idle.borrow_mut();
-        let connections = idle.get_mut(&address)?;
-        while let Some(Idle { stream, .. }) = connections.pop() {
-            // Nothing may come on an idle connection: bytes or an end make it useless.
-            let is_quiet =
-                matches!(stream.try_read(&mut [0]), Err(e) if e.kind() == io::ErrorKind::WouldBlock);
-            if is_quiet {
-                return Some(Upstream::new(address, stream));
+        let connections = idle.get_mut(key)?;
+        while let Some(Idle { upstream, .. }) = connections.pop() {
+            if upstream.is_quiet() {
+                return Some(upstream);
             }
         }
         None
     }
 
+    /// Opens a connection.
+    pub async fn connect(&self, address: SocketAddr, patience: Patience) -> Result<Upstream, UpstreamError> {
+        self.opened.set(self.opened.get() + 1);
+        Upstream::connect(address, patience, &self.resources).await
+    }
+
+    /// How often it was tried to open a connection, since this was asked last.
+    pub fn take_opened(&self) -> u64 {
+        self.opened.take()
+    }
+
     /// Keeps a connection whose exchange is complete, unless more came than was asked for.
-    pub fn put_back(&self, upstream: Upstream) {
-        if !upstream.input.unread().is_empty() {
+    pub fn keep(&self, key: K, mut upstream: Upstream) {
+        if !upstream.connection.input.unread().is_empty() {
             return;
         }
+        upstream.connection.input.rest(&self.resources.memory);
         let mut idle = self.idle.borrow_mut();
-        let connections = idle.entry(upstream.address).or_default();
+        let connections = idle.entry(key).or_default();
         if connections.len() < MOST_IDLE {
-            connections.push(Idle { stream: upstream.stream, since_ns: coarse_ns() });
+            connections.push(Idle { upstream, since_ns: coarse_ns() });
         }
     }
 
@@ -158,22 +208,70 @@ impl Pool {
     }
 }
 
-impl Upstream {
-    fn new(address: SocketAddr, stream: TcpStream) -> Self {
-        Self { address, stream, input: Input::default(), interim_answers: 0 }
+impl Pool {
+    /// Keeps a connection for whoever asks that server next.
+    pub fn put_back(&self, upstream: Upstream) {
+        self.keep(upstream.address, upstream);
     }
 
+    /// Sends a request without a body and waits for the head of the final response, of which `take` takes what is needed. An
+    /// idle connection may have been closed by the server just now: then a new one is tried.
+    pub async fn exchange<T>(
+        &self,
+        address: SocketAddr,
+        request: &[u8],
+        patience: Patience,
+        take: impl Fn(Received<'_>) -> T,
+    ) -> Result<(Upstream, T), UpstreamError> {
+        if let Some(mut upstream) = self.take(&address) {
+            match upstream.ask(request, patience, &take).await {
+                Ok(taken) => return Ok((upstream, taken)),
+                Err(UpstreamError::Lost(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let mut upstream = self.connect(address, patience).await?;
+        let taken = upstream.ask(request, patience, &take).await?;
+        Ok((upstream, taken))
+    }
+}
+
+impl Upstream {
     /// Opens a connection.
-    pub async fn connect(address: SocketAddr, patience: Patience) -> Result<Self, UpstreamError> {
+    pub async fn connect(
+        address: SocketAddr,
+        patience: Patience,
+        resources: &Rc<Resources>,
+    ) -> Result<Self, UpstreamError> {
         match timeout(patience.connect, TcpStream::connect(address)).await {
             Err(_) => Err(UpstreamError::TimedOut(address)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(address, error)),
             Ok(Ok(stream)) => {
                 // Without it, the end of a request could wait for the acknowledgement of its beginning.
                 stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
-                Ok(Self::new(address, stream))
+                let connection = Connection::new(stream, resources);
+                Ok(Self {
+                    address,
+                    connection,
+                    first_byte_ns: None,
+                    is_timed: false,
+                    is_taken: false,
+                    interim_responses: 0,
+                })
             }
         }
+    }
+
+    /// From now on, when responses begin is noted.
+    #[must_use]
+    pub fn timed(self) -> Self {
+        Self { is_timed: true, ..self }
+    }
+
+    /// Nothing has come on a connection on which nothing may come: bytes or an end make it useless.
+    pub fn is_quiet(&self) -> bool {
+        let read = self.connection.stream.try_read(&mut [0]);
+        matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Sends bytes.
@@ -182,103 +280,93 @@ impl Upstream {
         slices: &mut [IoSlice<'_>],
         patience: Patience,
     ) -> Result<(), UpstreamError> {
-        wire::write_all(&mut self.stream, slices, patience.reply).await.map_err(|error| self.failure(error))
+        let sent = self.connection.write_all(slices, patience.reply).await;
+        sent.map_err(|error| self.failure(&error))
     }
 
-    /// Waits until a complete head is in the input: its length and status. Nothing is lost when the future is
-    /// dropped.
-    pub async fn head(
+    /// Waits for the head of a response, interim or final, of which `take` takes what is needed: then it is used up. Nothing is
+    /// lost when the future is dropped.
+    pub async fn head<T>(
         &mut self,
-        scratch: &Scratch,
-        patience: Patience,
-    ) -> Result<(usize, u16), UpstreamError> {
+        limit: Duration,
+        take: impl FnOnce(Received<'_>) -> T,
+    ) -> Result<T, UpstreamError> {
+        if std::mem::take(&mut self.is_taken) {
+            self.first_byte_ns = None;
+        }
         loop {
-            match ResponseHead::parse(self.input.unread()) {
+            let unread = self.connection.input.unread();
+            if self.is_timed && self.first_byte_ns.is_none() && !unread.is_empty() {
+                self.first_byte_ns = Some(monotonic_ns());
+            }
+            let parsed = if unread.is_empty() { Ok(None) } else { ResponseHead::parse(unread) };
+            match parsed {
                 Err(error) => return Err(UpstreamError::BadReply(self.address, error)),
-                Ok(Some((head, length))) => return Ok((length, head.status)),
+                Ok(Some((head, length))) => {
+                    let (bytes, rest) = unread.split_at(length);
+                    let is_interim = head.is_interim();
+                    let taken = take(Received { head, bytes, rest });
+                    self.connection.input.consume(length);
+                    self.is_taken = true;
+                    self.interim_responses = if is_interim { self.interim_responses + 1 } else { 0 };
+                    if self.interim_responses > MOST_INTERIM_RESPONSES {
+                        return Err(UpstreamError::EndlessInterim(self.address));
+                    }
+                    return Ok(taken);
+                }
                 Ok(None) => {}
             }
-            match self.input.fill(&mut self.stream, scratch, patience.reply).await {
-                Ok(0) if self.input.unread().is_empty() => return Err(UpstreamError::Lost(self.address)),
-                Ok(0) => {
-                    let error = HeadError::Syntax("the connection ended within the head");
-                    return Err(UpstreamError::BadReply(self.address, error));
+            match self.connection.fill(limit).await {
+                Ok(0) if self.connection.input.unread().is_empty() => {
+                    return Err(UpstreamError::Lost(self.address));
                 }
+                Ok(0) => return Err(UpstreamError::Cut(self.address)),
                 Ok(_) => {}
-                Err(error) => return Err(self.failure(error)),
+                Err(error) => return Err(self.failure(&error)),
             }
         }
     }
 
-    /// Passes over an interim answer of this length, unless there have been too many.
-    pub fn pass_over_interim(&mut self, length: usize) -> Result<(), UpstreamError> {
-        self.input.consume(length);
-        self.count_interim()
-    }
-
-    /// Counts an interim answer; an error when there have been too many.
-    pub fn count_interim(&mut self) -> Result<(), UpstreamError> {
-        self.interim_answers += 1;
-        if self.interim_answers > MOST_INTERIM {
-            let error = HeadError::Syntax("interim answers without end");
-            return Err(UpstreamError::BadReply(self.address, error));
-        }
-        Ok(())
-    }
-
-    /// Waits for the head of the final answer and passes over interim ones: its length.
-    pub async fn final_head(
+    /// Waits for the head of the final response, as [`Upstream::head`] does, and passes over interim ones. Nobody has asked for
+    /// another protocol: 101 is an error.
+    pub async fn final_head<T>(
         &mut self,
-        scratch: &Scratch,
-        patience: Patience,
-    ) -> Result<usize, UpstreamError> {
+        limit: Duration,
+        take: impl FnOnce(Received<'_>) -> T,
+    ) -> Result<T, UpstreamError> {
+        let mut take = Some(take);
         loop {
-            match self.head(scratch, patience).await? {
-                (length, 100 | 102..=199) => self.pass_over_interim(length)?,
-                (length, _) => return Ok(length),
+            let taken = self.head(limit, |received| match received.head.status {
+                101 => Err(HeadError::Syntax("it changes the protocol, which nobody asked for")),
+                _ if received.head.is_interim() => Ok(None),
+                _ => Ok(take.take().map(|take| take(received))),
+            });
+            match taken.await? {
+                Ok(Some(taken)) => return Ok(taken),
+                Ok(None) => {}
+                Err(error) => return Err(UpstreamError::BadReply(self.address, error)),
             }
         }
+    }
+
+    /// Sends a request without a body and waits for the head of the final response.
+    async fn ask<T>(
+        &mut self,
+        request: &[u8],
+        patience: Patience,
+        take: impl FnOnce(Received<'_>) -> T,
+    ) -> Result<T, UpstreamError> {
+        self.send(&mut [IoSlice::new(request)], patience).await?;
+        self.final_head(patience.reply, take).await
     }
 
     /// What an error of its connection means, before it has answered.
-    pub fn failure(&self, error: io::Error) -> UpstreamError {
+    pub fn failure(&self, error: &io::Error) -> UpstreamError {
         match error.kind() {
             io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),
             _ => UpstreamError::Lost(self.address),
         }
     }
-}
-
-/// Sends a request without a body and waits for the head of the final answer: the connection, and the length
-/// of the head in its input. An idle connection may have been closed by the server just now: then a new one
-/// is tried.
-pub async fn exchange(
-    pool: &Pool,
-    scratch: &Scratch,
-    address: SocketAddr,
-    request: &[u8],
-    patience: Patience,
-) -> Result<(Upstream, usize), UpstreamError> {
-    if let Some(mut upstream) = pool.take(address) {
-        match ask(&mut upstream, scratch, request, patience).await {
-            Ok(length) => return Ok((upstream, length)),
-            Err(UpstreamError::Lost(_)) => {}
-            Err(failure) => return Err(failure),
-        }
-    }
-    let mut upstream = Upstream::connect(address, patience).await?;
-    let length = ask(&mut upstream, scratch, request, patience).await?;
-    Ok((upstream, length))
-}
-
-async fn ask(
-    upstream: &mut Upstream,
-    scratch: &Scratch,
-    request: &[u8],
-    patience: Patience,
-) -> Result<usize, UpstreamError> {
-    upstream.send(&mut [IoSlice::new(request)], patience).await?;
-    upstream.final_head(scratch, patience).await
 }
 
 /// The address of `host:port`, looked up by the system.

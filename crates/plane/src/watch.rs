@@ -1,4 +1,4 @@
-//! How long may whoever is waiting go on waiting? Deadlines of connections, looked through a few times a second.
+//! Deadlines of connections, looked through a few times a second.
 //!
 //! A timer for every read and write would cost more than the reading. A connection has one deadline, which is a number in a
 //! cell: setting it costs nothing. All are looked at every [`TICK_NS`], and who is late is woken and told so.
@@ -15,6 +15,8 @@ pub const TICK_NS: u64 = 50_000_000;
 /// The deadlines of a worker.
 pub struct Watch {
     now_ns: Cell<u64>,
+    /// Whoever is idle, or becomes it, is sent away.
+    dismisses: Cell<bool>,
     all: RefCell<Vec<Rc<Watched>>>,
 }
 
@@ -31,7 +33,7 @@ pub struct Watched {
 impl Watch {
     /// At an instant.
     pub fn new(now_ns: u64) -> Self {
-        Self { now_ns: Cell::new(now_ns), all: RefCell::default() }
+        Self { now_ns: Cell::new(now_ns), dismisses: Cell::new(false), all: RefCell::default() }
     }
 
     /// One more who waits.
@@ -61,8 +63,9 @@ impl Watch {
         }
     }
 
-    /// Sends away all who wait for a request that has not begun.
+    /// Sends away all who wait for a request that has not begun, now and from now on.
     pub fn dismiss_idle(&self) {
+        self.dismisses.set(true);
         self.all.borrow().iter().filter(|watched| watched.is_idle.get()).for_each(|watched| watched.expire());
     }
 }
@@ -96,6 +99,9 @@ impl Deadline {
     /// Whether it waits for a request that has not begun.
     pub fn set_idle(&self, is_idle: bool) {
         self.watched.is_idle.set(is_idle);
+        if is_idle && self.watch.dismisses.get() {
+            self.watched.is_late.set(true);
+        }
     }
 
     /// To be called before a task goes to sleep: an error when it is too late.

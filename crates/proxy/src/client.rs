@@ -1,15 +1,12 @@
-//! What does one client connection go through: requests read, answered from the store, or fetched?
+//! One client connection: requests are answered from the store, or fetched.
 
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
 use assay_cache::freshness::Reuse;
 use assay_cache::storage::MethodClass;
 use assay_cache::vary::Vary;
-use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::access_log::Note;
@@ -24,41 +21,14 @@ use crate::shared::Shared;
 use crate::store::{Found, Stored};
 use crate::target::Target;
 use crate::through::{self, Went};
+use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
-use assay_plane::wire::Input;
-
-/// How long, and how much, is read from a client that was refused, so that it gets to read why.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_READS: usize = 16;
 
 /// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is
 /// interested.
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>) {
-    let mut client = Client::new(shared, stream);
-    let mut input = Input::default();
-    let in_order = loop {
-        let went = turn(&mut client, &mut input).await;
-        client.write_down(went.is_ok());
-        if !matches!(went, Ok(true)) {
-            break went.is_ok();
-        }
-    };
-    if in_order && (client.leaves_unread || !input.unread().is_empty()) {
-        Box::pin(linger(&mut client)).await;
-    }
-}
-
-/// Closing while something is unread resets the connection, and could take the answer with it.
-async fn linger(client: &mut Client) {
-    let _ = client.stream.shutdown().await;
-    for _ in 0..LINGER_READS {
-        client.deadline.set(LINGER);
-        match client.shared.memory.read(&mut client.stream, &client.deadline, |bytes| bytes.len()).await {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => return,
-        }
-    }
+    let _ = exchange::serve(&mut Client::new(shared, stream)).await;
 }
 
 /// What is to be done once the request's head is no longer needed.
@@ -73,48 +43,39 @@ impl Step {
     }
 }
 
-/// One request and its answer; whether another may follow.
-///
 /// What happens rarely is boxed from here on: the state of a task is moved about for each request, and is as large as the
 /// largest way through it.
-async fn turn(client: &mut Client, input: &mut Input) -> io::Result<bool> {
-    loop {
-        let (step, length) = match RequestHead::parse(input.unread()) {
-            Ok(Some((head, length))) => (answer(client, head).await?, length),
-            Ok(None) => {
-                client.deadline.set(client.shared.limits.client_read);
-                let filling = client.shared.memory.read(&mut client.stream, &client.deadline, |bytes| {
-                    input.append(bytes);
-                    bytes.len()
-                });
-                if filling.await? == 0 {
-                    return Ok(false);
-                }
-                continue;
-            }
-            Err(error) => {
-                Box::pin(refuse(client, error.status(), &error.to_string(), false)).await?;
-                return Ok(false);
-            }
-        };
-        input.consume(length);
-        if let Step::Pass(order) = step {
-            Box::pin(pass::run(client, input, *order)).await?;
+impl Handler for Client {
+    type Stream = TcpStream;
+
+    fn exchange(&mut self) -> &mut Exchange {
+        &mut self.exchange
+    }
+
+    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+        if let Step::Pass(order) = answer(self, head).await? {
+            Box::pin(pass::run(self, *order)).await?;
         }
-        return Ok(client.persists);
+        Ok(Next::Request)
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        refuse(self, refusal.status(), &refusal.to_string(), is_head).await
+    }
+
+    fn ended(&mut self, complete: bool) {
+        self.write_down(complete);
     }
 }
 
 /// Answers what cannot be understood; after that the connection is of no use.
 async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> io::Result<()> {
-    client.persists = false;
-    client.leaves_unread = true;
+    client.exchange.give_up();
     client.shared.count(|c| c.requests += 1);
     client.send_error(status, text, None, is_head).await
 }
 
 async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> {
-    client.turn_to(&head);
     let target = match Target::of(&head) {
         Ok(target) => target,
         Err(error) => {
@@ -147,8 +108,8 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
 
 /// Answers what may not be passed on. A trace would only show what the client has just sent.
 async fn answer_as_last(client: &mut Client, head: &RequestHead<'_>) -> io::Result<()> {
-    if !matches!(head.body(), BodyFraming::None | BodyFraming::Length(0)) {
-        (client.persists, client.leaves_unread) = (false, true);
+    if !client.exchange.is_read() {
+        client.exchange.give_up();
     }
     match head.method {
         "OPTIONS" => client.send_options().await,

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use assay_cache::conditional::confirms;
@@ -26,11 +27,10 @@ use crate::reply::{Reply, Times};
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
 use crate::through::Heard;
-use assay_plane::body::BodyReader;
+use assay_plane::body::{BodyReader, Chunk};
 use assay_plane::fields;
 use assay_plane::flow::{End, Flow, Reader};
-use assay_plane::upstream::{self, Upstream, UpstreamError};
-use assay_plane::wire::Chunk;
+use assay_plane::upstream::{Received, Upstream, UpstreamError};
 
 /// What to fetch, and what for.
 pub struct Order {
@@ -184,17 +184,12 @@ impl Fetch {
         {
             return Ok(());
         }
-        let patience = shared.patience();
-        let address = origin::address_of(&order.way.route, shared.address, patience).await?;
+        let address = origin::address_of(&order.way.route, shared.address, shared.patience()).await?;
         let mut validating = order.validating.as_ref();
         loop {
             let request = conditional(&order.request, validating);
-            let asked_ms = shared.clock.now_ms();
             order.way.count(shared);
-            let exchange = upstream::exchange(&shared.pool, &shared.scratch, address, &request, patience);
-            let (mut origin, length) = exchange.await?;
-            let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-            let answer = Answer::take(&mut origin, length, "GET", &shared.name, times)?;
+            let (origin, answer, times) = get(shared, address, &request).await?;
             let status = answer.reply.status;
             if let Some(stored) = is_failure(status).then(|| rescue(shared, order)).flatten() {
                 // Its connection goes with its body, which nobody wants.
@@ -230,23 +225,16 @@ impl Fetch {
         let promising = peers::choose(shared, url).await;
         for peer in &promising {
             let request = peers::request(&order.request, url, peer.source);
-            let asked_ms = shared.clock.now_ms();
             if !shared.peers.delay().is_zero() {
                 tokio::time::sleep(shared.peers.delay()).await;
             }
-            let exchange =
-                upstream::exchange(&shared.pool, &shared.scratch, peer.address, &request, shared.patience());
-            let answered = exchange.await.and_then(|(mut origin, length)| {
-                let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-                Ok((Answer::take(&mut origin, length, "GET", &shared.name, times)?, origin))
-            });
-            match answered {
+            match get(shared, peer.address, &request).await {
                 Err(_) => shared.count_peers(|c| c.peer_errors += 1),
                 // Its store has changed since it said hit. The connection goes with a body that nobody wants.
-                Ok((answer, _)) if peer.source == Source::Sibling && answer.reply.status == 504 => {
+                Ok((_, answer, _)) if peer.source == Source::Sibling && answer.reply.status == 504 => {
                     shared.count_peers(|c| c.false_hits += 1);
                 }
-                Ok((answer, origin)) => {
+                Ok((origin, answer, _)) => {
                     peers::count_fetch(shared, peer, &answer.reply);
                     self.deliver(shared, order, answer, origin, peer.source).await;
                     return Ok(true);
@@ -307,7 +295,7 @@ impl Fetch {
                 break End::Broken;
             }
             let limit = shared.limits.origin_reply;
-            match body.next(&mut origin.stream, &mut origin.input, &shared.scratch, limit).await {
+            match body.next(&mut origin.connection, limit).await {
                 Ok(Some(chunk)) => {
                     peers::count_bytes(shared, source, chunk.len());
                     if reading.as_mut().is_some_and(|page| !page.push(shared, &chunk)) {
@@ -344,6 +332,22 @@ impl Fetch {
         self.close(shared, &order.key);
         self.flow.finish(end);
     }
+}
+
+/// Asks a server: the connection, the head of its answer, and when that was.
+async fn get(
+    shared: &Shared,
+    address: SocketAddr,
+    request: &[u8],
+) -> Result<(Upstream, Answer, Times), UpstreamError> {
+    let asked_ms = shared.clock.now_ms();
+    let take = |received: Received<'_>| {
+        let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
+        Answer::of(&received.head, "GET", &shared.name, times).map(|answer| (answer, times))
+    };
+    let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), take).await?;
+    let (answer, times) = taken.map_err(|error| UpstreamError::BadReply(address, error))?;
+    Ok((upstream, answer, times))
 }
 
 /// The stale reply that may be sent because the origin has failed.

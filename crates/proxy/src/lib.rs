@@ -56,7 +56,6 @@ mod shared;
 mod store;
 mod target;
 mod through;
-mod write;
 
 pub use error::ProxyError;
 pub use role::run;

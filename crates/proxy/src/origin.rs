@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
-use assay_plane::upstream::{self, Patience, Upstream, UpstreamError};
+use assay_plane::upstream::{self, Patience, UpstreamError};
 use thiserror::Error;
 
 use crate::reply::{Reply, Times};
@@ -54,31 +54,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Takes the head of the final answer to a request of `method` out of the input; `name` is ours.
-    pub fn take(
-        origin: &mut Upstream,
-        length: usize,
-        method: &str,
-        name: &str,
-        times: Times,
-    ) -> Result<Self, UpstreamError> {
-        let answer = Self::read(origin, method, name, times)
-            .map_err(|error| UpstreamError::BadReply(origin.address, error))?;
-        origin.input.consume(length);
-        Ok(answer)
-    }
-
-    fn read(origin: &Upstream, method: &str, name: &str, times: Times) -> Result<Self, HeadError> {
-        let head = ResponseHead::parse(origin.input.unread())?;
-        let (head, _) = head.ok_or(HeadError::Syntax("the head is not complete"))?;
-        Self::of(&head, method, name, times)
-    }
-
     /// Of the final answer to a request of `method`; `name` is ours.
     pub fn of(head: &ResponseHead<'_>, method: &str, name: &str, times: Times) -> Result<Self, HeadError> {
-        if head.status == 101 {
-            return Err(HeadError::Syntax("it changes the protocol, which nobody asked for"));
-        }
         Ok(Self {
             reply: Reply::from_origin(head, name, times)?,
             framing: head.body(method),

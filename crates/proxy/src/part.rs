@@ -8,8 +8,8 @@ use assay_http::range::{ContentRange, MultipartWriter, Span, satisfy};
 
 use crate::ask::Ask;
 use crate::reply::Reply;
+use assay_plane::body::Chunk;
 use assay_plane::fields;
-use assay_plane::wire::Chunk;
 
 /// What of a reply a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! How does an exchange go through that the store has no part in: POST and the like, HEAD that is not stored,
-//! parts of what is not stored, requests with a body?
+//! Exchanges that the store has no part in: POST and the like, HEAD that is not stored, parts of what is not stored, requests
+//! with a body.
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -14,14 +14,14 @@ use crate::ask::Ask;
 use crate::origin::{self, Answer, Failure};
 use crate::peers::Source;
 use crate::reply::Times;
-use crate::respond::{Client, Framing, Handling, Why};
+use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Key, Stored};
 use crate::target::{Route, Target};
-use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::body::{BodyError, BodyReader, Chunk};
+use assay_plane::exchange::Framing;
 use assay_plane::fields;
-use assay_plane::upstream::{self, Upstream, UpstreamError};
-use assay_plane::wire::{Chunk, Input};
+use assay_plane::upstream::{Patience, Received, Upstream, UpstreamError};
 
 /// What to pass on.
 pub struct PassOrder {
@@ -190,19 +190,15 @@ enum PassError {
     Origin(Failure),
 }
 
-/// Passes the request on, and its body, which follows in `input`; then the answer back.
-pub async fn run(client: &mut Client, input: &mut Input, order: PassOrder) -> io::Result<()> {
+/// Passes the request on, and its body; then the answer back.
+pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
     client.shared.count(|c| c.passed += 1);
     order.way.count(&client.shared);
-    let asked_ms = client.shared.clock.now_ms();
-    let refusal = match ask(client, input, &order).await {
-        Ok((origin, length)) => match relay(client, &order, origin, length, asked_ms).await? {
-            Ok(()) => return Ok(()),
-            Err(failure) => failure,
-        },
+    let refusal = match ask(client, &order).await {
+        Ok((origin, answer)) => return relay(client, &order, origin, answer).await,
         Err(PassError::Client(error)) => return Err(error),
         Err(PassError::BadBody(error)) => {
-            (client.persists, client.leaves_unread) = (false, true);
+            client.exchange.give_up();
             return client.send_error(400, &error.to_string(), None, false).await;
         }
         Err(PassError::Origin(failure)) => failure,
@@ -210,7 +206,7 @@ pub async fn run(client: &mut Client, input: &mut Input, order: PassOrder) -> io
     client.shared.count(|c| c.origin_errors += 1);
     if !matches!(order.body, BodyFraming::None | BodyFraming::Length(0)) {
         // How much of the body was read is not known.
-        (client.persists, client.leaves_unread) = (false, true);
+        client.exchange.give_up();
     }
     if let Some(fallback) = &order.fallback {
         return fallback.send(client, None).await;
@@ -221,70 +217,76 @@ pub async fn run(client: &mut Client, input: &mut Input, order: PassOrder) -> io
 }
 
 /// Sends the request and waits for the head of the final answer.
-async fn ask(
-    client: &mut Client,
-    input: &mut Input,
-    order: &PassOrder,
-) -> Result<(Upstream, usize), PassError> {
+async fn ask(client: &mut Client, order: &PassOrder) -> Result<(Upstream, Answer), PassError> {
     let shared = client.shared.clone();
     let patience = shared.patience();
+    let asked_ms = shared.clock.now_ms();
     let address =
         origin::address_of(&order.way.route, shared.address, patience).await.map_err(PassError::Origin)?;
     let has_body = !matches!(order.body, BodyFraming::None | BodyFraming::Length(0));
-    if is_idempotent(&order.method) && !has_body {
-        let asked = upstream::exchange(&shared.pool, &shared.scratch, address, &order.request, patience);
-        return asked.await.map_err(upstream_fault);
+    let take = |received: Received<'_>| {
+        let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
+        Answer::of(&received.head, &order.method, &shared.name, times)
+    };
+    let (origin, answer) = if is_idempotent(&order.method) && !has_body {
+        shared.pool.exchange(address, &order.request, patience, take).await.map_err(upstream_fault)?
+    } else {
+        // This cannot be sent twice, so it does not risk a connection that the origin may just be closing.
+        let mut origin = shared.pool.connect(address, patience).await.map_err(upstream_fault)?;
+        origin.send(&mut [IoSlice::new(&order.request)], patience).await.map_err(upstream_fault)?;
+        let answer = upload(client, &mut origin, order, take).await?;
+        (origin, answer)
+    };
+    match answer {
+        Ok(answer) => Ok((origin, answer)),
+        Err(error) => Err(upstream_fault(UpstreamError::BadReply(address, error))),
     }
-    // This cannot be sent twice, so it does not risk a connection that the origin may just be closing.
-    let mut origin = Upstream::connect(address, patience).await.map_err(upstream_fault)?;
-    origin.send(&mut [IoSlice::new(&order.request)], patience).await.map_err(upstream_fault)?;
-    let length = upload(client, input, &mut origin, order).await?;
-    Ok((origin, length))
 }
 
-/// Sends the body while listening for an answer that does not wait for it: the length of the final head.
-async fn upload(
+/// Sends the body while listening for an answer that does not wait for it; what `take` takes of the final head.
+async fn upload<T>(
     client: &mut Client,
-    input: &mut Input,
     origin: &mut Upstream,
     order: &PassOrder,
-) -> Result<usize, PassError> {
-    let shared = client.shared.clone();
-    let (patience, scratch) = (shared.patience(), &shared.scratch);
-    let mut body = BodyReader::new(order.body);
-    let mut awaits_continue = order.expects_continue && client.takes_interim();
-    while !body.is_done() {
+    take: impl Fn(Received<'_>) -> T,
+) -> Result<T, PassError> {
+    let limit = client.shared.limits.origin_reply;
+    let patience = client.shared.patience();
+    let mut awaits_continue = order.expects_continue && client.exchange.takes_interim();
+    while !client.exchange.is_read() {
+        let interim_or_taken = |received: Received<'_>| match received.head.is_interim() {
+            true => Err(received.head.status),
+            false => Ok(take(received)),
+        };
         tokio::select! {
             biased;
-            head = origin.head(scratch, patience) => match head.map_err(upstream_fault)? {
-                (length, status @ (100 | 102..=199)) => {
-                    origin.pass_over_interim(length).map_err(upstream_fault)?;
+            head = origin.head(limit, interim_or_taken) => match head.map_err(upstream_fault)? {
+                Err(status) => {
                     if status == 100 && std::mem::take(&mut awaits_continue) {
-                        let go_on = client.send_continue().await;
-                        go_on.map_err(PassError::Client)?;
+                        client.exchange.send_continue().await.map_err(PassError::Client)?;
                     }
                 }
-                (length, _) => {
+                Ok(taken) => {
                     // Decided without the body; what is left of it is nobody's business any more.
-                    (client.persists, client.leaves_unread) = (false, true);
-                    return Ok(length);
+                    client.exchange.give_up();
+                    return Ok(taken);
                 }
             },
-            part = body.next(&mut client.stream, input, scratch, shared.limits.client_read) => {
+            part = client.exchange.next_part() => {
                 let part = part.map_err(client_fault)?;
-                if send_part(origin, &shared, part, order.body).await.is_err() {
+                if send_part(origin, patience, part, order.body).await.is_err() {
                     // It may have answered before it closed.
-                    (client.persists, client.leaves_unread) = (false, true);
+                    client.exchange.give_up();
                     break;
                 }
             }
         }
     }
-    if body.is_done() && order.body == BodyFraming::Chunked {
+    if client.exchange.is_read() && order.body == BodyFraming::Chunked {
         // If this fails, so does the wait for the answer.
         let _ = origin.send(&mut [IoSlice::new(LAST_CHUNK)], patience).await;
     }
-    origin.final_head(scratch, patience).await.map_err(upstream_fault)
+    origin.final_head(limit, take).await.map_err(upstream_fault)
 }
 
 fn upstream_fault(error: UpstreamError) -> PassError {
@@ -301,12 +303,11 @@ fn client_fault(error: BodyError) -> PassError {
 
 async fn send_part(
     origin: &mut Upstream,
-    shared: &Shared,
+    patience: Patience,
     part: Option<Chunk>,
     framing: BodyFraming,
 ) -> Result<(), UpstreamError> {
     let Some(chunk) = part else { return Ok(()) };
-    let patience = shared.patience();
     if framing != BodyFraming::Chunked {
         return origin.send(&mut [IoSlice::new(&chunk)], patience).await;
     }
@@ -316,24 +317,18 @@ async fn send_part(
     origin.send(&mut slices, patience).await
 }
 
-/// Sends the answer on. The inner error: it is of no use, and nothing was sent.
+/// Sends the answer on.
 async fn relay(
     client: &mut Client,
     order: &PassOrder,
     mut origin: Upstream,
-    length: usize,
-    asked_ms: i64,
-) -> io::Result<Result<(), Failure>> {
+    answer: Answer,
+) -> io::Result<()> {
     let shared = client.shared.clone();
-    let times = Times { asked_ms, received_ms: shared.clock.now_ms() };
-    let answer = match Answer::take(&mut origin, length, &order.method, &shared.name, times) {
-        Ok(answer) => answer,
-        Err(error) => return Ok(Err(error.into())),
-    };
     let reply = &answer.reply;
     if let Some(fallback) = order.fallback.as_ref().filter(|_| is_failure(reply.status)) {
         shared.count(|c| c.origin_errors += 1);
-        return fallback.send(client, Some(reply.status)).await.map(Ok);
+        return fallback.send(client, Some(reply.status)).await;
     }
     if invalidates(order.class, reply.status) {
         shared.invalidate(&order.key);
@@ -343,20 +338,18 @@ async fn relay(
     }
     let framing = match (answer.framing, answer.described_length) {
         (BodyFraming::None, Some(bytes)) if order.class == MethodClass::Head => Framing::Described(bytes),
-        (BodyFraming::None, _) => Framing::None,
-        (BodyFraming::Length(bytes), _) => client.framing(reply.status, Some(bytes)),
-        (BodyFraming::Chunked | BodyFraming::UntilClose, _) => client.framing(reply.status, None),
+        (framing, _) => client.exchange.framing_of(reply.status, framing),
     };
     client.send_head(reply, Handling::passed(order.why), framing).await?;
     let mut body = BodyReader::new(answer.framing);
     let limit = shared.limits.origin_reply;
     loop {
-        match body.next(&mut origin.stream, &mut origin.input, &shared.scratch, limit).await {
+        match body.next(&mut origin.connection, limit).await {
             Ok(Some(chunk)) => client.send_body(&[chunk], framing).await?,
             Ok(None) => break,
             Err(_) => {
                 shared.count(|c| c.origin_errors += 1);
-                return Err(client.break_off(framing));
+                return Err(client.exchange.break_off(framing));
             }
         }
     }
@@ -365,10 +358,10 @@ async fn relay(
     }
     // An answer that came before the whole request was sent leaves the connection in the middle of that
     // request.
-    if answer.persists && !client.leaves_unread {
+    if answer.persists && !client.exchange.leaves_unread {
         shared.pool.put_back(origin);
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// The answer to a HEAD may show that what is stored is no longer what the origin has (RFC 9111, 4.3.5).

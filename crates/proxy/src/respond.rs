@@ -1,15 +1,15 @@
-//! How is an answer written to a client?
+//! Responses, as they are written to a client.
 //!
 //! What is stored goes out as it lies: one vectored write of the stored head, the few fields that are made
-//! for this answer, and the chunks of the body.
+//! for this response, and the chunks of the body.
 
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 
 use assay_cache::storage::MethodClass;
-use assay_http::head::{RequestHead, Version};
 use assay_http::range::{ContentRange, Span};
+use assay_http::status::reason;
 use tokio::net::TcpStream;
 
 use crate::access_log::Note;
@@ -20,11 +20,10 @@ use crate::peers::Source;
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::store::Stored;
-use crate::write::{Limit, WRITE_CHUNKS, write_body, write_parts, write_pieces};
+use assay_plane::body::Chunk;
+use assay_plane::exchange::{Exchange, Framing, WRITE_CHUNKS};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
-use assay_plane::watch::Deadline;
-use assay_plane::wire::Chunk;
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 
@@ -145,42 +144,20 @@ fn append_ttl(out: &mut Vec<u8>, ttl_s: i64) {
     assay_http::field::write_decimal(out, ttl_s.unsigned_abs());
 }
 
-/// How the end of a body is told to this client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// There is no body, and no word about one.
-    None,
-    /// There is no body here, but this would be its length.
-    Described(u64),
-    /// So many bytes.
-    Length(u64),
-    /// Chunks.
-    Chunked,
-    /// The connection ends.
-    UntilClose,
-}
-
 /// A client connection, as far as answers go.
 pub struct Client {
     /// What all share.
     pub shared: Rc<Shared>,
     /// The connection.
-    pub stream: TcpStream,
-    /// It can be used for another request.
-    pub persists: bool,
-    /// Something may still come that nobody will read.
-    pub leaves_unread: bool,
+    pub exchange: Exchange,
     /// The request came from another cache.
     pub is_from_cache: bool,
     /// It has been here before.
     pub was_here: bool,
     /// The name of what was asked for last; kept for its memory.
     pub key: Vec<u8>,
-    /// How long the step may take that its task waits for.
-    pub deadline: Rc<Deadline>,
     /// What is written down of the request that is being answered; none where nothing is.
     pub noted: Option<Note>,
-    version: Version,
     /// The fields made for one answer, and the end of its head.
     tail: Vec<u8>,
     batch: Vec<Chunk>,
@@ -190,37 +167,22 @@ impl Client {
     /// A new connection.
     pub fn new(shared: Rc<Shared>, stream: TcpStream) -> Self {
         Self {
-            deadline: Rc::new(shared.watch.enter()),
+            exchange: Exchange::new(stream, &shared.resources, shared.limits.of_clients()),
             shared,
-            stream,
-            persists: true,
-            leaves_unread: false,
             is_from_cache: false,
             was_here: false,
             key: Vec::new(),
             noted: None,
-            version: Version::Http11,
             tail: Vec::with_capacity(256),
             batch: Vec::new(),
         }
-    }
-
-    /// How long each step of an answer may take.
-    pub fn limit(&self) -> Limit {
-        Limit { deadline: Rc::clone(&self.deadline), step: self.shared.limits.client_write }
-    }
-
-    /// The next answer is to this request.
-    pub fn turn_to(&mut self, head: &RequestHead<'_>) {
-        self.version = head.facts.version;
-        self.persists = head.persists();
     }
 
     /// Writes down how it was answered; `complete`: the client got all of it.
     pub fn write_down(&mut self, complete: bool) {
         let (Some(note), Some(log)) = (self.noted.take(), &self.shared.access_log) else { return };
         let unknown = IpAddr::from([0, 0, 0, 0]);
-        let address = self.stream.peer_addr().map_or(unknown, |address| address.ip());
+        let address = self.exchange.connection.stream.peer_addr().map_or(unknown, |address| address.ip());
         log.borrow_mut().write(&note, address, complete);
     }
 
@@ -234,21 +196,6 @@ impl Client {
     pub fn note_bytes(&mut self, bytes: u64) {
         if let Some(note) = &mut self.noted {
             note.bytes += bytes;
-        }
-    }
-
-    /// Whether the client understands interim answers.
-    pub fn takes_interim(&self) -> bool {
-        self.version == Version::Http11
-    }
-
-    /// How a body of this length, if it is known, is delimited for this client.
-    pub fn framing(&self, status: u16, length: Option<u64>) -> Framing {
-        match (length, self.version) {
-            _ if matches!(status, 204 | 304) => Framing::None,
-            (Some(bytes), _) => Framing::Length(bytes),
-            (None, Version::Http11) => Framing::Chunked,
-            (None, Version::Http10) => Framing::UntilClose,
         }
     }
 
@@ -277,14 +224,13 @@ impl Client {
                 return Box::pin(self.send_parts(stored, &spans, handling, age_s)).await;
             }
         }
-        let framing = self.framing(reply.status, Some(stored.length));
+        let framing = self.exchange.framing(reply.status, Some(stored.length));
         self.write_tail(reply.status, handling, age_s, framing);
         let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
         let (first, rest) = body.split_at(body.len().min(WRITE_CHUNKS));
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &[reply.head(), &self.tail], first, &[]).await?;
+        self.exchange.write_body(&[reply.head(), &self.tail], first, framing, false).await?;
         for chunks in rest.chunks(WRITE_CHUNKS) {
-            write_parts(&mut self.stream, &limit, &[], chunks, &[]).await?;
+            self.exchange.write_body(&[], chunks, framing, false).await?;
         }
         Ok(())
     }
@@ -297,13 +243,12 @@ impl Client {
         now_ms: i64,
     ) -> io::Result<()> {
         let reply = &stored.reply;
-        let framing = match self.framing(reply.status, Some(stored.length)) {
+        let framing = match self.exchange.framing(reply.status, Some(stored.length)) {
             Framing::Length(bytes) => Framing::Described(bytes),
             framing => framing,
         };
         self.write_tail(reply.status, handling, Some(reply.freshness.age_s(now_ms)), framing);
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &[reply.head(), &self.tail], &[], &[]).await
+        self.exchange.write(&[reply.head(), &self.tail]).await
     }
 
     /// Answers with parts of what is there completely.
@@ -319,8 +264,7 @@ impl Client {
         let fields = self.write_parts_head(reply, &layout, handling, age_s);
         let head = [PARTIAL_CONTENT, fields.as_deref().unwrap_or(reply.field_lines()), &self.tail];
         let pieces = layout.pieces(spans, &stored.body);
-        let limit = self.limit();
-        write_pieces(&mut self.stream, &limit, &head, &pieces).await
+        self.exchange.write(&[&head[..], &pieces].concat()).await
     }
 
     /// Answers with one part of what is still arriving, as it arrives.
@@ -334,18 +278,17 @@ impl Client {
     ) -> io::Result<()> {
         let layout = Layout::new(&[span], total, None);
         self.write_parts_head(reply, &layout, handling, age_s);
-        let limit = self.limit();
         let head = [PARTIAL_CONTENT, reply.field_lines(), &self.tail];
-        write_pieces(&mut self.stream, &limit, &head, &[]).await?;
+        self.exchange.write(&head).await?;
         let mut at = 0;
         while at < span.to {
             self.batch.clear();
             if let Taken::End(_) = reader.take(&mut self.batch).await {
-                return Err(self.break_off(Framing::Length(layout.length)));
+                return Err(self.exchange.break_off(Framing::Length(layout.length)));
             }
             let pieces: Vec<&[u8]> = part::slices(&self.batch, at, span).collect();
             at += self.batch.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
-            write_pieces(&mut self.stream, &limit, &[], &pieces).await?;
+            self.exchange.write(&pieces).await?;
         }
         Ok(())
     }
@@ -370,8 +313,7 @@ impl Client {
         let mut line = b"HTTP/1.1 416 Range Not Satisfiable\r\n".to_vec();
         fields::append(&mut line, b"Content-Range", &value);
         self.write_tail(416, handling, None, Framing::Length(0));
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &[&line, &self.tail], &[], &[]).await
+        self.exchange.write(&[&line, &self.tail]).await
     }
 
     /// Answers a condition.
@@ -383,8 +325,7 @@ impl Client {
     ) -> io::Result<()> {
         self.write_tail(304, handling, age_s, Framing::None);
         let parts = [b"HTTP/1.1 304 Not Modified\r\n", reply.field_lines(), &self.tail];
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &parts, &[], &[]).await
+        self.exchange.write(&parts).await
     }
 
     /// Answers with what is still arriving, as it arrives.
@@ -395,9 +336,8 @@ impl Client {
         handling: Handling,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        let framing = self.framing(fetched.reply.status, fetched.length);
+        let framing = self.exchange.framing(fetched.reply.status, fetched.length);
         self.write_tail(fetched.reply.status, handling, age_s, framing);
-        let limit = self.limit();
         let mut is_first = true;
         loop {
             self.batch.clear();
@@ -417,11 +357,11 @@ impl Client {
             let head: [&[u8]; 2] = if is_first { [fetched.reply.head(), &self.tail] } else { [&[], &[]] };
             is_first = false;
             let is_last = end == Some(End::Complete);
-            write_body(&mut self.stream, &limit, &head, &self.batch, framing, is_last).await?;
+            self.exchange.write_body(&head, &self.batch, framing, is_last).await?;
             match end {
                 None => {}
                 Some(End::Complete) => return Ok(()),
-                Some(End::Broken) => return Err(self.break_off(framing)),
+                Some(End::Broken) => return Err(self.exchange.break_off(framing)),
             }
         }
     }
@@ -430,8 +370,7 @@ impl Client {
     pub async fn send_head(&mut self, reply: &Reply, handling: Handling, framing: Framing) -> io::Result<()> {
         let age_s = reply.has_age.then(|| reply.freshness.age_s(self.shared.clock.now_ms()));
         self.write_tail(reply.status, handling, age_s, framing);
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &[reply.head(), &self.tail], &[], &[]).await
+        self.exchange.write(&[reply.head(), &self.tail]).await
     }
 
     /// Sends a part of the body, or, without chunks, its end.
@@ -439,14 +378,7 @@ impl Client {
         if !matches!(framing, Framing::Length(_)) {
             self.note_bytes(chunks.iter().map(|chunk| chunk.len() as u64).sum());
         }
-        let limit = self.limit();
-        write_body(&mut self.stream, &limit, &[], chunks, framing, chunks.is_empty()).await
-    }
-
-    /// Tells the client that its body is wanted.
-    pub async fn send_continue(&mut self) -> io::Result<()> {
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &[b"HTTP/1.1 100 Continue\r\n\r\n"], &[], &[]).await
+        self.exchange.write_body(&[], chunks, framing, chunks.is_empty()).await
     }
 
     /// Answers for ourselves what can be asked for.
@@ -455,8 +387,7 @@ impl Client {
         self.tail.clear();
         self.write_framing(Framing::Length(0));
         let line = b"HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n";
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &[line, &self.tail], &[], &[]).await
+        self.exchange.write(&[line, &self.tail]).await
     }
 
     /// Answers with an error of our own.
@@ -477,19 +408,7 @@ impl Client {
         self.write_framing(Framing::Length(body.len() as u64));
         let body = if is_head { &[] } else { body.as_bytes() };
         let parts = [line.as_bytes(), &self.tail, body];
-        let limit = self.limit();
-        write_parts(&mut self.stream, &limit, &parts, &[], &[]).await
-    }
-
-    /// The body broke off after its head was sent: the client must see that, so the connection is lost for
-    /// it.
-    pub fn break_off(&self, framing: Framing) -> io::Error {
-        if framing == Framing::UntilClose {
-            // An orderly end would look like the end of the body: reset instead. Nothing more can be done if
-            // that fails.
-            let _ = self.stream.set_zero_linger();
-        }
-        io::Error::new(io::ErrorKind::UnexpectedEof, "the origin's answer broke off")
+        self.exchange.write(&parts).await
     }
 
     fn write_tail(&mut self, status: u16, handling: Handling, age_s: Option<u64>, framing: Framing) {
@@ -534,35 +453,9 @@ impl Client {
 
     /// The fields of this connection, and the empty line that ends the head.
     fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
-        match framing {
-            Framing::None => {}
-            Framing::Described(bytes) => fields::append_number(out, "Content-Length", bytes),
-            Framing::Length(bytes) => {
-                fields::append_number(out, "Content-Length", bytes);
-                self.note_bytes(bytes);
-            }
-            Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-            Framing::UntilClose => self.persists = false,
+        if let Framing::Length(bytes) = framing {
+            self.note_bytes(bytes);
         }
-        let connection: &[u8] = match (self.persists, self.version) {
-            (false, _) => b"Connection: close\r\n\r\n",
-            (true, Version::Http10) => b"Connection: keep-alive\r\n\r\n",
-            (true, Version::Http11) => b"\r\n",
-        };
-        out.extend_from_slice(connection);
-    }
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        400 => "Bad Request",
-        414 => "URI Too Long",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        508 => "Loop Detected",
-        _ => "Error",
+        self.exchange.append_framing(out, framing);
     }
 }

@@ -1,18 +1,16 @@
-//! How does the proxy listen, and what does it do while nobody asks for anything?
+//! The proxy as it listens, and what it does while nobody asks for anything.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_plane::clock::monotonic_ns;
-use assay_plane::listen::listen;
-use assay_plane::watch::TICK_NS;
+use assay_plane::listen::{accept, listen};
 use assay_role::proxy::ProxySpec;
 use assay_role::words::ProxyCounters;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::access_log::AccessLog;
 use crate::client;
@@ -20,12 +18,8 @@ use crate::error::ProxyError;
 use crate::peers::{self, Peers};
 use crate::shared::{Clock, Limits, Shared};
 
-/// How often deadlines are looked through.
-const TICK: Duration = Duration::from_nanos(TICK_NS);
-/// Idle origin connections are looked through every so many of these: once a second.
-const TICKS_PER_SWEEP: u64 = 20;
-/// How long to wait when no descriptor is left for a new connection.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
+/// How often idle origin connections are looked through.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// A proxy that listens. It belongs to one tokio runtime that can run local tasks.
 pub struct Proxy {
@@ -78,27 +72,18 @@ impl Proxy {
     pub async fn serve(&self) {
         let listening = peers::listen(&self.shared);
         tokio::pin!(listening);
-        let mut tick = interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut ticks: u64 = 0;
+        self.shared.resources.keep_deadlines();
+        let mut sweep = interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        spawn_local(client::serve(stream, Rc::clone(&self.shared)));
-                    }
-                    // The connection is gone, or no descriptor is left: others end, and then there are some
-                    // again.
-                    Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
-                },
+                (stream, _) = accept(&self.listener) => {
+                    spawn_local(client::serve(stream, Rc::clone(&self.shared)));
+                }
                 () = &mut listening => {}
-                _ = tick.tick() => {
-                    self.shared.watch.tick(monotonic_ns());
-                    ticks += 1;
-                    if ticks.is_multiple_of(TICKS_PER_SWEEP) {
-                        self.shared.pool.close_older_than(self.shared.limits.origin_idle);
-                        self.flush();
-                    }
+                _ = sweep.tick() => {
+                    self.shared.pool.close_older_than(self.shared.limits.origin_idle);
+                    self.flush();
                 }
             }
         }

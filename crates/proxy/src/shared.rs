@@ -1,4 +1,4 @@
-//! What do all connections of the worker share?
+//! What all connections of the worker share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,11 +14,9 @@ use crate::peers::Peers;
 use crate::prefetch::Prefetcher;
 use crate::store::{Key, Store};
 use crate::target::Routes;
-use assay_plane::clock::monotonic_ns;
-use assay_plane::socket::Memory;
+use assay_plane::connection::Resources;
+use assay_plane::exchange::ClientLimits;
 use assay_plane::upstream::{Patience, Pool};
-use assay_plane::watch::Watch;
-use assay_plane::wire::Scratch;
 use assay_role::proxy::ProxySpec;
 
 /// Where the time comes from.
@@ -69,6 +67,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// As far as clients are concerned.
+    pub fn of_clients(&self) -> ClientLimits {
+        ClientLimits::new(self.client_read, self.client_write)
+    }
+}
+
 /// Everything that outlives a connection.
 pub struct Shared {
     /// What it calls itself.
@@ -83,12 +88,8 @@ pub struct Shared {
     pub fetches: RefCell<HashMap<Key, Rc<Fetch>>>,
     /// Idle origin connections.
     pub pool: Pool,
-    /// Where reads of fetches land.
-    pub scratch: Scratch,
-    /// Where reads of clients' own tasks land, and their buffers come from.
-    pub memory: Memory,
-    /// The deadlines of clients.
-    pub watch: Rc<Watch>,
+    /// Buffers and deadlines.
+    pub resources: Rc<Resources>,
     /// Which origin is where.
     pub routes: Routes,
     /// The time.
@@ -118,16 +119,15 @@ impl Shared {
         address: SocketAddr,
         access_log: Option<AccessLog>,
     ) -> Self {
+        let resources = Resources::new();
         Self {
             name: spec.name.clone(),
             peers,
             is_cooperating: spec.cooperation.is_some(),
             store: RefCell::new(Store::new(spec.memory_bytes)),
             fetches: RefCell::default(),
-            pool: Pool::default(),
-            scratch: Scratch::new(),
-            memory: Memory::new(),
-            watch: Rc::new(Watch::new(monotonic_ns())),
+            pool: Pool::new(&resources),
+            resources,
             routes: Routes::new(&spec.origins),
             clock,
             limits,

@@ -9,7 +9,7 @@ use assay_cache::vary::Vary;
 use assay_http::field::Fields;
 
 use crate::reply::Reply;
-use assay_plane::wire::Chunk;
+use assay_plane::body::Chunk;
 
 /// Name of a resource: authority and path.
 pub type Key = Rc<[u8]>;

@@ -1,4 +1,4 @@
-//! How does an answer reach its client that nobody else may have? In the client's own task, as it comes.
+//! Responses that nobody else may have: they reach their client in its own task, as they come.
 //!
 //! No fetch that others could join, and nothing that waits for them: the request goes out, the head of the answer is written
 //! anew into one buffer, what came of the body with it goes along, and the rest follows read by read. Should the answer be one
@@ -13,8 +13,8 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_plane::caching::ReplyFields;
 use assay_plane::carrier::Carrier;
+use assay_plane::exchange::Framing;
 use assay_plane::relay::{Part, next_part};
-use assay_plane::socket::{Input, write_in_steps};
 use assay_plane::upstream::{Upstream, UpstreamError};
 
 use crate::ask::Ask;
@@ -23,7 +23,7 @@ use crate::origin::{self, Answer, Failure};
 use crate::pass::Way;
 use crate::peers::Source;
 use crate::reply::{self, Times};
-use crate::respond::{Client, Framing, Handling, Why};
+use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::target::{Route, Target};
 
@@ -98,21 +98,20 @@ pub async fn run(
     let shared = Rc::clone(&client.shared);
     let began = shared.store.borrow_mut().next_tick();
     let way = Way::to(&shared, target);
-    let mut request = shared.memory.take();
+    let memory = &shared.resources.memory;
+    let mut request = memory.take();
     append_fetch_request(&mut request, &shared, ask, target, &way);
-    let (mut input, mut out) = (Input::default(), shared.memory.take());
+    let mut out = memory.take();
     let mut order = Order { ask, key, is_unshared, source: way.source(), why, asked_ms: 0 };
-    let heard = exchange(client, &way, &mut order, &request, &mut input, &mut out).await;
-    shared.memory.give(request);
+    let heard = exchange(client, &way, &mut order, &request, &mut out).await;
+    memory.give(request);
     let failure = match heard {
         Ok((upstream, Head::Through(relay))) => {
-            let went = pass_on(client, upstream, &mut input, &mut out, relay).await;
-            input.rest(&shared.memory);
-            shared.memory.give(out);
+            let went = pass_on(client, upstream, &mut out, relay).await;
+            memory.give(out);
             return went.map(|()| Went::Through);
         }
-        Ok((mut upstream, Head::ForMany(answer))) => {
-            upstream.input.append(input.unread());
+        Ok((upstream, Head::ForMany(answer))) => {
             let heard = Heard { answer: *answer, upstream, source: order.source, began };
             return Ok(Went::ForMany(Box::new(heard)));
         }
@@ -132,7 +131,6 @@ async fn exchange(
     way: &Way,
     order: &mut Order<'_>,
     request: &[u8],
-    input: &mut Input,
     out: &mut Vec<u8>,
 ) -> Result<(Upstream, Head), Failure> {
     let shared = Rc::clone(&client.shared);
@@ -143,15 +141,15 @@ async fn exchange(
     };
     order.asked_ms = shared.clock.now_ms();
     way.count(&shared);
-    if let Some(mut upstream) = shared.pool.take(address) {
-        match hear(client, &mut upstream, order, request, input, out).await {
+    if let Some(mut upstream) = shared.pool.take(&address) {
+        match hear(client, &mut upstream, order, request, out).await {
             Ok(head) => return Ok((upstream, head)),
-            Err(UpstreamError::Lost(_)) => *input = Input::default(),
+            Err(UpstreamError::Lost(_)) => {}
             Err(failure) => return Err(failure.into()),
         }
     }
-    let mut upstream = Box::pin(Upstream::connect(address, patience)).await?;
-    let head = hear(client, &mut upstream, order, request, input, out).await?;
+    let mut upstream = Box::pin(shared.pool.connect(address, patience)).await?;
+    let head = hear(client, &mut upstream, order, request, out).await?;
     Ok((upstream, head))
 }
 
@@ -160,40 +158,18 @@ async fn hear(
     upstream: &mut Upstream,
     order: &Order<'_>,
     request: &[u8],
-    input: &mut Input,
     out: &mut Vec<u8>,
 ) -> Result<Head, UpstreamError> {
-    let shared = Rc::clone(&client.shared);
-    let (deadline, limit) = (Rc::clone(&client.deadline), shared.limits.origin_reply);
-    let steps = (&*deadline, limit);
-    let sent = write_in_steps(&mut upstream.stream, steps, &mut [IoSlice::new(request)]).await;
-    sent.map_err(|error| upstream.failure(error))?;
-    loop {
-        deadline.set(limit);
-        let came = shared.memory.fill(&mut upstream.stream, &deadline, input).await;
-        if came.map_err(|error| upstream.failure(error))? == 0 {
-            if input.unread().is_empty() {
-                return Err(UpstreamError::Lost(upstream.address));
-            }
-            let error = HeadError::Syntax("the connection ended within the head");
-            return Err(UpstreamError::BadReply(upstream.address, error));
-        }
-        while let Some((head, length)) = ResponseHead::parse(input.unread())
-            .map_err(|error| UpstreamError::BadReply(upstream.address, error))?
-        {
-            if head.is_interim() {
-                input.consume(length);
-                upstream.count_interim()?;
-                continue;
-            }
-            let rest = &input.unread()[length..];
-            let head = judge(client, order, &head, rest, out)
-                .map_err(|error| UpstreamError::BadReply(upstream.address, error))?;
-            let used = if let Head::Through(relay) = &head { relay.used } else { 0 };
-            input.consume(length + used);
-            return Ok(head);
-        }
+    let patience = client.shared.patience();
+    upstream.send(&mut [IoSlice::new(request)], patience).await?;
+    let judged = upstream
+        .final_head(patience.reply, |received| judge(client, order, &received.head, received.rest, out))
+        .await?;
+    let head = judged.map_err(|error| UpstreamError::BadReply(upstream.address, error))?;
+    if let Head::Through(relay) = &head {
+        upstream.connection.input.consume(relay.used);
     }
+    Ok(head)
 }
 
 /// What becomes of an answer; if it goes through, its new head and what is there of its body are in `out`.
@@ -211,7 +187,7 @@ fn judge(
     let from = head.body("GET");
     out.clear();
     let found = reply::append_head(out, head, &shared.name, || shared.clock.now_ms());
-    if head.status == 101 || is_for_many(&shared, order, head, &found, from) {
+    if is_for_many(&shared, order, head, &found, from) {
         let times = Times { asked_ms: order.asked_ms, received_ms: shared.clock.now_ms() };
         return Answer::of(head, "GET", &shared.name, times).map(|answer| Head::ForMany(Box::new(answer)));
     }
@@ -233,7 +209,7 @@ fn judge(
         BodyFraming::Length(bytes) => Some(bytes),
         BodyFraming::Chunked | BodyFraming::UntilClose => None,
     };
-    let framing = client.framing(head.status, length);
+    let framing = client.exchange.framing(head.status, length);
     let handling = Handling::Forwarded {
         why: order.why,
         is_confirmed: false,
@@ -272,13 +248,10 @@ fn is_for_many(
 async fn pass_on(
     client: &mut Client,
     mut upstream: Upstream,
-    input: &mut Input,
     out: &mut Vec<u8>,
     mut relay: Relay,
 ) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
-    let deadline = Rc::clone(&client.deadline);
-    let steps = (&*deadline, shared.limits.client_write);
     let is_noted = matches!(relay.framing, Framing::Length(_));
     let mut noted = 0;
     loop {
@@ -287,12 +260,12 @@ async fn pass_on(
             noted = relay.carrier.payload;
         }
         let is_done = relay.carrier.is_done();
-        if is_done && relay.persists && input.unread().is_empty() {
+        if is_done && relay.persists && upstream.connection.input.unread().is_empty() {
             // All is here: the server is free before the client has it.
             shared.pool.put_back(upstream);
-            return write_in_steps(&mut client.stream, steps, &mut [IoSlice::new(out)]).await;
+            return client.exchange.write(&[out]).await;
         }
-        write_in_steps(&mut client.stream, steps, &mut [IoSlice::new(out)]).await?;
+        client.exchange.write(&[out]).await?;
         if is_done {
             return Ok(());
         }
@@ -300,10 +273,11 @@ async fn pass_on(
         let part = match relay.is_broken {
             true => Part::Broken,
             false => {
-                deadline.set(shared.limits.origin_reply);
-                let (from, carried) = ((&mut upstream.stream, &*deadline), (&mut relay.carrier, &mut *out));
-                let part =
-                    next_part(&shared.memory, from, input, carried, |bytes| client.stream.try_write(bytes));
+                let to = &client.exchange.connection.stream;
+                upstream.connection.deadline.set(shared.limits.origin_reply);
+                let (from, deadline, input, memory) = upstream.connection.parts();
+                let carried = (&mut relay.carrier, &mut *out);
+                let part = next_part(memory, (from, deadline), input, carried, |bytes| to.try_write(bytes));
                 part.await.unwrap_or(Part::Broken)
             }
         };
@@ -312,7 +286,7 @@ async fn pass_on(
             Part::ClientGone(error) => return Err(error),
             Part::Broken => {
                 shared.count(|c| c.origin_errors += 1);
-                return Err(client.break_off(relay.framing));
+                return Err(client.exchange.break_off(relay.framing));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How is a plan carried out: each request when it is due, whatever became of those before?
+//! A plan, carried out: each request when it is due, whatever became of those before.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
+use assay_plane::connection::Resources;
 use assay_plane::timer::Timer;
-use assay_plane::wire::Scratch;
+use assay_plane::upstream::Pool;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{MissedTickBehavior, interval};
@@ -18,7 +19,6 @@ use crate::error::ReplayError;
 use crate::exchange::{Seen, exchange};
 use crate::origin::Simulated;
 use crate::plan::Planned;
-use crate::pool::Pool;
 use crate::results::{Results, Sent, Tally};
 use crate::source::{Fed, Source};
 use crate::xacts::Xacts;
@@ -68,8 +68,8 @@ enum Due {
 struct Shared {
     options: Options,
     timer: Timer<Due>,
-    scratch: Scratch,
-    pool: Pool,
+    /// Idle connections, each client's its own.
+    pool: Pool<Box<str>>,
     tally: RefCell<Tally>,
     xacts: RefCell<Option<Xacts>>,
     /// Requests, or rows of them, that are under way.
@@ -94,11 +94,12 @@ pub async fn drive(
     stop: impl Future<Output = ()>,
 ) -> Result<Results, ReplayError> {
     let xacts = options.xacts.as_deref().map(Xacts::create).transpose()?;
+    let resources = Resources::new();
+    resources.keep_deadlines();
     let shared = Rc::new(Shared {
         options,
         timer: Timer::new(0)?,
-        scratch: Scratch::new(),
-        pool: Pool::default(),
+        pool: Pool::new(&resources),
         tally: RefCell::default(),
         xacts: RefCell::new(xacts),
         open: Cell::new(0),
@@ -232,14 +233,14 @@ impl Shared {
     /// Sends the requests of one plan, one after the other.
     async fn send(&self, due_ns: u64, planned: Planned) {
         let Planned { client, calls, keep, .. } = planned;
-        let mut connection = if keep { self.pool.take(&client) } else { None };
+        let mut connection = if keep { self.pool.take(&*client) } else { None };
         let mut due_ns = due_ns;
         for call in &calls {
             let number = self.begun.replace(self.begun.get() + 1);
             if let Some(simulated) = &self.options.simulated {
                 self.tally.borrow_mut().begin(simulated, call);
             }
-            let (seen, left) = exchange(call, number, connection.take(), &self.options, &self.scratch).await;
+            let (seen, left) = exchange(call, number, connection.take(), &self.options, &self.pool).await;
             connection = left;
             let next_ns = seen.last_ns.unwrap_or_else(monotonic_ns);
             self.note(Sent { client: &client, call, due_ns, seen: &seen });
@@ -249,7 +250,7 @@ impl Shared {
             }
         }
         if let Some(connection) = connection.filter(|_| keep) {
-            self.pool.put_back(client, connection);
+            self.pool.keep(client, connection);
         }
     }
 

@@ -1,13 +1,11 @@
-//! How is one request put, and what came back when?
+//! One request, as it is put, and what came back when.
 
-use std::io::{self, IoSlice};
+use std::io::IoSlice;
 use std::time::Duration;
 
-use assay_http::head::ResponseHead;
-use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::body::BodyReader;
 use assay_plane::clock::monotonic_ns;
-use assay_plane::upstream::{Patience, Upstream, UpstreamError};
-use assay_plane::wire::Scratch;
+use assay_plane::upstream::{Patience, Pool, Upstream};
 use assay_record::spe::AnswerError;
 
 use crate::catalogue::key;
@@ -59,7 +57,7 @@ pub(crate) async fn exchange(
     number: u64,
     connection: Option<Upstream>,
     options: &Options,
-    scratch: &Scratch,
+    pool: &Pool<Box<str>>,
 ) -> (Seen, Option<Upstream>) {
     let mut request = Vec::with_capacity(256);
     let mut fields = std::borrow::Cow::Borrowed(options.fields.as_slice());
@@ -70,12 +68,12 @@ pub(crate) async fn exchange(
     call.write(&mut request, options.forward, &fields);
     let mut seen = Seen { sent_ns: monotonic_ns(), ..Seen::default() };
     let was_there = connection.is_some();
-    let first = attempt(call, &request, connection, options, (scratch, held.as_ref()), &mut seen);
+    let first = attempt(call, &request, connection, options, (pool, held.as_ref()), &mut seen);
     let mut left = bounded(first, options.patience).await;
     // A connection that the other side closed just then says nothing about the request.
     if was_there && matches!(left, Err(AnswerError::Reset)) && seen.first_ns.is_none() {
         seen.retried = true;
-        let second = attempt(call, &request, None, options, (scratch, held.as_ref()), &mut seen);
+        let second = attempt(call, &request, None, options, (pool, held.as_ref()), &mut seen);
         left = bounded(second, options.patience).await;
     }
     match left {
@@ -100,43 +98,34 @@ async fn attempt(
     request: &[u8],
     connection: Option<Upstream>,
     options: &Options,
-    (scratch, held): (&Scratch, Option<&Held<'_>>),
+    (pool, held): (&Pool<Box<str>>, Option<&Held<'_>>),
     seen: &mut Seen,
 ) -> Result<Option<Upstream>, AnswerError> {
     let patience = Patience { connect: options.patience, reply: options.patience };
     let mut upstream = match connection {
         Some(upstream) => upstream,
         None => {
-            let made = Upstream::connect(options.to, patience).await.map_err(failure)?;
+            let made = pool.connect(options.to, patience).await?.timed();
             seen.connected_ns = Some(monotonic_ns());
             made
         }
     };
-    upstream.send(&mut [IoSlice::new(request)], patience).await.map_err(failure)?;
-    if upstream.input.unread().is_empty() {
-        let came =
-            upstream.input.fill(&mut upstream.stream, scratch, patience.reply).await.map_err(broken)?;
-        if came == 0 {
-            return Err(AnswerError::Reset);
-        }
-    }
-    seen.first_ns = Some(monotonic_ns());
-    let length = upstream.final_head(scratch, patience).await.map_err(failure)?;
+    upstream.send(&mut [IoSlice::new(request)], patience).await?;
     let method = call.method();
-    let (status, framing, persists, stamp) = match ResponseHead::parse(upstream.input.unread()) {
-        Ok(Some((head, _))) => {
+    let received = upstream
+        .final_head(patience.reply, |received| {
+            let head = &received.head;
+            seen.status = Some(head.status);
+            seen.head_bytes += received.bytes.len() as u64;
             let stamp = head.header(FIELD).and_then(Stamp::parse);
             (head.status, head.body(method), head.persists(method), stamp)
-        }
-        Ok(None) | Err(_) => return Err(AnswerError::Garbage),
-    };
-    upstream.input.consume(length);
-    seen.status = Some(status);
-    seen.head_bytes += length as u64;
+        })
+        .await;
+    seen.first_ns = upstream.first_byte_ns;
+    let (status, framing, persists, stamp) = received?;
     let mut check = held.map(|held| Check::new(held, stamp, status));
     let mut body = BodyReader::new(framing);
-    let Upstream { stream, input, .. } = &mut upstream;
-    while let Some(chunk) = body.next(stream, input, scratch, patience.reply).await.map_err(body_failure)? {
+    while let Some(chunk) = body.next(&mut upstream.connection, patience.reply).await? {
         if let Some(check) = &mut check {
             check.take(seen.body_bytes, &chunk);
         }
@@ -144,7 +133,7 @@ async fn attempt(
     }
     seen.cached = check.map(|check| check.end(call.head_only, seen));
     seen.last_ns = Some(monotonic_ns());
-    Ok((persists && upstream.input.unread().is_empty()).then_some(upstream))
+    Ok((persists && upstream.connection.input.unread().is_empty()).then_some(upstream))
 }
 
 /// Holds an answer against what its origin made.
@@ -177,29 +166,5 @@ impl<'h> Check<'h> {
             outcome: stamp.outcome(self.held.number, seen.sent_ns),
             wrong: self.wrong || bytes != seen.body_bytes,
         }
-    }
-}
-
-fn failure(error: UpstreamError) -> AnswerError {
-    match error {
-        UpstreamError::Unknown(_) | UpstreamError::Unreachable(..) => AnswerError::Refused,
-        UpstreamError::TimedOut(_) => AnswerError::TimedOut,
-        UpstreamError::Lost(_) => AnswerError::Reset,
-        UpstreamError::BadReply(..) => AnswerError::Garbage,
-    }
-}
-
-fn broken(error: io::Error) -> AnswerError {
-    match error.kind() {
-        io::ErrorKind::TimedOut => AnswerError::TimedOut,
-        _ => AnswerError::Reset,
-    }
-}
-
-fn body_failure(error: BodyError) -> AnswerError {
-    match error {
-        BodyError::Truncated => AnswerError::Truncated,
-        BodyError::Io(error) => broken(error),
-        BodyError::Coding(_) => AnswerError::Garbage,
     }
 }

@@ -19,7 +19,6 @@ pub mod error;
 mod exchange;
 pub mod origin;
 pub mod plan;
-mod pool;
 pub mod request;
 pub mod results;
 pub mod source;

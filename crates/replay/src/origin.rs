@@ -1,10 +1,10 @@
-//! Who answers every URL of a log, where its real origins are not to be had?
+//! Origins that answer every URL of a log, where its real origins are not to be had.
 //!
 //! *Simulated origins* are a thread of this process that answers what the [catalogue](crate::catalogue) says: status, size
 //! and type as the log has them, with bytes of their own making. Each reply says which request caused it, so that the other
 //! end can tell hits; what may be kept is fresh for one lifetime, and can be confirmed by its `ETag`.
 
-use std::io::IoSlice;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
+use assay_http::status::reason;
 use assay_http::target::Target;
 use assay_plane::clock::monotonic_ns;
-use assay_plane::listen::listen_alone;
-use assay_plane::wire::{Input, Scratch, write_all};
+use assay_plane::connection::Resources;
+use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_plane::listen::{accept, listen_alone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
@@ -33,8 +34,6 @@ use crate::stamp::{FIELD, Stamp, number_of};
 
 /// How long a connection of a proxy may be idle, and each step of an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long nobody is accepted after there was no descriptor left.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 /// What whoever starts a proxy asks through it; no part of a log, and counted nowhere.
 const HEALTH: &str = "/assay/health";
 /// Everything was modified last at this instant: 2001-09-09.
@@ -160,20 +159,20 @@ fn serve(
         return;
     };
     runtime.block_on(async move {
-        let shared = Rc::new(Shared { simulated, scratch: Scratch::new() });
+        let resources = Resources::new();
+        resources.keep_deadlines();
         for (listener, host) in doors {
-            let (shared, host) = (Rc::clone(&shared), host.map(Rc::<str>::from));
+            let (resources, host) = (Rc::clone(&resources), host.map(Rc::<str>::from));
+            let simulated = Arc::clone(&simulated);
             spawn_local(async move {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 loop {
-                    match listener.accept().await {
-                        Ok((stream, _)) => {
-                            let (shared, host) = (Rc::clone(&shared), host.clone());
-                            spawn_local(async move { connection(stream, &shared, host.as_deref()).await });
-                        }
-                        // The connection is gone, or no descriptor is left: others end, and then there are some again.
-                        Err(_) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
-                    }
+                    let (stream, _) = accept(&listener).await;
+                    let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
+                    let mut client =
+                        Client { exchange, simulated: Arc::clone(&simulated), host: host.clone() };
+                    // A proxy that leaves in the middle has its reasons.
+                    spawn_local(async move { exchange::serve(&mut client).await });
                 }
             });
         }
@@ -182,78 +181,76 @@ fn serve(
     });
 }
 
-struct Shared {
-    simulated: Arc<Simulated>,
-    scratch: Scratch,
-}
-
 /// What is to be answered.
 struct Reply {
-    head: Vec<u8>,
+    status: u16,
+    lines: Vec<u8>,
+    framing: Framing,
     key: u64,
     body_bytes: u64,
-    persists: bool,
     /// After so long.
     think: Duration,
 }
 
-/// Answers one connection to its end. A proxy that leaves or says nonsense finds it closed.
-async fn connection(mut stream: TcpStream, shared: &Shared, host: Option<&str>) {
-    let mut input = Input::default();
-    loop {
-        let (reply, length) = loop {
-            match RequestHead::parse(input.unread()) {
-                Ok(Some((head, length))) => break (shared.simulated.reply(&head, host), length),
-                Ok(None) => {}
-                Err(_) => return,
-            }
-            if !matches!(input.fill(&mut stream, &shared.scratch, PATIENCE).await, Ok(1..)) {
-                return;
-            }
-        };
-        input.consume(length);
+/// A connection of a proxy.
+struct Client {
+    exchange: Exchange,
+    simulated: Arc<Simulated>,
+    /// Whom all requests are for; none: the host that they name.
+    host: Option<Rc<str>>,
+}
+
+impl Handler for Client {
+    type Stream = TcpStream;
+
+    fn exchange(&mut self) -> &mut Exchange {
+        &mut self.exchange
+    }
+
+    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+        if !self.exchange.is_read() {
+            self.exchange.give_up();
+        }
+        let reply = self.simulated.reply(&head, self.exchange.is_read(), self.host.as_deref());
         if !reply.think.is_zero() {
             tokio::time::sleep(reply.think).await;
         }
-        if send(&mut stream, shared, &reply).await.is_err() || !reply.persists {
-            return;
-        }
+        self.send(&reply).await.map(|()| Next::Request)
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        self.exchange.send_text(refusal.status(), b"", &format!("{refusal}\n"), is_head).await
     }
 }
 
-async fn send(stream: &mut TcpStream, shared: &Shared, reply: &Reply) -> std::io::Result<()> {
-    let content = &shared.simulated.content;
-    let some = |at: u64| {
-        let there = content.from(reply.key, at);
-        let left = usize::try_from(reply.body_bytes - at).unwrap_or(usize::MAX);
-        &there[..there.len().min(left)]
-    };
-    let mut part = some(0);
-    let mut at = part.len() as u64;
-    write_all(stream, &mut [IoSlice::new(&reply.head), IoSlice::new(part)], PATIENCE).await?;
-    while at < reply.body_bytes {
-        part = some(at);
-        at += part.len() as u64;
-        write_all(stream, &mut [IoSlice::new(part)], PATIENCE).await?;
+impl Client {
+    async fn send(&mut self, reply: &Reply) -> io::Result<()> {
+        let simulated = Arc::clone(&self.simulated);
+        let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status)).into_bytes();
+        head.extend_from_slice(&reply.lines);
+        self.exchange.append_framing(&mut head, reply.framing);
+        let (mut before, mut at) = (&head[..], 0);
+        while !before.is_empty() || at < reply.body_bytes {
+            let there = simulated.content.from(reply.key, at);
+            let left = usize::try_from(reply.body_bytes - at).unwrap_or(usize::MAX);
+            let part = &there[..there.len().min(left)];
+            self.exchange.write(&[before, part]).await?;
+            before = &[];
+            at += part.len() as u64;
+        }
+        simulated.counts.bytes.fetch_add(reply.body_bytes, Ordering::Relaxed);
+        Ok(())
     }
-    shared.simulated.counts.bytes.fetch_add(reply.body_bytes, Ordering::Relaxed);
-    Ok(())
 }
 
 impl Simulated {
-    fn reply(&self, head: &RequestHead<'_>, host: Option<&str>) -> Reply {
-        let is_plain = matches!(head.body(), BodyFraming::None | BodyFraming::Length(0));
+    fn reply(&self, head: &RequestHead<'_>, is_plain: bool, host: Option<&str>) -> Reply {
         let plain = |status: u16| Reply {
-            head: format!(
-                "HTTP/1.1 {status} {}\r\nCache-Control: no-store\r\nContent-Length: 0\r\n{}\r\n",
-                reason(status),
-                if is_plain { "" } else { "Connection: close\r\n" }
-            )
-            .into_bytes(),
+            status,
+            lines: b"Cache-Control: no-store\r\n".to_vec(),
+            framing: Framing::Length(0),
             key: 0,
             body_bytes: 0,
-            // What is left of a body is not read.
-            persists: is_plain && head.persists(),
             think: Duration::ZERO,
         };
         let Ok(target) = Target::of(head) else { return plain(400) };
@@ -278,15 +275,16 @@ impl Simulated {
         }
         let has_body = head.method != "HEAD" && !matches!(status, 204 | 304);
         Reply {
-            head: self.head(head, key, thing, status),
+            status,
+            lines: self.lines(head, key, thing, status),
+            framing: if matches!(status, 204 | 304) { Framing::None } else { Framing::Length(thing.bytes) },
             key,
             body_bytes: if has_body { thing.bytes } else { 0 },
-            persists: head.persists(),
             think: self.think,
         }
     }
 
-    fn head(&self, asked: &RequestHead<'_>, key: u64, thing: Thing, status: u16) -> Vec<u8> {
+    fn lines(&self, asked: &RequestHead<'_>, key: u64, thing: Thing, status: u16) -> Vec<u8> {
         let cause = asked.header(FIELD).and_then(number_of);
         let made_us = monotonic_ns().div_ceil(1000);
         let mut stamp = String::with_capacity(64);
@@ -297,27 +295,19 @@ impl Simulated {
             write_date(second, &mut date);
             String::from_utf8_lossy(&date).into_owned()
         });
-        let mut head = format!("HTTP/1.1 {status} {}\r\nDate: {now}\r\n{FIELD}: {stamp}\r\n", reason(status));
+        let mut lines = format!("Date: {now}\r\n{FIELD}: {stamp}\r\n");
         if thing.is_storable() {
-            head += &format!(
+            lines += &format!(
                 "Cache-Control: public, max-age={}\r\nETag: \"{key:016x}\"\r\nLast-Modified: {modified}\r\n",
                 self.lifetime_s
             );
         } else {
-            head += "Cache-Control: no-store\r\n";
+            lines += "Cache-Control: no-store\r\n";
         }
         if !matches!(status, 204 | 304) {
-            head += &format!(
-                "Content-Type: {}\r\nContent-Length: {}\r\n",
-                self.catalogue.type_of(thing),
-                thing.bytes
-            );
+            lines += &format!("Content-Type: {}\r\n", self.catalogue.type_of(thing));
         }
-        if !asked.persists() {
-            head += "Connection: close\r\n";
-        }
-        head += "\r\n";
-        head.into_bytes()
+        lines.into_bytes()
     }
 }
 
@@ -334,19 +324,4 @@ fn is_confirmed(head: &RequestHead<'_>, key: u64, thing: Thing) -> bool {
             }
             (None, None) => false,
         }
-}
-
-/// A word for people; nobody reads it.
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        204 => "No Content",
-        301 => "Moved Permanently",
-        302 => "Found",
-        304 => "Not Modified",
-        403 => "Forbidden",
-        404 => "Not Found",
-        500..=599 => "Server Error",
-        _ => "As Logged",
-    }
 }

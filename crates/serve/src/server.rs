@@ -1,8 +1,9 @@
-//! A small server of HTTP/1.1: who may ask what, and how is it answered?
+//! A small server of HTTP/1.1: what can be asked for, and how it is answered.
 //!
 //! It answers GET and HEAD, on a bounded number of connections, each with a bounded head and bounded time. Names in `Host`
 //! that are none of ours are refused on loopback, so that no page from elsewhere can read a run through somebody's browser.
 
+use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,12 +11,14 @@ use std::time::Duration;
 
 use assay_http::coding::{Accepted, Coding, GzipWriter};
 use assay_http::field::list;
-use assay_http::head::{HeadError, RequestHead};
+use assay_http::head::RequestHead;
+use assay_http::status::reason;
 use assay_metrics::text;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use assay_plane::connection::Resources;
+use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_plane::listen;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use crate::address::is_host_of_ours;
 use crate::desk::{Desk, Missing};
@@ -26,14 +29,16 @@ use crate::times::Family;
 
 /// Connections at a time; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 64;
-/// Longest head of a request.
-const HEAD_MAX_BYTES: usize = 16 * 1024;
-/// How long a connection may be silent between requests: longer than most scrape intervals.
-const IDLE: Duration = Duration::from_secs(75);
-/// How long a head may take from its first byte on.
-const HEAD_TIME: Duration = Duration::from_secs(5);
-/// How long a client may take to receive an answer.
-const WRITE_TIME: Duration = Duration::from_secs(30);
+/// How long a connection may be silent between requests (longer than most scrape intervals), how long and how many bytes a head
+/// may be, and how long a client may take to receive an answer.
+const LIMITS: ClientLimits = ClientLimits {
+    idle: Duration::from_secs(75),
+    head: Duration::from_secs(5),
+    read: Duration::from_secs(5),
+    write: Duration::from_secs(30),
+    head_bytes: 16 * 1024,
+    target_bytes: 16 * 1024,
+};
 /// Shorter bodies are not worth coding.
 const GZIP_MIN_BYTES: usize = 1024;
 
@@ -58,27 +63,58 @@ pub(crate) struct Source<M> {
 /// Answers everybody who comes, for as long as it is polled.
 pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(listener: TcpListener, source: Rc<Source<M>>) {
     let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let resources = Resources::new();
+    resources.keep_deadlines();
     loop {
         // Never closed.
         let Ok(place) = free.clone().acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let source = source.clone();
-                tokio::task::spawn_local(async move {
-                    // A client that goes away has nothing to be told.
-                    let _ = converse(stream, &source).await;
-                    drop(place);
-                });
+        let (stream, _) = listen::accept(&listener).await;
+        let _ = stream.set_nodelay(true);
+        let mut client =
+            Client { exchange: Exchange::new(stream, &resources, LIMITS), source: source.clone() };
+        tokio::task::spawn_local(async move {
+            // A client that goes away has nothing to be told.
+            let _ = exchange::serve(&mut client).await;
+            drop(place);
+        });
+    }
+}
+
+/// A connection.
+struct Client<M> {
+    exchange: Exchange,
+    source: Rc<Source<M>>,
+}
+
+impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
+    type Stream = TcpStream;
+
+    fn exchange(&mut self) -> &mut Exchange {
+        &mut self.exchange
+    }
+
+    async fn respond(&mut self, request: Request<'_>) -> io::Result<Next> {
+        match understand(&request.head, self.source.listening) {
+            Ok(asked) => {
+                let reply = answer(&asked, &self.source).await;
+                send(&mut self.exchange, &reply, asked.head_only).await?;
             }
-            // Out of descriptors or the like: it passes, or it does not; the run goes on either way.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            Err(reply) => {
+                self.exchange.give_up();
+                send(&mut self.exchange, &reply, request.head.method == "HEAD").await?;
+            }
         }
+        Ok(Next::Request)
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        send(&mut self.exchange, &Reply::words(refusal.status(), refusal.to_string()), is_head).await
     }
 }
 
 /// An answer.
 struct Reply {
-    status: (u16, &'static str),
+    status: u16,
     content_type: &'static str,
     body: Vec<u8>,
     gzip: bool,
@@ -87,12 +123,12 @@ struct Reply {
 }
 
 impl Reply {
-    fn new(status: (u16, &'static str), content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
+    fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type, body: body.into(), gzip: false, etag: None, extra: "" }
     }
 
-    fn words(status: u16, reason: &'static str, words: impl AsRef<str>) -> Self {
-        Self::new((status, reason), PLAIN, format!("{}\n", words.as_ref()))
+    fn words(status: u16, words: impl AsRef<str>) -> Self {
+        Self::new(status, PLAIN, format!("{}\n", words.as_ref()))
     }
 
     fn with(self, extra: &'static str) -> Self {
@@ -110,95 +146,18 @@ struct Asked {
     known: Vec<String>,
 }
 
-/// Requests and answers on one connection.
-async fn converse<M: Fn() -> Vec<Family>>(mut stream: TcpStream, source: &Source<M>) -> std::io::Result<()> {
-    let _ = stream.set_nodelay(true);
-    let mut buffer = Vec::new();
-    loop {
-        let head = match next_head(&mut stream, &mut buffer).await? {
-            Next::Request(length) => length,
-            Next::End => return Ok(()),
-            Next::Refused(reply) => return send(&mut stream, &reply, false, true).await,
-        };
-        let (asked, persists) = match understand(&buffer[..head], source.listening) {
-            Ok(understood) => understood,
-            Err((reply, head_only)) => return send(&mut stream, &reply, head_only, true).await,
-        };
-        buffer.drain(..head);
-        let reply = answer(&asked, source).await;
-        send(&mut stream, &reply, asked.head_only, !persists).await?;
-        if !persists {
-            return Ok(());
-        }
-    }
-}
-
-enum Next {
-    /// A whole head of this length is there.
-    Request(usize),
-    /// The client has gone, or says nothing more.
-    End,
-    Refused(Reply),
-}
-
-async fn next_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Result<Next> {
-    if buffer.is_empty() {
-        match timeout(IDLE, stream.read_buf(buffer)).await {
-            Ok(Ok(1..)) => {}
-            Ok(Err(error)) => return Err(error),
-            _ => return Ok(Next::End),
-        }
-    }
-    let whole = async {
-        loop {
-            match RequestHead::parse(buffer) {
-                Ok(Some((_, length))) if length <= HEAD_MAX_BYTES => return Ok(Next::Request(length)),
-                Ok(None) if buffer.len() < HEAD_MAX_BYTES => {}
-                Ok(_) => return Ok(Next::Refused(refusal(HeadError::TooLong))),
-                Err(error) => return Ok(Next::Refused(refusal(error))),
-            }
-            if stream.read_buf(buffer).await? == 0 {
-                return Ok(Next::End);
-            }
-        }
-    };
-    let late = || Next::Refused(Reply::words(408, "Request Timeout", "the request did not come in time"));
-    timeout(HEAD_TIME, whole).await.unwrap_or_else(|_| Ok(late()))
-}
-
-fn refusal(error: HeadError) -> Reply {
-    let reason = match error.status() {
-        414 => "URI Too Long",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        505 => "HTTP Version Not Supported",
-        _ => "Bad Request",
-    };
-    Reply::words(error.status(), reason, error.to_string())
-}
-
-/// What a head asks for, and whether the connection lives on; else the answer that refuses it, and whether to HEAD.
-fn understand(head: &[u8], listening: IpAddr) -> Result<(Asked, bool), (Reply, bool)> {
-    let head = match RequestHead::parse(head) {
-        Ok(Some((head, _))) => head,
-        Ok(None) => return Err((Reply::words(400, "Bad Request", "the head has no end"), false)),
-        Err(error) => return Err((refusal(error), false)),
-    };
+/// What a head asks for; else the answer that refuses it.
+fn understand(head: &RequestHead<'_>, listening: IpAddr) -> Result<Asked, Reply> {
     let head_only = head.method == "HEAD";
-    let refuse = |reply| Err((reply, head_only));
     if head.method != "GET" && !head_only {
-        let reply = Reply::words(405, "Method Not Allowed", "a run can only be looked at: GET and HEAD");
-        return refuse(reply.with("Allow: GET, HEAD\r\n"));
+        let reply = Reply::words(405, "a run can only be looked at: GET and HEAD");
+        return Err(reply.with("Allow: GET, HEAD\r\n"));
     }
     if head.facts.chunked || head.facts.content_length.is_some_and(|length| length > 0) {
-        return refuse(Reply::words(413, "Content Too Large", "a request needs no body here"));
+        return Err(Reply::words(413, "a request needs no body here"));
     }
     if !is_host_of_ours(head.host, listening) {
-        return refuse(Reply::words(
-            421,
-            "Misdirected Request",
-            "ask for this machine by its address, or as localhost",
-        ));
+        return Err(Reply::words(421, "ask for this machine by its address, or as localhost"));
     }
     // A proxy's form, http://host/path, means the same.
     let after = |scheme: &str| {
@@ -210,7 +169,7 @@ fn understand(head: &[u8], listening: IpAddr) -> Result<(Asked, bool), (Reply, b
         |name: &'static str| head.headers().filter(move |field| field.is(name)).map(|field| field.value);
     let accepted = Accepted::parse(values("accept-encoding"));
     let tag = |tag: &[u8]| String::from_utf8_lossy(tag.strip_prefix(b"W/").unwrap_or(tag)).into_owned();
-    let asked = Asked {
+    Ok(Asked {
         path,
         head_only,
         // A client that says nothing is not surprised with it.
@@ -218,15 +177,14 @@ fn understand(head: &[u8], listening: IpAddr) -> Result<(Asked, bool), (Reply, b
             && accepted.choose(&[Coding::Gzip, Coding::Identity]) == Some(Coding::Gzip),
         format: negotiate::format(values("accept")),
         known: values("if-none-match").flat_map(list).map(tag).collect(),
-    };
-    Ok((asked, head.facts.persists()))
+    })
 }
 
 async fn answer<M: Fn() -> Vec<Family>>(asked: &Asked, source: &Source<M>) -> Reply {
     match asked.path.as_str() {
         "/" | "/index.html" => match source.desk.get(Kind::Page).await {
             Ok(document) => of_document(&document, asked),
-            Err(Missing::TooEarly) => Reply::new((200, "OK"), HTML, EARLY),
+            Err(Missing::TooEarly) => Reply::new(200, HTML, EARLY),
             Err(missing) => absent(missing),
         },
         "/summary.json" => match source.desk.get(Kind::Summary).await {
@@ -234,29 +192,29 @@ async fn answer<M: Fn() -> Vec<Family>>(asked: &Asked, source: &Source<M>) -> Re
             Err(missing) => absent(missing),
         },
         "/metrics" => metrics(asked, &(source.metrics)()),
-        "/healthz" => Reply::words(200, "OK", "ok"),
+        "/healthz" => Reply::words(200, "ok"),
         // Browsers ask for it unasked, and would note that it is missing.
-        "/favicon.ico" => Reply::new((204, "No Content"), PLAIN, ""),
-        _ => Reply::words(404, "Not Found", "there are /, /metrics, /summary.json and /healthz"),
+        "/favicon.ico" => Reply::new(204, PLAIN, ""),
+        _ => Reply::words(404, "there are /, /metrics, /summary.json and /healthz"),
     }
 }
 
 fn absent(missing: Missing) -> Reply {
-    let later = |words| Reply::words(503, "Service Unavailable", words).with("Retry-After: 1\r\n");
+    let later = |words| Reply::words(503, words).with("Retry-After: 1\r\n");
     match missing {
         Missing::TooEarly => later("the run is getting ready"),
         Missing::Slow => later("the machine is busy with the run; come again"),
-        Missing::Failed(why) => Reply::words(500, "Internal Server Error", why),
+        Missing::Failed(why) => Reply::words(500, why),
     }
 }
 
 fn of_document(document: &Document, asked: &Asked) -> Reply {
     if asked.known.iter().any(|tag| *tag == document.etag || tag == "*") {
-        let reply = Reply::new((304, "Not Modified"), document.content_type, "");
+        let reply = Reply::new(304, document.content_type, "");
         return Reply { etag: Some(document.etag.clone()), ..reply };
     }
     let body = if asked.gzip { &document.gzipped } else { &document.body };
-    let reply = Reply::new((200, "OK"), document.content_type, body.clone());
+    let reply = Reply::new(200, document.content_type, body.clone());
     Reply { gzip: asked.gzip, etag: Some(document.etag.clone()), ..reply }
 }
 
@@ -266,7 +224,7 @@ fn metrics(asked: &Asked, families: &[Family]) -> Reply {
         Format::OpenMetrics => (text::OPENMETRICS_TYPE, text::openmetrics(families).into_bytes()),
         Format::Protobuf => (protobuf::TYPE, protobuf::delimited(families)),
     };
-    let mut reply = Reply::new((200, "OK"), content_type, body);
+    let mut reply = Reply::new(200, content_type, body);
     if asked.gzip && reply.body.len() >= GZIP_MIN_BYTES {
         let mut gzipped = Vec::new();
         GzipWriter::new().encode([reply.body.as_slice()], &mut gzipped);
@@ -275,11 +233,11 @@ fn metrics(asked: &Asked, families: &[Family]) -> Reply {
     reply
 }
 
-async fn send(stream: &mut TcpStream, reply: &Reply, head_only: bool, close: bool) -> std::io::Result<()> {
-    let (status, reason) = reply.status;
-    let mut head = format!("HTTP/1.1 {status} {reason}\r\n");
-    if !matches!(status, 204 | 304) {
-        head += &format!("Content-Type: {}\r\nContent-Length: {}\r\n", reply.content_type, reply.body.len());
+async fn send(exchange: &mut Exchange, reply: &Reply, head_only: bool) -> io::Result<()> {
+    let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
+    let has_body = !matches!(reply.status, 204 | 304);
+    if has_body {
+        head += &format!("Content-Type: {}\r\n", reply.content_type);
     }
     if reply.gzip {
         head += "Content-Encoding: gzip\r\n";
@@ -294,14 +252,8 @@ async fn send(stream: &mut TcpStream, reply: &Reply, head_only: bool, close: boo
                  img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
     }
     head += reply.extra;
-    head += if close { "Connection: close\r\n\r\n" } else { "\r\n" };
-    let mut bytes = head.into_bytes();
-    if !head_only {
-        bytes.extend_from_slice(&reply.body);
-    }
-    let sent = async {
-        stream.write_all(&bytes).await?;
-        if close { stream.shutdown().await } else { Ok(()) }
-    };
-    timeout(WRITE_TIME, sent).await.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))
+    let mut head = head.into_bytes();
+    let framing = if has_body { Framing::Length(reply.body.len() as u64) } else { Framing::None };
+    exchange.append_framing(&mut head, framing);
+    exchange.write(&[&head, if head_only { &[] } else { &reply.body }]).await
 }

@@ -3,6 +3,7 @@
 use assay_http::field::{Field, write_decimal};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
+use assay_http::status::reason;
 use assay_plane::fields;
 
 use crate::lines::Lines;
@@ -138,24 +139,6 @@ fn append_end(out: &mut Vec<u8>, is_11: bool, persists: bool) {
         (_, false) => out.extend_from_slice(b"Connection: close\r\n"),
     }
     out.extend_from_slice(b"\r\n");
-}
-
-/// The usual words for a status that the switch gives itself.
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        400 => "Bad Request",
-        408 => "Request Timeout",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "Error",
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! What is sent to a server for a client's request? Its head, rewritten; and why some requests go nowhere.
+//! What is sent to a server for a client's request: its head, rewritten; and why some requests go nowhere.
 
 use std::net::SocketAddr;
 
 use assay_http::field::{Field, decimal, write_decimal};
 use assay_http::framing::BodyFraming;
-use assay_http::head::{HeadError, RequestHead, Version};
+use assay_http::head::{RequestHead, Version};
 use assay_http::target::{self, TargetError};
-use assay_plane::fields;
+use assay_plane::{exchange, fields};
 use thiserror::Error;
 
 use crate::config::Limits;
@@ -16,18 +16,12 @@ use crate::lines::Lines;
 /// Why a request goes nowhere. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Its head is not HTTP.
-    #[error("{0}")]
-    Head(#[from] HeadError),
-    /// Its head is too long.
-    #[error("the head of the request is longer than the {0} bytes that are accepted here")]
-    HeadTooLong(u64),
+    /// Its head is not HTTP, is too long, or did not come in time.
+    #[error(transparent)]
+    Early(#[from] exchange::Refusal),
     /// Too many fields.
     #[error("the request has more than the {0} fields that are accepted here")]
     TooManyFields(u32),
-    /// Its target is too long.
-    #[error("the target of the request is longer than the {0} bytes that are accepted here")]
-    TargetTooLong(u64),
     /// Its body is too long.
     #[error("the body of the request is longer than the {0} bytes that are accepted here")]
     BodyTooLong(u64),
@@ -37,7 +31,7 @@ pub enum Refusal {
     /// A target, or a host, that is none here.
     #[error("{0}")]
     Target(#[from] TargetError),
-    /// The head did not come in time.
+    /// The body did not come in time.
     #[error("the request did not come in time")]
     TooSlow,
     /// The chunked coding of its body is broken.
@@ -49,9 +43,8 @@ impl Refusal {
     /// The status that says so.
     pub fn status(self) -> u16 {
         match self {
-            Refusal::Head(error) => error.status(),
-            Refusal::HeadTooLong(_) | Refusal::TooManyFields(_) => 431,
-            Refusal::TargetTooLong(_) => 414,
+            Refusal::Early(refusal) => refusal.status(),
+            Refusal::TooManyFields(_) => 431,
             Refusal::BodyTooLong(_) => 413,
             Refusal::Target(error) => error.status(),
             Refusal::Trace => 501,
@@ -90,11 +83,7 @@ pub struct Target<'h> {
 }
 
 /// What a request asks for (RFC 9112, 3.2).
-pub fn target<'h>(head: &RequestHead<'h>, limits: &Limits) -> Result<Target<'h>, Refusal> {
-    let text = head.target;
-    if text.len() as u64 > limits.target_bytes {
-        return Err(Refusal::TargetTooLong(limits.target_bytes));
-    }
+pub fn target<'h>(head: &RequestHead<'h>) -> Result<Target<'h>, Refusal> {
     if head.method == "TRACE" {
         return Err(Refusal::Trace);
     }
@@ -106,10 +95,7 @@ pub fn target<'h>(head: &RequestHead<'h>, limits: &Limits) -> Result<Target<'h>,
 }
 
 /// Facts of a request that is within its limits.
-pub fn facts(head: &RequestHead<'_>, length: usize, limits: &Limits) -> Result<Facts, Refusal> {
-    if length as u64 > limits.head_bytes {
-        return Err(Refusal::HeadTooLong(limits.head_bytes));
-    }
+pub fn facts(head: &RequestHead<'_>, limits: &Limits) -> Result<Facts, Refusal> {
     // More than a hundred are never parsed at all.
     if limits.head_fields < 100 && head.headers().count() > limits.head_fields as usize {
         return Err(Refusal::TooManyFields(limits.head_fields));
@@ -191,9 +177,10 @@ mod tests {
 
     fn sent(text: &str) -> Result<(String, Facts), Refusal> {
         let limits = Limits { body_bytes: Some(10), ..Limits::default() };
-        let (head, length) = RequestHead::parse(text.as_bytes())?.expect("is complete");
-        let target = target(&head, &limits)?;
-        let facts = facts(&head, length, &limits)?;
+        let parsed = RequestHead::parse(text.as_bytes()).map_err(exchange::Refusal::from)?;
+        let (head, length) = parsed.expect("is complete");
+        let target = target(&head)?;
+        let facts = facts(&head, &limits)?;
         let peer = Peer::new("192.0.2.1:5".parse().expect("an address"), "sw", &[]);
         let mut out = Vec::new();
         append(
@@ -260,10 +247,6 @@ mod tests {
         assert_eq!(status("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n"), 501);
         assert_eq!(status("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"), 413);
         assert_eq!(status("GET / HTTP/3.0\r\nHost: a\r\n\r\n"), 505);
-        let long = "x".repeat(9000);
-        assert_eq!(status(&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n")), 414);
-        let fields = format!("X-A: {}\r\n", "x".repeat(4000)).repeat(9);
-        assert_eq!(status(&format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n")), 431);
     }
 
     #[test]

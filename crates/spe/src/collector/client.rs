@@ -1,17 +1,14 @@
-//! What does one connection of a proxy, or of the Multiplier, go through?
+//! One connection of a proxy, or of the Multiplier.
 
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
 use assay_cache::storage::MethodClass;
 use assay_http::digest::ContentMd5;
-use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
-use assay_plane::body::{BodyError, BodyReader};
+use assay_plane::body::{BodyError, Chunk};
 use assay_plane::clock::monotonic_ns;
-use assay_plane::wire::{self, Chunk, Input};
-use tokio::io::AsyncWriteExt;
+use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
@@ -20,14 +17,11 @@ use crate::collector::fetch::{self, Order};
 use crate::collector::lost::Gone;
 use crate::collector::play::Client;
 use crate::collector::recording::{Claim, Outcome, Reader, Recording};
-use crate::collector::shared::{CLIENT_READ, Place, Shared};
+use crate::collector::shared::Shared;
 use crate::collector::shelf::{Asker, Found, Key};
 use crate::collector::tunnel;
 use crate::collector::url::Target;
 
-/// How long, and how much, is read from a client that was refused, so that it gets to read why.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_READS: usize = 16;
 /// After so many recordings that were waited for in vain, a request gets a fetch of its own.
 const MOST_WAITS: usize = 8;
 /// What a proxy is told in place of an answer that was its client's own, and is gone.
@@ -36,92 +30,63 @@ const NOT_KEPT: &str = "the Collector has not kept what the client was answered,
 /// Serves a connection until it ends. Errors are the client's own doing, or were told to it: nobody else is interested.
 pub async fn serve(stream: TcpStream, shared: Rc<Shared>, door: u16) {
     let mut client = Client::new(Rc::clone(&shared), stream, door);
-    let (mut input, mut head, mut key) = (Input::default(), Vec::new(), Vec::new());
-    loop {
-        match turn(&mut client, &mut input, &mut head, &mut key).await {
-            Ok(Next::Request) => {}
-            Ok(Next::End) => return,
-            Ok(Next::Tunnel(place)) => return tunnel::serve(client, &input, &place).await,
-            Ok(Next::Linger) => return linger(&mut client).await,
-            Err(_) => return shared.count(|c| c.client_gone += 1),
-        }
+    if exchange::serve(&mut client).await.is_err() {
+        shared.count(|c| c.client_gone += 1);
+    }
+    if let Some(place) = client.tunnel.take() {
+        tunnel::serve(client, &place).await;
     }
 }
 
-/// What follows a request.
-enum Next {
-    Request,
-    End,
-    /// It was one for a tunnel to this place.
-    Tunnel(Place),
-    /// It was refused, and what is left of it was not read.
-    Linger,
-}
+impl Handler for Client {
+    type Stream = TcpStream;
 
-/// Closing while something is unread resets the connection, and could take the answer with it.
-async fn linger(client: &mut Client) {
-    let _ = client.stream.shutdown().await;
-    for _ in 0..LINGER_READS {
-        match wire::read(&mut client.stream, &client.shared.scratch, LINGER, |bytes| bytes.len()).await {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => return,
-        }
+    fn exchange(&mut self) -> &mut Exchange {
+        &mut self.exchange
     }
-}
 
-/// One request and its answer. The head of the request is moved to `head`.
-async fn turn(
-    client: &mut Client,
-    input: &mut Input,
-    head: &mut Vec<u8>,
-    key: &mut Vec<u8>,
-) -> io::Result<Next> {
-    let length = loop {
-        match RequestHead::parse(input.unread()) {
-            Ok(Some((_, length))) => break length,
-            Ok(None) => {}
-            Err(error) => return refuse(client, error.status(), &error.to_string()).await,
+    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+        self.lost = None;
+        if is_question_of_the_lab(&head) && !self.shared.is_direct(self.door) {
+            self.send_error(200, "the door is open", false).await?;
+            return Ok(Next::Request);
         }
-        let filled = input.fill(&mut client.stream, &client.shared.scratch, CLIENT_READ).await;
-        if !matches!(filled, Ok(1..)) {
-            // Between two requests, every end is in order.
-            return Ok(Next::End);
+        self.shared.count_door(self.door, |c| c.requests += 1);
+        let shared = Rc::clone(&self.shared);
+        if head.method == "CONNECT" {
+            self.tunnel = shared.routes.tunnel(head.target);
+            return match self.tunnel {
+                Some(_) => Ok(Next::Detached),
+                None => refuse(self, 501, "tunnels are not served in front of an origin", false).await,
+            };
         }
-    };
-    head.clear();
-    head.extend_from_slice(&input.unread()[..length]);
-    input.consume(length);
-    let Ok(Some((parsed, _))) = RequestHead::parse(head) else { return Ok(Next::End) };
-    client.turn_to(&parsed);
-    if is_question_of_the_lab(&parsed) && !client.shared.is_direct(client.door) {
-        client.send_error(200, "the door is open", false).await?;
-        return Ok(if client.persists { Next::Request } else { Next::End });
-    }
-    client.shared.count_door(client.door, |c| c.requests += 1);
-    let shared = Rc::clone(&client.shared);
-    if parsed.method == "CONNECT" {
-        return match shared.routes.tunnel(parsed.target) {
-            Some(place) => Ok(Next::Tunnel(place)),
-            None => refuse(client, 501, "tunnels are not served in front of an origin").await,
+        let target = match Target::of(&head, shared.routes.fallback_authority()) {
+            Ok(target) => target,
+            Err(error) => {
+                return refuse(self, error.status(), &error.to_string(), head.method == "HEAD").await;
+            }
         };
+        let ask = Ask::new(head, target);
+        let body = match receive(self, &ask).await {
+            Ok(body) => body,
+            Err(BodyError::Coding(error)) => return refuse(self, 400, &error.to_string(), false).await,
+            Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let text = "the body of the request is larger than there is room for";
+                return refuse(self, 413, text, false).await;
+            }
+            Err(BodyError::Io(error)) => return Err(error),
+            Err(BodyError::Truncated) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        };
+        let mut key = std::mem::take(&mut self.key);
+        ask.write_key(body.digest, &mut key);
+        let answered = answer(self, &ask, &key, body).await;
+        self.key = key;
+        answered.map(|()| Next::Request)
     }
-    let target = match Target::of(&parsed, shared.routes.fallback_authority()) {
-        Ok(target) => target,
-        Err(error) => return refuse(client, error.status(), &error.to_string()).await,
-    };
-    let ask = Ask::new(parsed, target);
-    let body = match receive(client, input, &ask).await {
-        Ok(body) => body,
-        Err(BodyError::Coding(error)) => return refuse(client, 400, &error.to_string()).await,
-        Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
-            return refuse(client, 413, "the body of the request is larger than there is room for").await;
-        }
-        Err(BodyError::Io(error)) => return Err(error),
-        Err(BodyError::Truncated) => return Err(io::ErrorKind::UnexpectedEof.into()),
-    };
-    ask.write_key(body.digest, key);
-    answer(client, &ask, key, body).await?;
-    Ok(if client.persists { Next::Request } else { Next::End })
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        refuse(self, refusal.status(), &refusal.to_string(), is_head).await.map(drop)
+    }
 }
 
 /// Whoever starts a proxy asks through it whether it is ready; that is no client's request, and no origin's business.
@@ -134,11 +99,11 @@ fn is_question_of_the_lab(head: &RequestHead<'_>) -> bool {
 }
 
 /// Answers what cannot be understood; after that the connection is of no use.
-async fn refuse(client: &mut Client, status: u16, text: &str) -> io::Result<Next> {
-    client.persists = false;
+async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> io::Result<Next> {
+    client.exchange.give_up();
     client.shared.count(|c| c.refused += 1);
-    client.send_error(status, text, false).await?;
-    Ok(Next::Linger)
+    client.send_error(status, text, is_head).await?;
+    Ok(Next::Request)
 }
 
 /// The body of a request, with the room that it takes.
@@ -161,19 +126,18 @@ impl Drop for Room {
 }
 
 /// Reads the body of a request: which recording answers it is known only then.
-async fn receive(client: &mut Client, input: &mut Input, ask: &Ask<'_>) -> Result<Body, BodyError> {
+async fn receive(client: &mut Client, ask: &Ask<'_>) -> Result<Body, BodyError> {
     let shared = Rc::clone(&client.shared);
     let mut body =
         Body { parts: Vec::new(), digest: None, room: Room { shared: Rc::clone(&shared), bytes: 0 } };
-    let framing = ask.head.body();
-    if matches!(framing, BodyFraming::None | BodyFraming::Length(0)) {
+    if client.exchange.is_read() {
         return Ok(body);
     }
     if ask.head.expect_continue {
-        client.send_continue().await?;
+        client.exchange.send_continue().await?;
     }
-    let (mut reader, mut digest) = (BodyReader::new(framing), ContentMd5::new());
-    while let Some(part) = reader.next(&mut client.stream, input, &shared.scratch, CLIENT_READ).await? {
+    let mut digest = ContentMd5::new();
+    while let Some(part) = client.exchange.next_part().await? {
         digest.update(&part);
         if !shared.shelf.borrow_mut().reserve_for_request(body.room.bytes, part.len() as u64) {
             return Err(BodyError::Io(io::ErrorKind::FileTooLarge.into()));

@@ -1,4 +1,4 @@
-//! How is a thing fetched from its origin, once, for everyone who wants it?
+//! Fetching a thing from its origin, once, for everyone who wants it.
 //!
 //! A fetch is a task of its own: who caused it may go away. Each one has a connection of its own, so that all of them
 //! cost what a connection costs (11.3.1), and each step and each part of the body is recorded with its time. What fails is
@@ -11,11 +11,10 @@ use std::time::Duration;
 use assay_cache::conditional::confirms;
 use assay_cache::freshness::RequestControl;
 use assay_http::framing::BodyFraming;
-use assay_http::head::{HeadError, RequestHead, ResponseHead};
-use assay_plane::body::BodyReader;
+use assay_http::head::{HeadError, RequestHead};
+use assay_plane::body::{BodyReader, Chunk};
 use assay_plane::clock::monotonic_ns;
-use assay_plane::upstream::{Upstream, UpstreamError};
-use assay_plane::wire::Chunk;
+use assay_plane::upstream::{Received, Upstream, UpstreamError};
 use tokio::time::sleep;
 
 use crate::collector::answer::{Answer, Question, Times};
@@ -75,11 +74,12 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
         }
         request.extend_from_slice(b"\r\n");
         let asked_ms = shared.now_ms();
-        let (mut origin, length, steps) = ask(shared, recording, order, &request).await?;
-        let times = Times { asked_ms, received_ms: shared.now_ms() };
-        let answer = read_answer(&origin, &request, order, times)
-            .map_err(|error| UpstreamError::BadReply(origin.address, error))?;
-        origin.input.consume(length);
+        let take = |received: Received<'_>| {
+            let times = Times { asked_ms, received_ms: shared.now_ms() };
+            Ok((Answer::new(&received.head, &question(&request, order)?, times), times))
+        };
+        let (origin, taken, steps) = ask(shared, recording, order, &request, take).await?;
+        let (answer, times) = taken.map_err(|error| UpstreamError::BadReply(origin.address, error))?;
         if answer.status != 304 || (confirming.is_none() && !order.conditions.is_empty()) {
             receive(shared, recording, order, answer, origin, steps).await;
             return Ok(());
@@ -95,19 +95,20 @@ async fn fetch(shared: &Shared, recording: &Rc<Recording>, order: &Order) -> Res
     }
 }
 
-/// Connects, asks, and waits for the head of the final answer: its length is returned too.
-async fn ask(
+/// Connects, asks, and waits for the head of the final answer, of which `take` takes what is needed.
+async fn ask<T>(
     shared: &Shared,
     recording: &Recording,
     order: &Order,
     request: &[u8],
-) -> Result<(Upstream, usize, Steps), FetchError> {
+    take: impl FnOnce(Received<'_>) -> T,
+) -> Result<(Upstream, T, Steps), FetchError> {
     let patience = shared.patience();
     let offset = || monotonic_ns().saturating_sub(recording.asked_ns);
     let address = shared.address_of(&order.place).await?;
     let mut steps = Steps { resolved_ns: offset(), ..Steps::default() };
     shared.count(|c| c.origin_requests += 1);
-    let mut origin = Upstream::connect(address, patience).await?;
+    let mut origin = Upstream::connect(address, patience, &shared.resources).await?.timed();
     steps.connected_ns = offset();
     let head = [IoSlice::new(request)].into_iter();
     let mut slices: Vec<IoSlice<'_>> = head.chain(order.body.iter().map(|part| IoSlice::new(part))).collect();
@@ -119,23 +120,15 @@ async fn ask(
             break;
         }
     }
-    if matches!(origin.input.fill(&mut origin.stream, &shared.scratch, patience.reply).await, Ok(1..)) {
-        steps.first_byte_ns = offset();
-    } else {
-        sent?;
-    }
-    let length = origin.final_head(&shared.scratch, patience).await?;
+    let taken = match origin.final_head(patience.reply, take).await {
+        Ok(taken) => taken,
+        // Why the request could not be sent says more.
+        Err(error) => return Err(sent.err().unwrap_or(error).into()),
+    };
+    let first_byte_ns = origin.first_byte_ns.unwrap_or(recording.asked_ns);
+    steps.first_byte_ns = first_byte_ns.saturating_sub(recording.asked_ns);
     steps.head_ns = offset();
-    Ok((origin, length, steps))
-}
-
-fn read_answer(origin: &Upstream, request: &[u8], order: &Order, times: Times) -> Result<Answer, HeadError> {
-    let head = ResponseHead::parse(origin.input.unread())?;
-    let (head, _) = head.ok_or(HeadError::Syntax("the head is not complete"))?;
-    if head.status == 101 {
-        return Err(HeadError::Syntax("it changes the protocol, which nobody asked for"));
-    }
-    Ok(Answer::new(&head, &question(request, order)?, times))
+    Ok((origin, taken, steps))
 }
 
 fn question<'q>(request: &'q [u8], order: &Order) -> Result<Question<'q>, HeadError> {
@@ -193,7 +186,7 @@ async fn receive(
             break End::Broken;
         }
         let limit = shared.patience().reply;
-        match body.next(&mut origin.stream, &mut origin.input, &shared.scratch, limit).await {
+        match body.next(&mut origin.connection, limit).await {
             Ok(Some(part)) => {
                 let at_ns = monotonic_ns().saturating_sub(recording.asked_ns);
                 let bytes = part.len() as u64;

@@ -1,56 +1,41 @@
-//! How is a recording sent at its pace?
+//! Recordings, sent at their pace.
 //!
 //! Each part has an absolute due instant: when the request came, plus the part's own offset. Errors do not add up, and who
 //! joins while the recording is under way gets every part as late after its own request as the first one did. The one
 //! who caused the fetch is sent it by the same rule: then everything is due when it comes.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 
-use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http::framing::BodyFraming;
-use assay_http::head::{RequestHead, Version};
+use assay_plane::body::Chunk;
 use assay_plane::clock::monotonic_ns;
+use assay_plane::exchange::{ClientLimits, Exchange, Framing};
 use assay_plane::fields;
-use assay_plane::wire::{self, Chunk};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::collector::answer::Answer;
 use crate::collector::ask::Ask;
 use crate::collector::recording::{Reader, Recording};
-use crate::collector::shared::{CLIENT_WRITE, Shared};
+use crate::collector::shared::{CLIENT_READ, CLIENT_WRITE, Place, Shared};
 use crate::collector::timeline::{Due, End};
 use crate::number;
-
-/// How the end of an answer is told to this client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// There is no body.
-    None,
-    /// There is no body, but one of this length would be.
-    Described(u64),
-    /// So many bytes.
-    Length(u64),
-    /// Chunked coding.
-    Chunked,
-    /// The connection ends with it.
-    UntilClose,
-}
 
 /// A connection of a proxy, or of the Multiplier.
 pub struct Client {
     /// What all share.
     pub shared: Rc<Shared>,
     /// The connection.
-    pub stream: TcpStream,
+    pub exchange: Exchange,
     /// Where it came in.
     pub door: u16,
-    /// Another request may follow.
-    pub persists: bool,
     /// The number of the client's request, where the answer is another one than that got, which is gone.
     pub lost: Option<u64>,
-    version: Version,
+    /// It is to become a tunnel to this place.
+    pub tunnel: Option<Place>,
+    /// The name of what was asked for last; kept for its memory.
+    pub key: Vec<u8>,
     bell: Rc<Notify>,
     batch: Vec<Chunk>,
     text: Vec<u8>,
@@ -59,24 +44,18 @@ pub struct Client {
 impl Client {
     /// A new connection.
     pub fn new(shared: Rc<Shared>, stream: TcpStream, door: u16) -> Self {
+        let limits = ClientLimits::new(CLIENT_READ, CLIENT_WRITE);
         Self {
+            exchange: Exchange::new(stream, &shared.resources, limits),
             shared,
-            stream,
             door,
-            persists: true,
             lost: None,
-            version: Version::Http11,
+            tunnel: None,
+            key: Vec::new(),
             bell: Rc::default(),
             batch: Vec::new(),
             text: Vec::new(),
         }
-    }
-
-    /// The next request is this one.
-    pub fn turn_to(&mut self, head: &RequestHead<'_>) {
-        self.version = head.facts.version;
-        self.persists = head.persists();
-        self.lost = None;
     }
 
     /// Sends a recording as if it had been asked for at `base_ns`.
@@ -127,7 +106,7 @@ impl Client {
                     self.write(framing, end == Some(End::Complete)).await?;
                     match end {
                         Some(End::Complete) => return Ok(()),
-                        Some(End::Broken) => return Err(self.break_off(framing)),
+                        Some(End::Broken) => return Err(self.exchange.break_off(framing)),
                         None => {}
                     }
                 }
@@ -135,7 +114,7 @@ impl Client {
                     self.write(framing, end == End::Complete).await?;
                     return match end {
                         End::Complete => Ok(()),
-                        End::Broken => Err(self.break_off(framing)),
+                        End::Broken => Err(self.exchange.break_off(framing)),
                     };
                 }
                 Due::At(at_ns) => {
@@ -163,24 +142,10 @@ impl Client {
         self.write_text().await
     }
 
-    /// Tells a client that waits for it to send its body.
-    pub async fn send_continue(&mut self) -> io::Result<()> {
-        let mut slices = [IoSlice::new(b"HTTP/1.1 100 Continue\r\n\r\n")];
-        wire::write_all(&mut self.stream, &mut slices, CLIENT_WRITE).await
-    }
-
     fn framing(&mut self, answer: &Answer, method: &str) -> Framing {
         match (answer.framing, answer.length) {
             (BodyFraming::None, Some(bytes)) if method == "HEAD" => Framing::Described(bytes),
-            (BodyFraming::None, _) => Framing::None,
-            (BodyFraming::Length(bytes), _) => Framing::Length(bytes),
-            (BodyFraming::Chunked | BodyFraming::UntilClose, _) => match self.version {
-                Version::Http11 => Framing::Chunked,
-                Version::Http10 => {
-                    self.persists = false;
-                    Framing::UntilClose
-                }
-            },
+            (framing, _) => self.exchange.framing_of(answer.status, framing),
         }
     }
 
@@ -192,24 +157,12 @@ impl Client {
         if let Some(number) = self.lost {
             fields::append_number(&mut self.text, number::LOST, number);
         }
-        match framing {
-            Framing::Length(bytes) | Framing::Described(bytes) => {
-                fields::append_number(&mut self.text, "Content-Length", bytes);
-            }
-            Framing::Chunked => self.text.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-            Framing::None | Framing::UntilClose => {}
-        }
-        match (self.persists, self.version) {
-            (false, _) => self.text.extend_from_slice(b"Connection: close\r\n"),
-            (true, Version::Http10) => self.text.extend_from_slice(b"Connection: keep-alive\r\n"),
-            (true, Version::Http11) => {}
-        }
-        self.text.extend_from_slice(b"\r\n");
+        self.exchange.append_framing(&mut self.text, framing);
     }
 
     /// Sends what is in `text`, and empties it.
     async fn write_text(&mut self) -> io::Result<()> {
-        wire::write_all(&mut self.stream, &mut [IoSlice::new(&self.text)], CLIENT_WRITE).await?;
+        self.exchange.write(&[&self.text]).await?;
         self.text.clear();
         Ok(())
     }
@@ -217,32 +170,9 @@ impl Client {
     /// Sends what is in `text` and in `batch`, and the end of the coding.
     async fn write(&mut self, framing: Framing, is_last: bool) -> io::Result<()> {
         let bytes: usize = self.batch.iter().map(|part| part.len()).sum();
-        let mut room = [0; CHUNK_HEAD_BYTES];
-        let mut slices = Vec::with_capacity(self.batch.len() + 4);
-        slices.push(IoSlice::new(&self.text));
-        let is_chunked = framing == Framing::Chunked;
-        if is_chunked && bytes > 0 {
-            slices.push(IoSlice::new(chunk_head(bytes as u64, &mut room)));
-        }
-        slices.extend(self.batch.iter().map(|part| IoSlice::new(part)));
-        if is_chunked && bytes > 0 {
-            slices.push(IoSlice::new(CHUNK_END));
-        }
-        if is_chunked && is_last {
-            slices.push(IoSlice::new(LAST_CHUNK));
-        }
-        wire::write_all(&mut self.stream, &mut slices, CLIENT_WRITE).await?;
+        self.exchange.write_body(&[&self.text], &self.batch, framing, is_last).await?;
         self.text.clear();
         self.shared.count_door(self.door, |c| c.bytes_out += bytes as u64);
         Ok(())
-    }
-
-    /// The body broke off after its head was sent: the client must see that, so the connection is lost for it.
-    fn break_off(&self, framing: Framing) -> io::Error {
-        if framing == Framing::UntilClose {
-            // An orderly end would look like the end of the body: reset instead. Nothing more can be done if that fails.
-            let _ = self.stream.set_zero_linger();
-        }
-        io::Error::new(io::ErrorKind::UnexpectedEof, "the origin's answer broke off")
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use assay_plane::wire::Chunk;
+use assay_plane::body::Chunk;
 use tokio::sync::Notify;
 
 use crate::collector::answer::Answer;

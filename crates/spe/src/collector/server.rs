@@ -1,22 +1,18 @@
-//! How does the Collector listen?
+//! The Collector as it listens.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
-use assay_plane::listen::listen;
+use assay_plane::listen::{accept, listen};
 use assay_role::evaluation::CollectorSpec;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
-use tokio::time::sleep;
 
 use crate::collector::client;
 use crate::collector::disk::Disk;
 use crate::collector::error::CollectorError;
 use crate::collector::shared::{DoorCounters, Shared, Totals};
 
-/// How long to wait when no descriptor is left for a new connection.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 /// Largest share of the memory that the index of what is on disk takes beside it.
 const INDEX_SHARE: u64 = 8;
 /// Most doors: who has seen a recording is a bit for each.
@@ -67,6 +63,7 @@ impl Collector {
 
     /// Accepts and serves connections, until its timer fails.
     pub async fn serve(self: Rc<Self>) -> Result<(), CollectorError> {
+        self.shared.resources.keep_deadlines();
         for index in 0..self.doors.len() {
             let collector = Rc::clone(&self);
             spawn_local(async move { collector.accept(index).await });
@@ -76,15 +73,10 @@ impl Collector {
 
     async fn accept(&self, index: usize) {
         loop {
-            match self.doors[index].accept().await {
-                Ok((stream, _)) => {
-                    // Without it, the end of an answer could wait for the acknowledgement of its beginning.
-                    if stream.set_nodelay(true).is_ok() {
-                        spawn_local(client::serve(stream, Rc::clone(&self.shared), index as u16));
-                    }
-                }
-                // The connection is gone, or no descriptor is left: others end, and then there are some again.
-                Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
+            let (stream, _) = accept(&self.doors[index]).await;
+            // Without it, the end of an answer could wait for the acknowledgement of its beginning.
+            if stream.set_nodelay(true).is_ok() {
+                spawn_local(client::serve(stream, Rc::clone(&self.shared), index as u16));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What do all connections of the Collector share?
+//! What all connections of the Collector share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_plane::clock::monotonic_ns;
+use assay_plane::connection::Resources;
 use assay_plane::timer::{Ticket, Timer};
 use assay_plane::upstream::{self, Patience, UpstreamError};
-use assay_plane::wire::Scratch;
 use assay_role::evaluation::{CollectorSpec, Route};
 use tokio::sync::Notify;
 
@@ -89,8 +89,8 @@ pub struct Totals {
 pub struct Shared {
     /// What is recorded.
     pub shelf: RefCell<Shelf>,
-    /// Where reads land.
-    pub scratch: Scratch,
+    /// Buffers and deadlines.
+    pub resources: Rc<Resources>,
     /// Answers keep the pace of their recording.
     pub replays: bool,
     /// Where the origins are.
@@ -122,7 +122,7 @@ impl Shared {
         });
         Ok(Self {
             shelf: RefCell::new(Shelf::new(spec.memory_bytes, limits, spec.doors.len(), disk)),
-            scratch: Scratch::new(),
+            resources: Resources::new(),
             replays: spec.replay,
             routes: Routes::new(&spec.origins, spec.default_origin),
             timer: Timer::new(0)?,

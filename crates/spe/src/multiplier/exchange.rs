@@ -1,19 +1,19 @@
-//! How is one request answered from the Collector, and when are the proxies asked?
+//! One request, answered from the Collector; and when the proxies are asked.
 //!
 //! The client's own way comes first: what arrives is written to it before anything else is done with it.
 
 use std::io::{self, IoSlice};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
 use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
-use assay_http::head::{ResponseHead, Version};
+use assay_http::head::{HeadError, Version};
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::fields;
-use assay_plane::upstream::Upstream;
-use assay_plane::wire;
+use assay_plane::upstream::{Patience, Received, Upstream, UpstreamError};
 use assay_record::spe::AnswerError;
 use assay_role::evaluation::When;
 
@@ -23,7 +23,7 @@ use super::client::{Client, Shared};
 use super::message::Order;
 use super::rest::{Kept, Rest, Taken};
 use crate::collector;
-use crate::validate::{Digester, Sample};
+use crate::validate::{Digester, Rules, Sample};
 
 /// So much of an answer is still read when its client has left, so that the proxies can be held against it.
 const MOST_DRAINED: u64 = 256 << 20;
@@ -35,14 +35,46 @@ enum Trouble {
     /// The client's body makes no sense.
     BadBody(ChunkError),
     /// The Collector.
-    Collector(AnswerError),
+    Collector(UpstreamError),
+}
+
+/// The head of the Collector's answer.
+struct Answer {
+    status: u16,
+    framing: BodyFraming,
+    /// The connection can be used again when the body was read.
+    persists: bool,
+    /// As it came.
+    bytes: Vec<u8>,
+    /// Its status line and its fields, but for what it says of the connection, as clients get them.
+    passing: Vec<u8>,
+    digester: Digester,
+}
+
+impl Answer {
+    fn new(received: &Received<'_>, method: &str, rules: &Arc<Rules>) -> Self {
+        let head = &received.head;
+        let bytes = received.bytes;
+        let mut passing = Vec::with_capacity(bytes.len() + 64);
+        let line_end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
+        passing.extend_from_slice(bytes[..line_end].trim_ascii_end());
+        passing.extend_from_slice(b"\r\n");
+        fields::append_passing(&mut passing, head.headers(), is_the_collectors);
+        Self {
+            status: head.status,
+            framing: head.body(method),
+            persists: head.persists(method),
+            bytes: bytes.to_vec(),
+            passing,
+            digester: Digester::new(head, rules),
+        }
+    }
 }
 
 /// One request and its answer.
 pub struct Exchange<'c> {
     client: &'c mut Client,
     shared: Rc<Shared>,
-    first_ns: Option<u64>,
     rest: Rest,
 }
 
@@ -51,38 +83,37 @@ impl<'c> Exchange<'c> {
     pub fn new(client: &'c mut Client, order: Order) -> Self {
         let shared = Rc::clone(&client.shared);
         let rest = Rest::new(client.id, order, Rc::clone(&shared));
-        Self { client, shared, first_ns: None, rest }
+        Self { client, shared, rest }
     }
 
-    /// Answers it; whether another request may follow on this connection.
-    pub async fn run(mut self) -> io::Result<bool> {
-        let (upstream, length) = match self.ask().await {
-            Ok(found) => found,
+    /// Answers it.
+    pub async fn run(mut self) -> io::Result<()> {
+        match self.ask().await {
+            Ok((upstream, answer)) => self.relay(upstream, answer).await,
             Err(Trouble::Client(error)) => {
                 count(&self.shared.board.client_gone);
                 self.rest.measured.error = Some(AnswerError::ClientGone);
                 self.rest.end(None);
-                return Err(error);
+                Err(error)
             }
             Err(Trouble::BadBody(error)) => {
                 count(&self.shared.board.refused);
-                self.client.refuse(400, &error.to_string()).await?;
-                return Ok(false);
+                self.client.send_refusal(400, &error.to_string(), false).await
             }
             Err(Trouble::Collector(error)) => {
+                let error = AnswerError::from(error);
                 self.rest.measured.error = Some(error);
+                let is_head = self.rest.order.about.method == "HEAD";
                 self.rest.end(None);
                 let status = if error == AnswerError::TimedOut { 504 } else { 502 };
                 let words = format!("the Collector gave no usable answer ({})", error.name());
-                self.client.refuse(status, &words).await?;
-                return Ok(false);
+                self.client.send_refusal(status, &words, is_head).await
             }
-        };
-        self.relay(upstream, length).await
+        }
     }
 
-    /// Sends the request to the Collector and waits for the head of its answer: its length in the connection's input.
-    async fn ask(&mut self) -> Result<(Upstream, usize), Trouble> {
+    /// Sends the request to the Collector and waits for the head of its answer.
+    async fn ask(&mut self) -> Result<(Upstream, Answer), Trouble> {
         let shared = Rc::clone(&self.shared);
         let head = self.rest.order.for_collector();
         let may_repeat = !self.rest.order.has_body()
@@ -90,115 +121,117 @@ impl<'c> Exchange<'c> {
                 self.rest.order.about.method.as_str(),
                 "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
             );
-        if may_repeat && let Some(upstream) = shared.pool.take(shared.collector) {
-            match self.converse(upstream, &head).await {
+        if may_repeat && let Some(mut upstream) = shared.pool.take(&shared.collector) {
+            match self.converse(&mut upstream, &head).await {
                 // It may just have been closed.
-                Err(Trouble::Collector(AnswerError::Reset)) if self.first_ns.is_none() => {}
-                found => return found,
+                Err(Trouble::Collector(UpstreamError::Lost(_))) => {}
+                found => return found.map(|answer| (upstream, answer)),
             }
         }
-        let connected = answer::connect(shared.collector, shared.limits.collector, &mut self.rest.measured);
-        let upstream = connected.await.map_err(Trouble::Collector)?;
-        self.converse(upstream, &head).await
+        let (patience, measured) = (shared.limits.collector, &mut self.rest.measured);
+        let connected = answer::connect(shared.collector, patience, &shared.resources, measured);
+        let mut upstream = connected.await.map_err(Trouble::Collector)?;
+        let answer = self.converse(&mut upstream, &head).await?;
+        Ok((upstream, answer))
     }
 
-    async fn converse(&mut self, mut upstream: Upstream, head: &[u8]) -> Result<(Upstream, usize), Trouble> {
-        let shared = Rc::clone(&self.shared);
-        let limit = shared.limits.collector.reply;
+    async fn converse(&mut self, upstream: &mut Upstream, head: &[u8]) -> Result<Answer, Trouble> {
+        let patience = self.shared.limits.collector;
         self.rest.measured.sent_ns = monotonic_ns();
-        let sent = wire::write_all(&mut upstream.stream, &mut [IoSlice::new(head)], limit).await;
-        sent.map_err(|error| Trouble::Collector(answer::of_io(&error)))?;
+        upstream.send(&mut [IoSlice::new(head)], patience).await.map_err(Trouble::Collector)?;
         if self.rest.order.has_body()
-            && let Some(length) = self.upload(&mut upstream).await?
+            && let Some(answer) = self.upload(upstream).await?
         {
-            return Ok((upstream, length));
+            return Ok(answer);
         }
-        if shared.when == When::AtOnce {
+        if self.shared.when == When::AtOnce {
             self.rest.ask_proxies();
         }
         loop {
-            let found = answer::any_head(&mut upstream, &shared.scratch, limit, &mut self.first_ns).await;
-            match found.map_err(Trouble::Collector)? {
-                (length, 100 | 102..=199) => self.pass_interim(&mut upstream, length).await?,
-                (_, 101) => return Err(Trouble::Collector(AnswerError::Garbage)),
-                (length, _) => return Ok((upstream, length)),
+            let heard = upstream.head(patience.reply, |received| self.heard(&received)).await;
+            if let Some(answer) = self.pass_interim(upstream, heard).await? {
+                return Ok(answer);
             }
         }
     }
 
-    /// Sends the body while listening for an answer that does not wait for it: the length of its head, if one came.
-    async fn upload(&mut self, upstream: &mut Upstream) -> Result<Option<usize>, Trouble> {
-        let shared = Rc::clone(&self.shared);
-        let (limit, scratch) = (shared.limits.collector.reply, &shared.scratch);
-        let mut body = BodyReader::new(self.rest.order.body);
-        while !body.is_done() {
+    /// Sends the body while listening for an answer that does not wait for it.
+    async fn upload(&mut self, upstream: &mut Upstream) -> Result<Option<Answer>, Trouble> {
+        let patience = self.shared.limits.collector;
+        let is_chunked = self.rest.order.body == BodyFraming::Chunked;
+        while !self.client.exchange.is_read() {
+            let (order, rules) = (&self.rest.order, &self.shared.rules);
             tokio::select! {
                 biased;
-                head = answer::any_head(upstream, scratch, limit, &mut self.first_ns) => {
-                    match head.map_err(Trouble::Collector)? {
-                        (length, 100 | 102..=199) => self.pass_interim(upstream, length).await?,
-                        (length, _) => {
-                            // Decided without the body; the proxies are not asked half a question.
-                            self.rest.kept = Kept::Partial;
-                            self.client.leaves_unread = true;
-                            return Ok(Some(length));
-                        }
+                heard = upstream.head(patience.reply, |received| Heard::new(&received, order, rules)) => {
+                    if let Some(answer) = self.pass_interim(upstream, heard).await? {
+                        // Decided without the body; the proxies are not asked half a question.
+                        self.rest.kept = Kept::Partial;
+                        self.client.exchange.give_up();
+                        return Ok(Some(answer));
                     }
                 }
-                part = body.next(&mut self.client.stream, &mut self.client.input, scratch, shared.limits.client_read) => {
+                part = self.client.exchange.next_part() => {
                     let Some(chunk) = part.map_err(of_client)? else { break };
-                    send_part(upstream, &chunk, self.rest.order.body, &shared).await.map_err(Trouble::Collector)?;
+                    send_part(upstream, &chunk, is_chunked, patience).await.map_err(Trouble::Collector)?;
                     self.rest.keep(&chunk);
                 }
             }
         }
-        if self.rest.order.body == BodyFraming::Chunked {
-            let sent = wire::write_all(&mut upstream.stream, &mut [IoSlice::new(LAST_CHUNK)], limit).await;
-            sent.map_err(|error| Trouble::Collector(answer::of_io(&error)))?;
+        if is_chunked {
+            let sent = upstream.send(&mut [IoSlice::new(LAST_CHUNK)], patience).await;
+            sent.map_err(Trouble::Collector)?;
         }
         Ok(None)
     }
 
-    /// Words on the way go to those who know them.
-    async fn pass_interim(&mut self, upstream: &mut Upstream, length: usize) -> Result<(), Trouble> {
-        if self.rest.order.about.version == Version::Http11 {
-            let bytes = &upstream.input.unread()[..length];
-            self.client.write(&mut [IoSlice::new(bytes)]).await.map_err(Trouble::Client)?;
+    fn heard(&self, received: &Received<'_>) -> Heard {
+        Heard::new(received, &self.rest.order, &self.shared.rules)
+    }
+
+    /// What was heard, if it is final. Interim responses go to those who know them.
+    async fn pass_interim(
+        &mut self,
+        upstream: &Upstream,
+        heard: Result<Heard, UpstreamError>,
+    ) -> Result<Option<Answer>, Trouble> {
+        match heard.map_err(Trouble::Collector)? {
+            Heard::Final(answer) => Ok(Some(*answer)),
+            Heard::Interim(bytes) => {
+                if self.client.exchange.takes_interim() {
+                    self.client.exchange.write(&[&bytes]).await.map_err(Trouble::Client)?;
+                }
+                Ok(None)
+            }
+            Heard::Switching => {
+                let error = HeadError::Syntax("it changes the protocol, which nobody asked for");
+                Err(Trouble::Collector(UpstreamError::BadReply(upstream.address, error)))
+            }
         }
-        upstream.input.consume(length);
-        self.first_ns = None;
-        Ok(())
     }
 
     /// Passes the answer on as it comes, and takes its measure.
-    async fn relay(mut self, mut upstream: Upstream, length: usize) -> io::Result<bool> {
+    async fn relay(mut self, mut upstream: Upstream, answer: Answer) -> io::Result<()> {
         let shared = Rc::clone(&self.shared);
-        let first_ns = self.first_ns.unwrap_or_else(monotonic_ns);
-        let head_bytes = upstream.input.unread()[..length].to_vec();
-        let Ok(Some((head, _))) = ResponseHead::parse(&head_bytes) else {
-            // It has been parsed before.
-            return Err(io::ErrorKind::InvalidData.into());
-        };
-        let (method, status) = (self.rest.order.about.method.clone(), head.status);
-        let (framing, upstream_persists) = (head.body(&method), head.persists(&method));
-        upstream.input.consume(length);
+        let first_ns = upstream.first_byte_ns.unwrap_or_else(monotonic_ns);
+        let Answer { status, framing, persists: upstream_persists, bytes: head_bytes, passing, digester } =
+            answer;
         self.rest.measured.status = Some(status);
         self.rest.measured.first_byte_ns = Some(first_ns.saturating_sub(self.rest.measured.sent_ns));
-        self.rest.measured.head_bytes = length as u64;
+        self.rest.measured.head_bytes = head_bytes.len() as u64;
         let out = Outgoing::new(&self.rest.order, framing);
-        let persists = out.persists && !self.client.leaves_unread && !shared.is_stopping.get();
-        let mut pending = out.head(&head, &head_bytes, persists, &self.rest.order);
+        self.client.exchange.persists &= out.is_delimited && !shared.is_stopping.get();
+        let mut pending = out.head(passing, self.client.exchange.persists, &self.rest.order);
         let mut body = BodyReader::new(framing);
-        if body.is_done() || upstream.input.unread().is_empty() {
+        if body.is_done() || upstream.connection.input.unread().is_empty() {
             self.write(&[&pending]).await;
             pending.clear();
         }
-        let mut taken = Taken::new(Digester::new(&head, &shared.rules));
+        let mut taken = Taken::new(digester);
         let mut last_ns = first_ns;
         let limit = shared.limits.collector.reply;
         while !body.is_done() {
-            let next = body.next(&mut upstream.stream, &mut upstream.input, &shared.scratch, limit).await;
-            match next {
+            match body.next(&mut upstream.connection, limit).await {
                 Ok(Some(chunk)) => {
                     last_ns = monotonic_ns();
                     self.write_chunk(&mut pending, &chunk, out.is_chunked, body.is_done()).await;
@@ -206,7 +239,7 @@ impl<'c> Exchange<'c> {
                     taken.push(chunk);
                 }
                 Ok(None) => self.write_end(&mut pending, out.is_chunked).await,
-                Err(error) => self.rest.measured.error = Some(answer::of_body(&error)),
+                Err(error) => self.rest.measured.error = Some(error.into()),
             }
             let left = self.is_gone() && self.rest.measured.body_bytes > MOST_DRAINED;
             if self.rest.measured.error.is_some_and(|error| error != AnswerError::ClientGone) || left {
@@ -215,8 +248,8 @@ impl<'c> Exchange<'c> {
         }
         self.rest.measured.transfer_ns = Some(last_ns.saturating_sub(first_ns));
         let is_whole = body.is_done();
-        let is_bodiless = method == "HEAD" || status == 304;
-        if is_whole && upstream_persists && !self.client.leaves_unread {
+        let is_bodiless = self.rest.order.about.method == "HEAD" || status == 304;
+        if is_whole && upstream_persists && !self.client.exchange.leaves_unread {
             shared.pool.put_back(upstream);
         }
         let is_gone = self.is_gone();
@@ -234,8 +267,11 @@ impl<'c> Exchange<'c> {
                 head: head_bytes,
             }));
         });
-        // A body that broke off must not look as if it were whole.
-        Ok(persists && is_whole && !is_gone)
+        match is_whole && !is_gone {
+            true => Ok(()),
+            // A body that broke off must not look as if it were whole.
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     fn is_gone(&self) -> bool {
@@ -247,11 +283,7 @@ impl<'c> Exchange<'c> {
         if self.is_gone() {
             return;
         }
-        let mut slices = [IoSlice::new(&[]); 5];
-        for (slice, piece) in slices.iter_mut().zip(pieces) {
-            *slice = IoSlice::new(piece);
-        }
-        if self.client.write(&mut slices).await.is_err() {
+        if self.client.exchange.write(pieces).await.is_err() {
             self.rest.measured.error = Some(AnswerError::ClientGone);
         }
     }
@@ -278,27 +310,41 @@ impl<'c> Exchange<'c> {
     }
 }
 
+/// What comes from the Collector before a body.
+enum Heard {
+    Interim(Vec<u8>),
+    Final(Box<Answer>),
+    /// To another protocol.
+    Switching,
+}
+
+impl Heard {
+    fn new(received: &Received<'_>, order: &Order, rules: &Arc<Rules>) -> Self {
+        match received.head.status {
+            101 => Heard::Switching,
+            _ if received.head.is_interim() => Heard::Interim(received.bytes.to_vec()),
+            _ => Heard::Final(Box::new(Answer::new(received, &order.about.method, rules))),
+        }
+    }
+}
+
 /// How an answer goes to the client.
 struct Outgoing {
     is_chunked: bool,
-    persists: bool,
+    /// Its end can be told without that of the connection.
+    is_delimited: bool,
 }
 
 impl Outgoing {
     fn new(order: &Order, framing: BodyFraming) -> Self {
-        let is_new = order.about.version == Version::Http11;
-        let is_chunked = framing == BodyFraming::Chunked && is_new;
+        let is_chunked = framing == BodyFraming::Chunked && order.about.version == Version::Http11;
         let is_delimited = is_chunked || matches!(framing, BodyFraming::None | BodyFraming::Length(_));
-        Self { is_chunked, persists: order.persists && is_delimited }
+        Self { is_chunked, is_delimited }
     }
 
-    /// The Collector's head, but for what it says of the connection.
-    fn head(&self, head: &ResponseHead<'_>, bytes: &[u8], persists: bool, order: &Order) -> Vec<u8> {
-        let mut out = Vec::with_capacity(bytes.len() + 64);
-        let line_end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
-        out.extend_from_slice(bytes[..line_end].trim_ascii_end());
-        out.extend_from_slice(b"\r\n");
-        fields::append_passing(&mut out, head.headers(), is_the_collectors);
+    /// The Collector's head, up to its end.
+    fn head(&self, passing: Vec<u8>, persists: bool, order: &Order) -> Vec<u8> {
+        let mut out = passing;
         if self.is_chunked {
             out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
@@ -332,14 +378,12 @@ fn of_client(error: BodyError) -> Trouble {
 async fn send_part(
     upstream: &mut Upstream,
     chunk: &[u8],
-    framing: BodyFraming,
-    shared: &Shared,
-) -> Result<(), AnswerError> {
-    let limit = shared.limits.collector.reply;
+    is_chunked: bool,
+    patience: Patience,
+) -> Result<(), UpstreamError> {
     let mut room = [0; CHUNK_HEAD_BYTES];
-    let size: &[u8] =
-        if framing == BodyFraming::Chunked { chunk_head(chunk.len() as u64, &mut room) } else { &[] };
-    let end: &[u8] = if framing == BodyFraming::Chunked { CHUNK_END } else { &[] };
+    let (size, end): (&[u8], &[u8]) =
+        if is_chunked { (chunk_head(chunk.len() as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
     let mut slices = [IoSlice::new(size), IoSlice::new(chunk), IoSlice::new(end)];
-    wire::write_all(&mut upstream.stream, &mut slices, limit).await.map_err(|error| answer::of_io(&error))
+    upstream.send(&mut slices, patience).await
 }

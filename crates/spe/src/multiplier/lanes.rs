@@ -1,4 +1,4 @@
-//! How are the proxies asked, and what did each of them answer?
+//! The proxies, as they are asked, and what each of them answers.
 //!
 //! In a thread of its own, so that whatever a proxy does costs no client anything. Each connection of a client has a *lane*
 //! to each proxy: one connection, kept if the proxy keeps it, and one request outstanding on it. What waits in lanes is
@@ -14,8 +14,8 @@ use std::time::Duration;
 use assay_http::head::ResponseHead;
 use assay_plane::body::BodyReader;
 use assay_plane::clock::monotonic_ns;
-use assay_plane::upstream::{Patience, Upstream};
-use assay_plane::wire::{self, Scratch};
+use assay_plane::connection::Resources;
+use assay_plane::upstream::{Patience, Upstream, UpstreamError};
 use assay_record::spe::{AnswerError, Verdict};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -91,7 +91,7 @@ pub struct Proxies {
     /// What is a difference.
     pub rules: Arc<Rules>,
     /// Where reads land.
-    pub scratch: Scratch,
+    pub resources: Rc<Resources>,
 }
 
 /// Asks what it is told to until that was all, and then waits a while for what is still due.
@@ -140,8 +140,8 @@ async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<
                 biased;
                 next = questions.recv() => next,
                 // Nothing may come on an idle connection: bytes or an end make it useless.
-                _ = open.stream.readable() => {
-                    if !is_quiet(open) {
+                _ = open.connection.stream.readable() => {
+                    if !open.is_quiet() {
                         connection = None;
                     }
                     continue;
@@ -151,11 +151,6 @@ async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<
         let Some(asked) = next else { return };
         proxies.answer(index, &mut connection, asked).await;
     }
-}
-
-fn is_quiet(connection: &Upstream) -> bool {
-    let read = connection.stream.try_read(&mut [0]);
-    matches!(read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// True where the Collector had to say something else than it said to the client.
@@ -177,7 +172,7 @@ impl Proxies {
         let Asked { message, place, mut direct } = asked;
         let target = u16::from(index) + 1;
         self.board.asked(target);
-        let open = connection.take().filter(is_quiet);
+        let open = connection.take().filter(Upstream::is_quiet);
         let was_open = open.is_some();
         let mut outcome = self.ask(index, open, &message, &direct).await;
         let never_read =
@@ -234,35 +229,33 @@ impl Proxies {
         let patience = Patience { connect: CONNECT.min(self.patience), reply: self.patience };
         let mut proxy = match open {
             Some(open) => open,
-            None => answer::connect(self.addresses[usize::from(index)], patience, measured).await?,
+            None => {
+                let address = self.addresses[usize::from(index)];
+                answer::connect(address, patience, &self.resources, measured).await?
+            }
         };
         measured.sent_ns = monotonic_ns();
         let mut slices = [IoSlice::new(&message.head), IoSlice::new(&message.body)];
-        let sent = wire::write_all(&mut proxy.stream, &mut slices, self.patience).await;
-        if let Err(error) = &sent
-            && answer::of_io(error) == AnswerError::TimedOut
-        {
+        let sent = proxy.send(&mut slices, patience).await;
+        if matches!(sent, Err(UpstreamError::TimedOut(_))) {
             return Err(AnswerError::TimedOut);
         }
         // One that does not want all of the body may have said so before it closed.
-        let mut first_ns = None;
-        let (length, status) =
-            answer::final_head(&mut proxy, &self.scratch, self.patience, &mut first_ns).await?;
-        let first_ns = first_ns.unwrap_or_else(monotonic_ns);
+        let method = message.about.method.as_str();
+        let received = proxy.final_head(self.patience, |received| {
+            let head = &received.head;
+            let digester = Digester::new(head, &self.rules);
+            (head.status, head.body(method), head.persists(method), digester, received.bytes.to_vec())
+        });
+        let (status, framing, persists, mut digester, head_bytes) = received.await?;
+        let first_ns = proxy.first_byte_ns.unwrap_or_else(monotonic_ns);
         measured.status = Some(status);
         measured.first_byte_ns = Some(first_ns.saturating_sub(measured.sent_ns));
-        measured.head_bytes = length as u64;
-        let head_bytes = proxy.input.unread()[..length].to_vec();
-        let Ok(Some((head, _))) = ResponseHead::parse(&head_bytes) else { return Err(AnswerError::Garbage) };
-        let method = message.about.method.as_str();
-        let (framing, persists) = (head.body(method), head.persists(method));
-        proxy.input.consume(length);
-        let mut digester = Digester::new(&head, &self.rules);
+        measured.head_bytes = head_bytes.len() as u64;
         let mut body = BodyReader::new(framing);
         let mut last_ns = first_ns;
         loop {
-            let next = body.next(&mut proxy.stream, &mut proxy.input, &self.scratch, self.patience).await;
-            let Some(chunk) = next.map_err(|error| answer::of_body(&error))? else { break };
+            let Some(chunk) = body.next(&mut proxy.connection, self.patience).await? else { break };
             last_ns = monotonic_ns();
             measured.body_bytes += chunk.len() as u64;
             measured.transfer_ns = Some(last_ns.saturating_sub(first_ns));
@@ -272,7 +265,7 @@ impl Proxies {
         measured.transfer_ns = Some(last_ns.saturating_sub(first_ns));
         let is_bodiless = method == "HEAD" || status == 304;
         let sample = Sample { status, is_bodiless, body: digester.finish(), head: head_bytes };
-        let keep = persists && message.persists && sent.is_ok() && proxy.input.unread().is_empty();
+        let keep = persists && message.persists && sent.is_ok() && proxy.connection.input.unread().is_empty();
         Ok((sample, keep.then_some(proxy)))
     }
 

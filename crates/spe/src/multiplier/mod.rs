@@ -28,16 +28,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use assay_plane::listen::listen;
+use assay_plane::connection::Resources;
+use assay_plane::listen::{accept, listen};
 use assay_plane::upstream::Pool;
-use assay_plane::wire::Scratch;
 use assay_role::evaluation::MultiplierCounters;
 use assay_role::evaluation::MultiplierSpec;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use self::board::Board;
 pub use self::client::Limits;
@@ -55,8 +55,6 @@ const MOST_PROXIES: usize = 64;
 /// How often idle connections to the Collector are looked through, and how old they may be.
 const SWEEP: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(30);
-/// How long to wait when no descriptor is left for a new connection.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 /// How long clients that are being answered may take at the end.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -87,11 +85,12 @@ impl Multiplier {
         let patience = Duration::from_millis(spec.patience_ms);
         let asked = (Arc::clone(&board), Arc::clone(&rules));
         let (to_proxies, proxies_done) = start_asking(addresses, patience, asked)?;
+        let resources = Resources::new();
         let shared = Rc::new(Shared {
             board,
             rules,
-            pool: Pool::default(),
-            scratch: Scratch::new(),
+            pool: Pool::new(&resources),
+            resources,
             collector: spec.collector,
             is_forward: spec.forward,
             when: spec.when,
@@ -103,7 +102,6 @@ impl Multiplier {
             name: format!("assay-{}-{}", std::process::id(), address.port()),
             limits,
             is_stopping: Cell::new(false),
-            stop: Notify::new(),
             left: Notify::new(),
             next_request: Cell::new(0),
         });
@@ -129,22 +127,19 @@ impl Multiplier {
     pub async fn serve(&self) {
         let later = self.shared.later.work();
         tokio::pin!(later);
+        self.shared.resources.keep_deadlines();
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, peer)) => {
-                        let id = self.next_client.get();
-                        self.next_client.set(id + 1);
-                        // Without it, the end of an answer could wait for the acknowledgement of its beginning.
-                        if stream.set_nodelay(true).is_ok() {
-                            spawn_local(client::serve(stream, (id, peer.ip()), Rc::clone(&self.shared)));
-                        }
+                (stream, peer) = accept(&self.listener) => {
+                    let id = self.next_client.get();
+                    self.next_client.set(id + 1);
+                    // Without it, the end of an answer could wait for the acknowledgement of its beginning.
+                    if stream.set_nodelay(true).is_ok() {
+                        spawn_local(client::serve(stream, (id, peer.ip()), Rc::clone(&self.shared)));
                     }
-                    // The connection is gone, or no descriptor is left: others end, and then there are some again.
-                    Err(_) => sleep(OUT_OF_DESCRIPTORS).await,
-                },
+                }
                 () = &mut later => {}
                 _ = sweep.tick() => self.shared.pool.close_older_than(IDLE),
             }
@@ -157,7 +152,7 @@ impl Multiplier {
         let Self { listener, shared, proxies_done, writer, .. } = self;
         drop(listener);
         shared.is_stopping.set(true);
-        shared.stop.notify_waiters();
+        shared.resources.watch.dismiss_idle();
         let all_left = async {
             loop {
                 let left = shared.left.notified();
@@ -205,8 +200,11 @@ fn start_asking(
         };
         // Whoever started this waits for it.
         let _ = begun.send(Ok(()));
-        let proxies = Proxies { addresses, patience, board, rules, scratch: Scratch::new() };
-        runtime.block_on(lanes::run(proxies, told));
+        let proxies = Proxies { addresses, patience, board, rules, resources: Resources::new() };
+        runtime.block_on(async {
+            proxies.resources.keep_deadlines();
+            lanes::run(proxies, told).await;
+        });
         drop(runtime);
         let _ = done.send(());
     };

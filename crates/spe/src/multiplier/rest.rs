@@ -1,4 +1,4 @@
-//! What is left to do when a client has its answer?
+//! What is left to do when a client has its answer.
 //!
 //! To take the answer's digest, to write it down, and to ask the proxies. None of that is the client's business, so it is put
 //! off ([`super::later`]) where it is not asked for earlier.
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http::framing::BodyFraming;
+use assay_plane::body::Chunk;
 use assay_plane::clock::monotonic_ns;
-use assay_plane::wire::Chunk;
 use assay_record::spe::Verdict;
 use assay_role::evaluation::Turns;
 use tokio::sync::watch;

@@ -1,15 +1,12 @@
-//! What does one client connection go through? Requests read, sent to servers, and their answers sent back, one after the
-//! other.
+//! One client connection: requests are sent to servers, and their answers sent back, one after the other.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use assay_dispatch::{Request, ServerId};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
-use tokio::io::AsyncWriteExt;
 
 use super::runtime::{now_ns, spawn};
 use super::setup::Setup;
@@ -17,36 +14,27 @@ use super::slot::{Standing, Waiting};
 use super::stream::Stream;
 use super::{Shared, unix_s};
 use crate::access_log::Line;
+use crate::config::Config;
 use crate::document::document;
 use crate::forwarded::Peer;
 use crate::reply::{self, For};
 use crate::request::{self, Facts, Refusal};
 use crate::tally::add;
 use crate::upgrade;
-use assay_plane::socket::{Input, write_all};
-use assay_plane::watch::Deadline;
+use assay_plane::connection::Connection;
+use assay_plane::exchange::{self, ClientLimits, Exchange, Handler, Next};
 
-/// How long, and how much, is read from a client that was refused, so that it gets to read why.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_READS: usize = 64;
 /// A body up to this size that is here already goes out with its head.
 const INLINE_BYTES: u64 = 16 * 1024;
-/// A target that is too long may be told from other heads without end once it is so much too long: the method is before it.
-const METHOD_BYTES: u64 = 64;
 
 /// A client's connection.
 pub struct Client {
-    pub(super) stream: Stream,
-    pub(super) input: Input,
+    pub(super) exchange: Exchange<Stream>,
     /// What goes to the client next.
     pub(super) out: Vec<u8>,
     /// What goes to the server: the head, and a small body.
     pub(super) request: Vec<u8>,
-    pub(super) deadline: Deadline,
     pub(super) shared: Rc<Shared>,
-    pub(super) persists: bool,
-    /// Some of the request is still to be read, or will never be.
-    pub(super) leaves_unread: bool,
     peer: Peer,
     own: SocketAddr,
     said: Said,
@@ -90,20 +78,17 @@ pub struct Done {
 pub fn start(stream: Stream, peer: SocketAddr, own: SocketAddr, shared: &Rc<Shared>) {
     shared.counts.clients.set(shared.counts.clients.get() + 1);
     let setup = shared.setup();
-    let client = Client {
-        stream,
-        input: Input::default(),
+    let mut client = Client {
+        exchange: Exchange::new(stream, &shared.resources, limits(&setup.config)),
         out: Vec::new(),
         request: Vec::new(),
-        deadline: shared.watch.enter(),
         shared: Rc::clone(shared),
-        persists: true,
-        leaves_unread: false,
         peer: Peer::new(peer, &setup.config.name, &setup.config.trusted),
         own,
         said: Said::default(),
     };
-    spawn(client.serve());
+    // Errors are the client's own doing, or were told to it: nobody else is interested.
+    spawn(async move { drop(exchange::serve(&mut client).await) });
 }
 
 impl Drop for Client {
@@ -114,41 +99,32 @@ impl Drop for Client {
     }
 }
 
-impl Client {
-    /// Until the connection ends. Errors are the client's own doing, or were told to it: nobody else is interested.
-    async fn serve(mut self) {
-        while self.persists {
-            if self.turn().await.is_err() {
-                return;
-            }
-        }
-        if self.leaves_unread || !self.input.unread().is_empty() {
-            Box::pin(self.linger()).await;
-        }
+/// How long clients may take by a configuration, and how long their heads may be.
+fn limits(config: &Config) -> ClientLimits {
+    let timeouts = &config.timeouts;
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    ClientLimits {
+        idle: timeouts.client_idle,
+        head: timeouts.client_request,
+        read: timeouts.client_request,
+        write: timeouts.client_request,
+        head_bytes: bytes(config.limits.head_bytes),
+        target_bytes: bytes(config.limits.target_bytes),
+    }
+}
+
+impl Handler for Client {
+    type Stream = Stream;
+
+    fn exchange(&mut self) -> &mut Exchange<Stream> {
+        &mut self.exchange
     }
 
-    /// Closing while something is unread resets the connection, and could take the answer with it.
-    async fn linger(&mut self) {
-        self.deadline.set(LINGER);
-        let _ = self.stream.shutdown().await;
+    async fn respond(&mut self, request: exchange::Request<'_>) -> io::Result<Next> {
+        let order = self.take_head(&request);
         let shared = Rc::clone(&self.shared);
-        for _ in 0..LINGER_READS {
-            match shared.memory.read(&mut self.stream, &self.deadline, |bytes| bytes.len()).await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return,
-            }
-        }
-    }
-
-    /// One request and its answer.
-    async fn turn(&mut self) -> io::Result<()> {
-        let Some(read) = self.head().await? else {
-            self.persists = false;
-            return Ok(());
-        };
-        let shared = Rc::clone(&self.shared);
-        self.out = shared.memory.take();
-        let ended = match read {
+        self.out = shared.resources.memory.take();
+        let ended = match order {
             Ok(mut order) => {
                 let done = if order.facts.is_for_switch {
                     Box::pin(self.send_own(&order, 200, "")).await
@@ -160,114 +136,80 @@ impl Client {
                 }
                 done.map(drop)
             }
-            Err(refusal) => Box::pin(self.refuse(refusal)).await,
+            Err(refusal) => Box::pin(self.send_refusal(refusal, request.head.method == "HEAD")).await,
         };
-        shared.memory.give(std::mem::take(&mut self.out));
-        shared.memory.give(std::mem::take(&mut self.request));
-        ended
+        shared.resources.memory.give(std::mem::take(&mut self.out));
+        shared.resources.memory.give(std::mem::take(&mut self.request));
+        self.exchange.limits = limits(&shared.setup.borrow().config);
+        ended.map(|()| Next::Request)
     }
 
-    /// Waits for the head of a request; none when the client has no more.
-    async fn head(&mut self) -> io::Result<Option<Result<Order, Refusal>>> {
-        let shared = Rc::clone(&self.shared);
-        let timeouts = shared.setup.borrow().config.timeouts;
-        let mut has_begun = !self.input.unread().is_empty();
-        self.deadline.set(if has_begun { timeouts.client_request } else { timeouts.client_idle });
-        loop {
-            if has_begun && let Some(read) = self.take_head().transpose() {
-                self.deadline.set_idle(false);
-                return Ok(Some(read));
-            }
-            self.deadline.set_idle(!has_begun);
-            match shared.memory.fill(&mut self.stream, &self.deadline, &mut self.input).await {
-                Ok(0) => return Ok(None),
-                Ok(_) if has_begun => {}
-                Ok(_) => {
-                    has_begun = true;
-                    self.deadline.set(timeouts.client_request);
-                }
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    self.deadline.set_idle(false);
-                    return Ok(has_begun.then_some(Err(Refusal::TooSlow)));
-                }
-                Err(error) => return Err(error),
-            }
-        }
+    async fn refuse(&mut self, refusal: exchange::Refusal, is_head: bool) -> io::Result<()> {
+        self.send_refusal(refusal.into(), is_head).await
     }
+}
 
-    /// Takes a head out of the input, once it is there as a whole, and writes the one for the server.
-    fn take_head(&mut self) -> Result<Option<Order>, Refusal> {
+impl Client {
+    /// Takes what is to be known of a request from its head, and writes the one for the server.
+    fn take_head(&mut self, request: &exchange::Request<'_>) -> Result<Order, Refusal> {
+        let exchange::Request { head, bytes } = request;
         let setup = self.shared.setup();
         let limits = &setup.config.limits;
-        let unread = self.input.unread();
-        let Some((head, length)) = RequestHead::parse(unread)? else {
-            let bytes = unread.len() as u64;
-            if bytes > limits.target_bytes + METHOD_BYTES && memchr::memchr(b'\n', unread).is_none() {
-                return Err(Refusal::TargetTooLong(limits.target_bytes));
-            }
-            if bytes > limits.head_bytes {
-                return Err(Refusal::HeadTooLong(limits.head_bytes));
-            }
-            return Ok(None);
-        };
-        let target = request::target(&head, limits)?;
-        let facts = request::facts(&head, length, limits)?;
-        let class = setup.classes.of(&head, target.path.as_bytes());
+        let target = request::target(head)?;
+        let facts = request::facts(head, limits)?;
+        let class = setup.classes.of(head, target.path.as_bytes());
         let asked = Request { class, document: document(target.path.as_bytes()) };
-        self.request = self.shared.memory.take();
+        self.request = self.shared.resources.memory.take();
         let name = &setup.config.name;
-        let with_raw = (&head, &unread[..length]);
-        request::append(&mut self.request, with_raw, target, facts, &self.peer, name, self.own);
-        let upgrade = upgrade::asked(&head, facts.body, &setup.config.upgrades).map(str::to_owned);
+        request::append(&mut self.request, (head, bytes), target, facts, &self.peer, name, self.own);
+        let upgrade = upgrade::asked(head, facts.body, &setup.config.upgrades).map(str::to_owned);
         if let Some(protocol) = &upgrade {
             upgrade::append(&mut self.request, protocol);
         }
         if setup.logs {
-            self.said.take(&head, &self.peer, &setup);
+            self.said.take(head, &self.peer, &setup);
         }
-        self.input.consume(length);
-        self.persists = facts.persists && !self.shared.is_stopping.get();
-        self.leaves_unread = !matches!(facts.body, BodyFraming::None | BodyFraming::Length(0));
+        self.exchange.persists &= !self.shared.is_stopping.get();
         self.take_small_body(&facts);
-        self.input.rest(&self.shared.memory);
+        self.exchange.connection.input.rest(&self.shared.resources.memory);
         let standing = Standing { setup, request: asked };
-        Ok(Some(Order { facts, standing, upgrade, at_ns: now_ns() }))
+        Ok(Order { facts, standing, upgrade, at_ns: now_ns() })
     }
 
     /// A small body that is here already goes out with the head.
     fn take_small_body(&mut self, facts: &Facts) {
         if let BodyFraming::Length(bytes @ 1..=INLINE_BYTES) = facts.body
-            && let Some(body) = self.input.unread().get(..bytes as usize)
+            && let Some(body) = self.exchange.connection.input.unread().get(..bytes as usize)
         {
             self.request.extend_from_slice(body);
-            self.input.consume(bytes as usize);
-            self.leaves_unread = false;
+            self.exchange.connection.input.consume(bytes as usize);
+            self.exchange.leaves_unread = false;
         }
     }
 
     /// What is needed while its request waits for a server.
     pub(super) fn waiting(&mut self) -> Waiting<'_> {
-        Waiting { stream: &mut self.stream, input: &mut self.input, deadline: &self.deadline }
+        let Connection { stream, input, deadline, .. } = &mut self.exchange.connection;
+        Waiting { stream, input, deadline }
     }
 
     /// Whom an answer is for.
     pub(super) fn asked(&self, facts: &Facts) -> For {
-        For { is_head: facts.is_head, is_11: facts.is_11, persists: self.persists }
+        For { is_head: facts.is_head, is_11: facts.is_11, persists: self.exchange.persists }
     }
 
     /// Answers what cannot be understood, or is too much; after that the connection is of no use.
-    pub(super) async fn refuse(&mut self, refusal: Refusal) -> io::Result<()> {
+    async fn send_refusal(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
         add(&self.shared.counts.refused);
-        (self.persists, self.leaves_unread) = (false, true);
-        let is_head = self.input.unread().starts_with(b"HEAD ");
+        self.exchange.give_up();
         let asked = For { is_head, is_11: true, persists: false };
         self.write_own(refusal.status(), &refusal.to_string(), asked).await
     }
 
     /// Answers for want of a server's answer.
     pub(super) async fn send_own(&mut self, order: &Order, status: u16, why: &str) -> io::Result<Done> {
-        if self.leaves_unread {
-            self.persists = false;
+        if self.exchange.leaves_unread {
+            self.exchange.persists = false;
         }
         self.write_own(status, why, self.asked(&order.facts)).await?;
         let ended_ns = now_ns();
@@ -277,8 +219,7 @@ impl Client {
     async fn write_own(&mut self, status: u16, why: &str, asked: For) -> io::Result<()> {
         self.out.clear();
         reply::append_own(&mut self.out, status, why, &self.shared.date(), asked);
-        self.deadline.set(self.shared.setup.borrow().config.timeouts.client_request);
-        write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out)]).await
+        self.exchange.write(&[&self.out]).await
     }
 
     /// Counts a request that has ended, and writes it down.

@@ -1,4 +1,4 @@
-//! How does a request get to a server, and the answer back? With another server where one is lost, if that is safe.
+//! A request on its way to a server, and the answer back: by another server where one is lost, if that is safe.
 //!
 //! Safe is: nothing of the request was sent (no connection came about), or it is idempotent and has no body, and no byte of
 //! an answer was there. What cannot be repeated gets a connection of its own, so that it does not meet one that the server is
@@ -26,14 +26,13 @@ use crate::request::Refusal;
 use crate::tally::add;
 use crate::upgrade;
 use assay_plane::carrier::Carrier;
+use assay_plane::exchange::Stream as _;
+use assay_plane::limits::MOST_INTERIM_RESPONSES;
+use assay_plane::memory::{Input, wait, write_all};
 use assay_plane::relay::{Part, next_part};
-use assay_plane::socket::{Input, wait, write_all};
 
 /// The part of a body that came with its head is copied behind it up to this size: cheaper than two slices.
 const COPIED_BYTES: usize = 4096;
-
-/// Most words on the way (1xx) to one request: a server that goes on and on holds everyone who waits for it.
-const MOST_WORDS: u32 = 32;
 
 /// Why a server gave no usable answer. The texts go to the client.
 #[derive(Debug, Error)]
@@ -120,7 +119,7 @@ impl Client {
                 Fault::Client(error) => return Err(error),
                 Fault::Refused(refusal) => {
                     let status = refusal.status();
-                    (self.persists, self.leaves_unread) = (false, true);
+                    self.exchange.give_up();
                     return Box::pin(self.send_own(order, status, &refusal.to_string())).await;
                 }
                 Fault::Server(loss, can_repeat) => (loss, can_repeat),
@@ -155,12 +154,12 @@ impl Client {
     }
 
     async fn connect(&mut self, server: &Server, order: &Order) -> Result<Upstream, Loss> {
-        self.deadline.set(order.standing.setup.config.timeouts.connect);
+        self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.connect);
         add(&self.shared.counts.connects);
         let mut connecting = std::pin::pin!(Stream::connect(server.address));
         let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
-            Poll::Pending => wait(&self.deadline, cx),
+            Poll::Pending => wait(&self.exchange.connection.deadline, cx),
         });
         match connected.await {
             Ok(stream) => Ok(Upstream { stream, input: Input::default() }),
@@ -173,16 +172,24 @@ impl Client {
 
     /// Sends the request and waits for the head of the final answer.
     async fn ask(&mut self, mut upstream: Upstream, slot: &Slot, order: &Order) -> Result<Reply, Fault> {
-        self.deadline.set(order.standing.setup.config.timeouts.response);
-        let sent = write_all(&mut upstream.stream, &self.deadline, &mut [IoSlice::new(&self.request)]).await;
+        self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
+        let sent = write_all(
+            &mut upstream.stream,
+            &self.exchange.connection.deadline,
+            &mut [IoSlice::new(&self.request)],
+        )
+        .await;
         if let Err(error) = sent {
             let can_repeat = order.facts.can_repeat && error.kind() != io::ErrorKind::TimedOut;
             return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
         }
         // A body that went with the head is read already.
-        let is_sent =
-            if self.leaves_unread { Box::pin(self.upload(&mut upstream, slot, order)).await? } else { true };
-        self.deadline.set(order.standing.setup.config.timeouts.response);
+        let is_sent = if self.exchange.leaves_unread {
+            Box::pin(self.upload(&mut upstream, slot, order)).await?
+        } else {
+            true
+        };
+        self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
         let facts = self.reply_head(&mut upstream, slot, order).await?;
         Ok(Reply { upstream, facts, is_sent })
     }
@@ -201,7 +208,7 @@ impl Client {
         let mut words = 0;
         loop {
             match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
-                Some((head, _)) if head.is_interim() && words == MOST_WORDS => {
+                Some((head, _)) if head.is_interim() && words == MOST_INTERIM_RESPONSES => {
                     return Err(bad(HeadError::Syntax("words on the way without end")));
                 }
                 Some((head, length)) if head.is_interim() => {
@@ -215,8 +222,12 @@ impl Client {
                     upstream.input.consume(length);
                     if is_for_client {
                         let mut slices = [IoSlice::new(&self.out)];
-                        let written =
-                            Box::pin(write_all(&mut self.stream, &self.deadline, &mut slices)).await;
+                        let written = Box::pin(write_all(
+                            &mut self.exchange.connection.stream,
+                            &self.exchange.connection.deadline,
+                            &mut slices,
+                        ))
+                        .await;
                         written.map_err(Fault::Client)?;
                     }
                     continue;
@@ -246,7 +257,12 @@ impl Client {
                 }
                 None => {}
             }
-            match shared.memory.fill(&mut upstream.stream, &self.deadline, &mut upstream.input).await {
+            match shared
+                .resources
+                .memory
+                .fill(&mut upstream.stream, &self.exchange.connection.deadline, &mut upstream.input)
+                .await
+            {
                 Ok(0) if upstream.input.unread().is_empty() => {
                     return Err(Fault::Server(Loss::Lost(server.clone()), order.facts.can_repeat));
                 }
@@ -274,7 +290,7 @@ impl Client {
             server: Some(slot.server.id),
             reached_ns: [slot.started_ns, now_ns()],
         };
-        self.persists = facts.client_persists && is_sent;
+        self.exchange.persists = facts.client_persists && is_sent;
         if !is_sent && facts.client_persists {
             // The head says that the connection lives on; it does not.
             self.say_close();
@@ -294,21 +310,29 @@ impl Client {
             slot.is_answered = true;
             self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
             drop(slot);
-            self.deadline.set(timeouts.client_request);
+            self.exchange.connection.deadline.set(timeouts.client_request);
             // Who has said that it sends nothing more gets the answer and the end in one packet; but some send a line end
             // after a body.
-            let is_last = !order.facts.persists && order.facts.can_repeat && self.input.unread().is_empty();
-            let written = if is_last { self.stream.write_last(&self.out)? } else { 0 };
-            write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out[written..])]).await?;
+            let is_last = !order.facts.persists
+                && order.facts.can_repeat
+                && self.exchange.connection.input.unread().is_empty();
+            let written = if is_last { self.exchange.connection.stream.write_last(&self.out)? } else { 0 };
+            write_all(
+                &mut self.exchange.connection.stream,
+                &self.exchange.connection.deadline,
+                &mut [IoSlice::new(&self.out[written..])],
+            )
+            .await?;
             done.bytes = carrier.payload;
             return Ok(done);
         }
-        self.deadline.set(timeouts.client_request);
+        self.exchange.connection.deadline.set(timeouts.client_request);
         let mut slices =
             [IoSlice::new(&self.out), IoSlice::new(&upstream.input.unread()[taken - plain..taken])];
-        write_all(&mut self.stream, &self.deadline, &mut slices).await?;
+        write_all(&mut self.exchange.connection.stream, &self.exchange.connection.deadline, &mut slices)
+            .await?;
         upstream.input.consume(taken);
-        upstream.input.rest(&shared.memory);
+        upstream.input.rest(&shared.resources.memory);
         let is_whole = Box::pin(self.carry(&mut upstream, &mut carrier, &slot, order)).await;
         done.bytes = carrier.payload;
         // A client that goes away is not the server's failure.
@@ -317,7 +341,7 @@ impl Client {
             self.let_go(upstream, &slot.server, facts.server_persists && is_sent);
         } else {
             // What the client has is not all, and it will know by the end of the connection.
-            self.persists = false;
+            self.exchange.persists = false;
             if facts.to_client == Framing::UntilClose {
                 self.reset();
             }
@@ -335,13 +359,13 @@ impl Client {
     ) -> io::Result<bool> {
         let timeouts = order.standing.setup.config.timeouts;
         while !carrier.is_done() {
-            self.deadline.set(timeouts.response);
+            self.exchange.connection.deadline.set(timeouts.response);
             self.out.clear();
-            let Self { shared, stream, out, deadline, .. } = self;
-            let (from, carried) = ((&mut upstream.stream, &*deadline), (&mut *carrier, out));
-            let part = next_part(&shared.memory, from, &mut upstream.input, carried, |bytes| {
-                stream.try_write(bytes)
-            });
+            let to = &self.exchange.connection;
+            let from = (&mut upstream.stream, &to.deadline);
+            let (memory, carried) = (&self.shared.resources.memory, (&mut *carrier, &mut self.out));
+            let part =
+                next_part(memory, from, &mut upstream.input, carried, |bytes| to.stream.try_write(bytes));
             match part.await {
                 Ok(Part::Some) => {}
                 Ok(Part::Broken) => {
@@ -355,8 +379,13 @@ impl Client {
                 }
             }
             if !self.out.is_empty() {
-                self.deadline.set(timeouts.client_request);
-                write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out)]).await?;
+                self.exchange.connection.deadline.set(timeouts.client_request);
+                write_all(
+                    &mut self.exchange.connection.stream,
+                    &self.exchange.connection.deadline,
+                    &mut [IoSlice::new(&self.out)],
+                )
+                .await?;
             }
         }
         Ok(true)
@@ -370,9 +399,9 @@ impl Client {
 
     /// The end of the connection is the end of the body for this client: it must not look like one.
     fn reset(&mut self) {
-        self.stream.break_off();
-        self.leaves_unread = false;
-        self.input = Input::default();
+        self.exchange.connection.stream.reset_on_close();
+        self.exchange.leaves_unread = false;
+        self.exchange.connection.input = Input::default();
     }
 
     /// Takes the part of the body that came with its head: how many bytes, and how many of them, at their end, are still to be
@@ -388,7 +417,7 @@ impl Client {
     /// Keeps the connection to a server if it can be used again.
     fn let_go(&self, mut upstream: Upstream, server: &Server, persists: bool) {
         let is_clean = upstream.input.unread().is_empty();
-        upstream.input.rest(&self.shared.memory);
+        upstream.input.rest(&self.shared.resources.memory);
         if persists && is_clean && server.standing.get().is_some() {
             server.put_back(upstream.stream, now_ns());
         }

@@ -1,4 +1,4 @@
-//! What does one thread of the switch do? It accepts connections, serves them, and obeys words from the thread that steers.
+//! One thread of the switch: it accepts connections, serves them, and obeys words from the thread that steers.
 
 mod client;
 mod exchange;
@@ -28,8 +28,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::access_log::LogWriter;
 use crate::plan::{NewsSender, Plan, Word};
 use crate::tally::{LiveCounts, ServerNow, Snapshot, add};
-use assay_plane::socket::Memory;
-use assay_plane::watch::Watch;
+use assay_plane::connection::Resources;
 use queue::Queue;
 use runtime::{Started, spawn};
 use server::Server;
@@ -43,8 +42,7 @@ const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
 
 /// What everything in a worker shares.
 pub struct Shared {
-    memory: Memory,
-    watch: Rc<Watch>,
+    resources: Rc<Resources>,
     queue: Rc<Queue>,
     setup: RefCell<Rc<Setup>>,
     registry: Registry,
@@ -103,8 +101,7 @@ async fn serve(start: Start) -> std::io::Result<()> {
     runtime::may_rest(plan.config.longest_rest);
     let setup = Rc::new(Setup::new(&plan, None, &registry, worker, moment()));
     let shared = Rc::new(Shared {
-        memory: Memory::new(),
-        watch: Rc::new(Watch::new(monotonic_ns())),
+        resources: Resources::new(),
         queue: Rc::default(),
         log: RefCell::new(open_log(&setup)),
         setup: RefCell::new(setup),
@@ -135,7 +132,7 @@ async fn serve(start: Start) -> std::io::Result<()> {
             Word::Stop => {
                 shared.is_stopping.set(true);
                 accepting.keep_only(&[], &shared);
-                shared.watch.dismiss_idle();
+                shared.resources.watch.dismiss_idle();
                 break;
             }
             Word::End => return Ok(()),
@@ -164,10 +161,10 @@ async fn tick(shared: Rc<Shared>) {
     for number in 0u64.. {
         runtime::tick().await;
         let now_ns = monotonic_ns();
-        shared.watch.tick(now_ns);
+        shared.resources.watch.tick(now_ns);
         shared.changed.notify_waiters();
         if shared.is_stopping.get() {
-            shared.watch.dismiss_idle();
+            shared.resources.watch.dismiss_idle();
         }
         let setup = shared.setup();
         if let Some(every) = setup.config.state.interval

@@ -1,4 +1,4 @@
-//! How is a server? Asked when a policy wants to know, and, if the settings say so, every now and then.
+//! Servers, asked how they are: when a policy wants to know, and, if the settings say so, every now and then.
 //!
 //! What it says is in a field of its answer ([`crate::load`]); what the answer is otherwise does not matter.
 
@@ -15,7 +15,7 @@ use super::runtime::spawn;
 use super::server::{Server, Upstream};
 use super::stream::Stream;
 use crate::load;
-use assay_plane::socket::{Input, write_all};
+use assay_plane::memory::{Input, write_all};
 
 /// An answer that takes longer is worth nothing to anybody.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub fn ask_all(shared: &Rc<Shared>) {
 
 async fn ask(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
     let setup = shared.setup();
-    let deadline = shared.watch.enter();
+    let deadline = shared.resources.watch.enter();
     deadline.set(PATIENCE);
     let mut upstream = match server.take_idle() {
         Some(upstream) => upstream,
@@ -74,7 +74,7 @@ async fn ask(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
             }
             return;
         }
-        match shared.memory.fill(&mut upstream.stream, &deadline, &mut upstream.input).await {
+        match shared.resources.memory.fill(&mut upstream.stream, &deadline, &mut upstream.input).await {
             Ok(1..) => {}
             Ok(0) | Err(_) => return,
         }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use assay_dispatch::ServerId;
 
 use super::stream::Stream;
-use assay_plane::socket::Input;
+use assay_plane::memory::Input;
 
 /// Most idle connections that are kept to one server.
 const MOST_IDLE: usize = 4096;

@@ -1,4 +1,4 @@
-//! What does it mean that a request has a server? The policy knows it, the server has one more, until it ends in any way.
+//! A request that has a server: the policy knows it, the server has one more, until it ends in any way.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::setup::Setup;
 use super::stream::Stream;
 use crate::load;
 use crate::tally::add;
-use assay_plane::socket::{Input, Memory};
+use assay_plane::memory::{Input, Memory};
 use assay_plane::watch::Deadline;
 
 /// So much is read from a client whose request waits for a server; one that has sent more is not watched.
@@ -201,13 +201,13 @@ async fn wait(
     let mut group = Rc::clone(group);
     loop {
         let called = poll_fn(|cx| {
-            if waiting.has_left(&shared.memory, cx) {
+            if waiting.has_left(&shared.resources.memory, cx) {
                 return Poll::Ready(Err(Unserved::Left));
             }
             if place.is_called(cx.waker()) {
                 return Poll::Ready(Ok(()));
             }
-            assay_plane::socket::wait::<()>(waiting.deadline, cx).map_err(|_| Unserved::TooLong)
+            assay_plane::memory::wait::<()>(waiting.deadline, cx).map_err(|_| Unserved::TooLong)
         });
         if let Err(unserved) = called.await {
             if unserved == Unserved::Left {

@@ -1,4 +1,4 @@
-//! How do connections read and write without asking more of the system than they must?
+//! Connections that read and write without asking more of the system than they must.
 //!
 //! A connection is only made known to the system ([`Place`]) when somebody has to wait for it: one that brings its request with
 //! it, gets its answer and goes costs no such call. It is told of once per change, and what is known of a socket (nothing more
@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use assay_plane::exchange;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, connect, recv,
@@ -178,9 +179,10 @@ impl Stream {
     pub fn is_quiet(&self) -> bool {
         !self.has(READABLE) || matches!(self.read_now(&mut [0]), Err(Errno::AGAIN))
     }
+}
 
-    /// Dropping it will take back what is on its way, and tell the peer that it broke.
-    pub fn break_off(&self) {
+impl exchange::Stream for Stream {
+    fn reset_on_close(&self) {
         // Nothing more can be done if that fails.
         let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
     }

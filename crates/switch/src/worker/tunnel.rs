@@ -1,4 +1,4 @@
-//! What happens once client and server have agreed on another protocol? Bytes go both ways, as they are, until both have ended
+//! A connection whose client and server have agreed on another protocol: bytes go both ways, as they are, until both have ended
 //! or nothing has come for too long.
 
 use std::future::poll_fn;
@@ -15,7 +15,8 @@ use super::exchange::Reply;
 use super::runtime::now_ns;
 use super::slot::Slot;
 use super::stream::Stream;
-use assay_plane::socket::{Input, Memory, wait, write_all};
+use assay_plane::connection::Connection;
+use assay_plane::memory::{Input, Memory, wait, write_all};
 use assay_plane::watch::Deadline;
 
 /// One direction.
@@ -79,19 +80,19 @@ impl Client {
         let agreed_ns = now_ns();
         slot.is_answered = true;
         slot.answered_ns = Some(agreed_ns);
-        self.persists = false;
-        self.deadline.set(timeouts.client_request);
-        write_all(&mut self.stream, &self.deadline, &mut [IoSlice::new(&self.out)]).await?;
+        self.exchange.persists = false;
+        let Connection { stream: client, input, deadline, .. } = &mut self.exchange.connection;
+        deadline.set(timeouts.client_request);
+        write_all(client, deadline, &mut [IoSlice::new(&self.out)]).await?;
         let mut upstream = reply.upstream;
-        let mut up = Way::new(std::mem::take(&mut self.input));
+        let mut up = Way::new(std::mem::take(input));
         let mut down = Way::new(std::mem::take(&mut upstream.input));
-        let Self { stream: client, deadline, .. } = self;
         let patience = (&*deadline, timeouts.tunnel);
         deadline.set(timeouts.tunnel);
         let ended = poll_fn(|cx| {
             let server = &mut upstream.stream;
-            let up = up.poll((&mut *client, &mut *server), &shared.memory, patience, cx)?;
-            let down = down.poll((&mut *server, &mut *client), &shared.memory, patience, cx)?;
+            let up = up.poll((&mut *client, &mut *server), &shared.resources.memory, patience, cx)?;
+            let down = down.poll((&mut *server, &mut *client), &shared.resources.memory, patience, cx)?;
             if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { wait(deadline, cx) }
         });
         // However it ends, it has ended: both connections are closed, and what was carried is counted.

@@ -1,4 +1,4 @@
-//! How does the body of a request get to a server that may answer before it has all of it?
+//! The body of a request on its way to a server that may answer before it has all of it.
 //!
 //! Both directions are looked at whenever anything happens: the server's words (100 goes to a client that waits for it, a
 //! final answer ends the upload), and the client's bytes.
@@ -21,7 +21,7 @@ use super::slot::Slot;
 use crate::reply;
 use crate::request::Refusal;
 use assay_plane::carrier::Carrier;
-use assay_plane::socket::wait;
+use assay_plane::memory::wait;
 
 /// An upload under way.
 struct Upload<'u> {
@@ -64,7 +64,7 @@ impl Client {
         let mut upload = Upload {
             upstream,
             carrier: Carrier::new(order.facts.body, order.facts.body == BodyFraming::Chunked),
-            out: shared.memory.take(),
+            out: shared.resources.memory.take(),
             written: 0,
             words: Vec::new(),
             said: 0,
@@ -73,13 +73,13 @@ impl Client {
             client_limit: config.timeouts.client_request,
             server_limit: config.timeouts.response,
         };
-        self.deadline.set(upload.client_limit);
+        self.exchange.connection.deadline.set(upload.client_limit);
         let end = poll_fn(|cx| upload.poll(self, &config.name, cx)).await;
         let waits_for_server = upload.written < upload.out.len();
-        shared.memory.give(std::mem::take(&mut upload.out));
+        shared.resources.memory.give(std::mem::take(&mut upload.out));
         match end {
             Ok(End::Whole) => {
-                self.leaves_unread = false;
+                self.exchange.leaves_unread = false;
                 Ok(true)
             }
             Ok(End::Early) => Ok(false),
@@ -101,9 +101,11 @@ impl Upload<'_> {
                 return Poll::Ready(Ok(End::Early));
             }
             if self.said < self.words.len() {
-                match Pin::new(&mut client.stream).poll_write(cx, &self.words[self.said..]) {
+                match Pin::new(&mut client.exchange.connection.stream)
+                    .poll_write(cx, &self.words[self.said..])
+                {
                     Poll::Ready(written) => self.said += written?,
-                    Poll::Pending => return wait(&client.deadline, cx),
+                    Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
                 }
                 continue;
             }
@@ -111,11 +113,11 @@ impl Upload<'_> {
                 match Pin::new(&mut self.upstream.stream).poll_write(cx, &self.out[self.written..]) {
                     Poll::Ready(Ok(written @ 1..)) => {
                         self.written += written;
-                        client.deadline.set(self.server_limit);
+                        client.exchange.connection.deadline.set(self.server_limit);
                     }
                     // It may have answered before it closed.
                     Poll::Ready(_) => return Poll::Ready(Ok(End::Early)),
-                    Poll::Pending => return wait(&client.deadline, cx),
+                    Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
                 }
                 continue;
             }
@@ -125,13 +127,13 @@ impl Upload<'_> {
             if self.written > 0 {
                 self.out.clear();
                 self.written = 0;
-                client.deadline.set(self.client_limit);
+                client.exchange.connection.deadline.set(self.client_limit);
             }
             match self.poll_client(client, cx) {
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(end))) => return Poll::Ready(Ok(end)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return wait(&client.deadline, cx),
+                Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
             }
         }
     }
@@ -149,7 +151,7 @@ impl Upload<'_> {
                 self.upstream.input.consume(length);
             }
             let Upstream { stream, input } = self.upstream;
-            let memory = &client.shared.memory;
+            let memory = &client.shared.resources.memory;
             let read = memory.poll_read(stream, cx, |bytes| {
                 input.append(bytes, memory);
                 bytes.len()
@@ -165,12 +167,12 @@ impl Upload<'_> {
 
     /// Takes what the client sends: none when there was something.
     fn poll_client(&mut self, client: &mut Client, cx: &mut Context<'_>) -> Poll<io::Result<Option<End>>> {
-        let memory = Rc::clone(&client.shared);
-        let memory = &memory.memory;
+        let shared = Rc::clone(&client.shared);
+        let memory = &shared.resources.memory;
         let Self { carrier, out, .. } = self;
-        let (taken, has_ended) = if client.input.unread().is_empty() {
-            let input = &mut client.input;
-            let read = memory.poll_read(&mut client.stream, cx, |bytes| {
+        let (taken, has_ended) = if client.exchange.connection.input.unread().is_empty() {
+            let input = &mut client.exchange.connection.input;
+            let read = memory.poll_read(&mut client.exchange.connection.stream, cx, |bytes| {
                 let taken = carrier.take(bytes, out);
                 if let Ok(taken) = taken {
                     input.append(&bytes[taken..], memory);
@@ -179,10 +181,10 @@ impl Upload<'_> {
             });
             std::task::ready!(read)?
         } else {
-            let taken = carrier.take(client.input.unread(), out);
+            let taken = carrier.take(client.exchange.connection.input.unread(), out);
             if let Ok(taken) = taken {
-                client.input.consume(taken);
-                client.input.rest(memory);
+                client.exchange.connection.input.consume(taken);
+                client.exchange.connection.input.rest(memory);
             }
             (taken.map(drop), false)
         };

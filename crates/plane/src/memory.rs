@@ -1,4 +1,4 @@
-//! How do bytes get in and out of a connection under a deadline, through buffers that all connections share?
+//! Bytes in and out of a connection under a deadline, through buffers that all connections of a thread share.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::limits::READ_BYTES;
 use crate::watch::Deadline;
 
-/// Most bytes that one read takes.
-const READ_BYTES: usize = 64 * 1024;
 /// Buffers that are kept for later, and the largest that is.
 const MOST_KEPT: usize = 1024;
 const LARGEST_KEPT: usize = 128 * 1024;
@@ -126,6 +125,12 @@ impl Input {
             self.used = 0;
         }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Gives the memory back, whatever is in it.
+    pub fn release(&mut self, memory: &Memory) {
+        self.used = self.bytes.len();
+        self.rest(memory);
     }
 
     /// Gives the memory back if nothing is left in it.

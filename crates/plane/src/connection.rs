@@ -1,0 +1,131 @@
+//! A connection: a byte stream, what came on it and was not used, and how long may be waited for it.
+//!
+//! Everything that speaks HTTP here reads and writes through this, on either side. The stream is TCP, or whatever else brings
+//! bytes in order; what the bytes mean is not known here.
+
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::clock::monotonic_ns;
+use crate::limits::{LINGER, LINGER_READS};
+use crate::memory::{Input, Memory, write_in_steps};
+use crate::watch::{Deadline, TICK_NS, Watch};
+
+/// What all connections of a thread share: buffers, and the watch over their deadlines.
+pub struct Resources {
+    /// Buffers.
+    pub memory: Memory,
+    /// Deadlines. Somebody has to call [`Watch::tick`] for them: [`Resources::keep_deadlines`] does.
+    pub watch: Rc<Watch>,
+}
+
+impl Resources {
+    /// For a thread.
+    pub fn new() -> Rc<Self> {
+        Rc::new(Self { memory: Memory::new(), watch: Rc::new(Watch::new(monotonic_ns())) })
+    }
+
+    /// Looks through all deadlines, as often as is needed, in a local task that ends when nobody shares these any more. Without
+    /// it nobody is ever late.
+    pub fn keep_deadlines(self: &Rc<Self>) {
+        let resources = Rc::downgrade(self);
+        spawn_local(async move {
+            let mut tick = interval(Duration::from_nanos(TICK_NS));
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tick.tick().await;
+                let Some(resources) = resources.upgrade() else { return };
+                resources.watch.tick(monotonic_ns());
+            }
+        });
+    }
+}
+
+/// A connection, on either side of it.
+pub struct Connection<S = TcpStream> {
+    /// Where bytes come from and go to.
+    pub stream: S,
+    /// What came and was not used.
+    pub input: Input,
+    /// How long whoever uses it waits.
+    pub deadline: Deadline,
+    resources: Rc<Resources>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// A new one.
+    pub fn new(stream: S, resources: &Rc<Resources>) -> Self {
+        let deadline = resources.watch.enter();
+        Self { stream, input: Input::default(), deadline, resources: Rc::clone(resources) }
+    }
+
+    /// What it shares with others.
+    pub fn resources(&self) -> &Rc<Resources> {
+        &self.resources
+    }
+
+    /// Reads once, within `limit`, and hands the bytes to `take` together with the input and the memory for it; no bytes: the
+    /// other side has closed. Nothing is lost when the future is dropped before it is ready.
+    pub async fn read<T>(
+        &mut self,
+        limit: Duration,
+        take: impl FnOnce(&[u8], &mut Input, &Memory) -> T,
+    ) -> io::Result<T> {
+        self.deadline.set(limit);
+        let (memory, input) = (&self.resources.memory, &mut self.input);
+        memory.read(&mut self.stream, &self.deadline, |bytes| take(bytes, input, memory)).await
+    }
+
+    /// What it is made of, for those who read it in their own way: the stream, its deadline, its input and the memory for that.
+    pub fn parts(&mut self) -> (&mut S, &Deadline, &mut Input, &Memory) {
+        (&mut self.stream, &self.deadline, &mut self.input, &self.resources.memory)
+    }
+
+    /// Waits for bytes, no longer than `limit`, and adds them to the input; how many (none: the other side has closed).
+    pub async fn fill(&mut self, limit: Duration) -> io::Result<usize> {
+        self.read(limit, |bytes, input, memory| {
+            input.append(bytes, memory);
+            bytes.len()
+        })
+        .await
+    }
+
+    /// Waits for bytes under the deadline as it is, and adds them to `input`; how many (none: the other side has closed). One that
+    /// is idle may be sent away meanwhile ([`Watch::dismiss_idle`]).
+    pub(crate) async fn wait(&mut self, input: &mut Input, is_idle: bool) -> io::Result<usize> {
+        self.deadline.set_idle(is_idle);
+        let filled = self.resources.memory.fill(&mut self.stream, &self.deadline, input).await;
+        self.deadline.set_idle(false);
+        filled
+    }
+
+    /// Writes everything; each step may take `limit`.
+    pub async fn write_all(&mut self, slices: &mut [IoSlice<'_>], limit: Duration) -> io::Result<()> {
+        write_in_steps(&mut self.stream, (&self.deadline, limit), slices).await
+    }
+
+    /// Ends it without taking back what was said last: closing while something is unread resets the connection, and the other
+    /// side might never read that.
+    pub async fn linger(&mut self) {
+        // If it has ended already, so does the reading.
+        let _ = self.stream.shutdown().await;
+        for _ in 0..LINGER_READS {
+            match self.read(LINGER, |bytes, _, _| bytes.len()).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+        }
+    }
+}
+
+impl<S> Drop for Connection<S> {
+    fn drop(&mut self) {
+        self.input.release(&self.resources.memory);
+    }
+}

@@ -1,0 +1,414 @@
+//! The server's side of a connection: requests are read and responses written, one after the other.
+//!
+//! This is the seam between a request with its response and how both lie on the wire. A [`Handler`] is given the head of a request,
+//! takes its body with [`Exchange::next_part`], and answers with field lines, a [`Framing`] and parts of a body. Where a head ends,
+//! how the end of a body is told and whether the connection lives on is decided here. HTTP/1.1 lies below; another version of
+//! HTTP is another [`Exchange`] with the same words.
+//!
+//! *Does not:* know what is asked or answered, or accept connections ([`crate::listen`] does).
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::time::Duration;
+
+use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
+use assay_http::framing::BodyFraming;
+use assay_http::head::{HeadError, MAX_HEAD_BYTES, RequestHead, Version};
+use assay_http::status::reason;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::body::{BodyError, BodyReader, Chunk};
+use crate::connection::{Connection, Resources};
+use crate::fields;
+use crate::flow::BATCH_CHUNKS;
+
+/// Most chunks in one write.
+pub const WRITE_CHUNKS: usize = BATCH_CHUNKS;
+
+/// What a connection lies on.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin {
+    /// From now on, closing it shows the other side that something is missing.
+    fn reset_on_close(&self);
+}
+
+impl Stream for TcpStream {
+    fn reset_on_close(&self) {
+        // Nothing more can be done if that fails.
+        let _ = self.set_zero_linger();
+    }
+}
+
+/// How long a client may take.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientLimits {
+    /// Until a request begins.
+    pub idle: Duration,
+    /// For the head of a request, from its first byte on.
+    pub head: Duration,
+    /// For each part of a body.
+    pub read: Duration,
+    /// For each step of taking a response.
+    pub write: Duration,
+    /// Longest head of a request, in bytes.
+    pub head_bytes: usize,
+    /// Longest target of a request, in bytes.
+    pub target_bytes: usize,
+}
+
+impl ClientLimits {
+    /// So long for everything that is read, and so long for each step that is written.
+    pub fn new(read: Duration, write: Duration) -> Self {
+        let (head_bytes, target_bytes) = (MAX_HEAD_BYTES, MAX_HEAD_BYTES);
+        Self { idle: read, head: read, read, write, head_bytes, target_bytes }
+    }
+
+    /// A request may go on with so many bytes of which the head is not complete.
+    fn allow(&self, unread: &[u8]) -> Result<(), Refusal> {
+        if unread.len() > self.target_bytes + METHOD_BYTES && memchr::memchr(b'\n', unread).is_none() {
+            return Err(Refusal::TargetTooLong(self.target_bytes));
+        }
+        if unread.len() > self.head_bytes { Err(Refusal::HeadTooLong(self.head_bytes)) } else { Ok(()) }
+    }
+}
+
+/// A target that is too long is told from a head without end once it is so much too long: the method is before it.
+const METHOD_BYTES: usize = 64;
+
+/// Why a request is refused before anybody has looked at what it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Its head is not HTTP, or too long.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// Its head is longer than this server takes.
+    #[error("the head of the request is longer than the {0} bytes that are accepted here")]
+    HeadTooLong(usize),
+    /// So is its target.
+    #[error("the target of the request is longer than the {0} bytes that are accepted here")]
+    TargetTooLong(usize),
+    /// It began and did not end.
+    #[error("the request did not come in time")]
+    TooSlow,
+}
+
+impl Refusal {
+    /// The status that tells the client.
+    pub fn status(&self) -> u16 {
+        match self {
+            Refusal::Head(error) => error.status(),
+            Refusal::HeadTooLong(_) => 431,
+            Refusal::TargetTooLong(_) => 414,
+            Refusal::TooSlow => 408,
+        }
+    }
+}
+
+/// How the end of a response is told to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// There is no body, but one of this length would be.
+    Described(u64),
+    /// So many bytes.
+    Length(u64),
+    /// Chunked coding.
+    Chunked,
+    /// The connection ends with it.
+    UntilClose,
+}
+
+/// A request, as far as its head goes; its body is taken from the [`Exchange`].
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'i> {
+    /// What it says.
+    pub head: RequestHead<'i>,
+    /// The bytes of the head.
+    pub bytes: &'i [u8],
+}
+
+/// What follows a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The next one, if the connection lives on.
+    Request,
+    /// No HTTP: whoever called [`serve`] has the connection for itself.
+    Detached,
+}
+
+/// A connection from a client, and what is known of the request that is being answered on it.
+pub struct Exchange<S = TcpStream> {
+    /// The connection.
+    pub connection: Connection<S>,
+    /// What the client speaks.
+    pub version: Version,
+    /// Another request may follow.
+    pub persists: bool,
+    /// Some of the request will never be read.
+    pub leaves_unread: bool,
+    /// The request has a body that is still to be read.
+    body: BodyReader,
+    /// How long the client may take.
+    pub limits: ClientLimits,
+}
+
+/// Whoever answers the requests of a connection.
+pub trait Handler {
+    /// What the connection lies on.
+    type Stream: Stream;
+
+    /// The connection.
+    fn exchange(&mut self) -> &mut Exchange<Self::Stream>;
+
+    /// Answers a request. An error is the client's own doing, or was told to it: the connection ends without another word.
+    fn respond(&mut self, request: Request<'_>) -> impl Future<Output = io::Result<Next>>;
+
+    /// Answers what is not understood; after that the connection is of no use. The answer to a HEAD has no body.
+    fn refuse(&mut self, refusal: Refusal, is_head: bool) -> impl Future<Output = io::Result<()>>;
+
+    /// A request has ended; `complete`: all of the response was written.
+    fn ended(&mut self, _complete: bool) {}
+}
+
+/// Answers the requests of a connection until it ends, or is detached.
+pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
+    loop {
+        let ended = match turn(handler).await {
+            Ok(None) => return Ok(Next::Request),
+            Ok(Some(next)) => Ok(next),
+            Err(error) => Err(error),
+        };
+        handler.ended(ended.is_ok());
+        if ended? == Next::Detached {
+            return Ok(Next::Detached);
+        }
+        let exchange = handler.exchange();
+        if !exchange.persists {
+            if exchange.leaves_unread || !exchange.connection.input.unread().is_empty() {
+                Box::pin(exchange.connection.linger()).await;
+            }
+            return Ok(Next::Request);
+        }
+    }
+}
+
+/// One request and its response; none: the client has no more.
+async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
+    let exchange = handler.exchange();
+    // The head lies here while it is needed, and what follows it in the input of the connection.
+    let mut input = std::mem::take(&mut exchange.connection.input);
+    let mut has_begun = !input.unread().is_empty();
+    exchange.connection.deadline.set(if has_begun { exchange.limits.head } else { exchange.limits.idle });
+    let next = loop {
+        let parsed = if has_begun { RequestHead::parse(input.unread()) } else { Ok(None) };
+        let exchange = handler.exchange();
+        match parsed {
+            Ok(Some((_, length))) if length > exchange.limits.head_bytes => {
+                let most = exchange.limits.head_bytes;
+                break refuse(handler, Refusal::HeadTooLong(most), input.unread()).await;
+            }
+            Ok(Some((head, _))) if head.target.len() > exchange.limits.target_bytes => {
+                let most = exchange.limits.target_bytes;
+                break refuse(handler, Refusal::TargetTooLong(most), input.unread()).await;
+            }
+            Ok(Some((head, length))) => {
+                let (bytes, rest) = input.unread().split_at(length);
+                exchange.begin(&head, rest);
+                break handler.respond(Request { head, bytes }).await.map(Some);
+            }
+            Ok(None) => match exchange.limits.allow(input.unread()) {
+                Ok(()) => {}
+                Err(refusal) => break refuse(handler, refusal, input.unread()).await,
+            },
+            Err(error) => break refuse(handler, error.into(), input.unread()).await,
+        }
+        match exchange.connection.wait(&mut input, !has_begun).await {
+            Ok(0) => break Ok(None),
+            Ok(_) if has_begun => {}
+            Ok(_) => {
+                has_begun = true;
+                exchange.connection.deadline.set(exchange.limits.head);
+            }
+            Err(error) if error.kind() != io::ErrorKind::TimedOut => break Err(error),
+            Err(_) if has_begun => break refuse(handler, Refusal::TooSlow, input.unread()).await,
+            Err(_) => break Ok(None),
+        }
+    };
+    input.release(&handler.exchange().connection.resources().memory);
+    next
+}
+
+async fn refuse<H: Handler>(handler: &mut H, refusal: Refusal, unread: &[u8]) -> io::Result<Option<Next>> {
+    handler.exchange().give_up();
+    Box::pin(handler.refuse(refusal, unread.starts_with(b"HEAD "))).await.map(|()| Some(Next::Request))
+}
+
+impl<S: Stream> Exchange<S> {
+    /// A new connection.
+    pub fn new(stream: S, resources: &Rc<Resources>, limits: ClientLimits) -> Self {
+        Self {
+            connection: Connection::new(stream, resources),
+            version: Version::Http11,
+            persists: true,
+            leaves_unread: false,
+            body: BodyReader::Done,
+            limits,
+        }
+    }
+
+    /// The next response is to this request, which is followed by `rest`.
+    fn begin(&mut self, head: &RequestHead<'_>, rest: &[u8]) {
+        self.version = head.facts.version;
+        self.persists = head.persists();
+        self.body = BodyReader::new(head.body());
+        self.leaves_unread = !self.body.is_done();
+        self.connection.deadline.set_idle(false);
+        if !rest.is_empty() {
+            let memory = &self.connection.resources().clone().memory;
+            self.connection.input.append(rest, memory);
+        }
+    }
+
+    /// The connection ends with this response: what is left of the request is not read.
+    pub fn give_up(&mut self) {
+        (self.persists, self.leaves_unread) = (false, true);
+    }
+
+    /// Whether the client understands interim responses.
+    pub fn takes_interim(&self) -> bool {
+        self.version == Version::Http11
+    }
+
+    /// The next part of the request's body; none when it is complete. Nothing is lost when the future is dropped.
+    pub async fn next_part(&mut self) -> Result<Option<Chunk>, BodyError> {
+        let part = self.body.next(&mut self.connection, self.limits.read).await?;
+        self.leaves_unread = !self.body.is_done();
+        Ok(part)
+    }
+
+    /// All of the request's body was read, or it has none.
+    pub fn is_read(&self) -> bool {
+        self.body.is_done()
+    }
+
+    /// How a body of this length, if it is known, is delimited for this client.
+    pub fn framing(&self, status: u16, length: Option<u64>) -> Framing {
+        match (length, self.version) {
+            _ if matches!(status, 204 | 304) => Framing::None,
+            (Some(bytes), _) => Framing::Length(bytes),
+            (None, Version::Http11) => Framing::Chunked,
+            (None, Version::Http10) => Framing::UntilClose,
+        }
+    }
+
+    /// How a body that comes like this is delimited for this client.
+    pub fn framing_of(&self, status: u16, body: BodyFraming) -> Framing {
+        match body {
+            BodyFraming::None => Framing::None,
+            BodyFraming::Length(bytes) => self.framing(status, Some(bytes)),
+            BodyFraming::Chunked | BodyFraming::UntilClose => self.framing(status, None),
+        }
+    }
+
+    /// Appends the fields of this connection, and the empty line that ends the head. A connection ends with a response whose
+    /// request was not read to its end.
+    pub fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
+        match framing {
+            Framing::None => {}
+            Framing::Described(bytes) | Framing::Length(bytes) => {
+                fields::append_number(out, "Content-Length", bytes);
+            }
+            Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            Framing::UntilClose => self.persists = false,
+        }
+        let connection: &[u8] = match (self.persists, self.version) {
+            (false, _) => b"Connection: close\r\n\r\n",
+            (true, Version::Http10) => b"Connection: keep-alive\r\n\r\n",
+            (true, Version::Http11) => b"\r\n",
+        };
+        out.extend_from_slice(connection);
+    }
+
+    /// Asks the client for the body of its request.
+    pub async fn send_continue(&mut self) -> io::Result<()> {
+        self.write(&[b"HTTP/1.1 100 Continue\r\n\r\n"]).await
+    }
+
+    /// Answers with a text of our own, with these field lines.
+    pub async fn send_text(
+        &mut self,
+        status: u16,
+        lines: &[u8],
+        text: &str,
+        is_head: bool,
+    ) -> io::Result<()> {
+        let mut head = Vec::with_capacity(128 + lines.len());
+        head.extend_from_slice(b"HTTP/1.1 ");
+        assay_http::field::write_decimal(&mut head, u64::from(status));
+        head.push(b' ');
+        head.extend_from_slice(reason(status).as_bytes());
+        head.extend_from_slice(b"\r\nContent-Type: text/plain; charset=utf-8\r\n");
+        head.extend_from_slice(lines);
+        self.append_framing(&mut head, Framing::Length(text.len() as u64));
+        self.write(&[&head, if is_head { &[] } else { text.as_bytes() }]).await
+    }
+
+    /// Writes parts, in one go where the connection takes it.
+    pub async fn write(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        self.write_parts(parts, &[], &[]).await
+    }
+
+    /// Writes parts of a body behind a head, delimited as this client needs it.
+    pub async fn write_body(
+        &mut self,
+        head: &[&[u8]],
+        chunks: &[Chunk],
+        framing: Framing,
+        is_last: bool,
+    ) -> io::Result<()> {
+        if framing != Framing::Chunked {
+            return self.write_parts(head, chunks, &[]).await;
+        }
+        let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+        let mut room = [0; CHUNK_HEAD_BYTES];
+        let (size_line, line_end): (&[u8], &[u8]) =
+            if bytes > 0 { (chunk_head(bytes as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
+        let last = if is_last { LAST_CHUNK } else { &[] };
+        let (first, second) = (head.first().copied().unwrap_or(&[]), head.get(1).copied().unwrap_or(&[]));
+        self.write_parts(&[first, second, size_line], chunks, &[line_end, last]).await
+    }
+
+    /// Writes parts, chunks and parts, in one go where the connection takes it and there are not many more than [`WRITE_CHUNKS`].
+    async fn write_parts(&mut self, before: &[&[u8]], chunks: &[Chunk], after: &[&[u8]]) -> io::Result<()> {
+        let chunks = chunks.iter().map(|chunk| &chunk[..]);
+        let parts = before.iter().copied().chain(chunks).chain(after.iter().copied());
+        let mut parts = parts.filter(|part| !part.is_empty());
+        loop {
+            let mut slices = [IoSlice::new(&[]); WRITE_CHUNKS + 5];
+            let mut count = 0;
+            for (slot, part) in slices.iter_mut().zip(parts.by_ref()) {
+                *slot = IoSlice::new(part);
+                count += 1;
+            }
+            self.connection.write_all(&mut slices[..count], self.limits.write).await?;
+            if count < slices.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The body broke off after its head was sent. The client must see that, so the connection ends: where that would look like
+    /// the end of the body, it is reset.
+    pub fn break_off(&self, framing: Framing) -> io::Error {
+        if framing == Framing::UntilClose {
+            self.connection.stream.reset_on_close();
+        }
+        io::Error::new(io::ErrorKind::UnexpectedEof, "the body of the response broke off")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Requests and responses over a stream in memory.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::runtime::{Builder, LocalOptions};
+
+use super::*;
+
+impl Stream for DuplexStream {
+    fn reset_on_close(&self) {}
+}
+
+/// Says what was asked for, and sends the body back.
+struct Echo {
+    exchange: Exchange<DuplexStream>,
+    ended: Vec<bool>,
+}
+
+impl Handler for Echo {
+    type Stream = DuplexStream;
+
+    fn exchange(&mut self) -> &mut Exchange<DuplexStream> {
+        &mut self.exchange
+    }
+
+    async fn respond(&mut self, Request { head, bytes }: Request<'_>) -> io::Result<Next> {
+        assert!(bytes.ends_with(b"\r\n\r\n"), "the head and nothing else");
+        match head.target {
+            "/detach" => return Ok(Next::Detached),
+            "/unread" => {
+                self.exchange.give_up();
+                self.exchange.send_text(200, b"", "unread", false).await?;
+                return Ok(Next::Request);
+            }
+            _ => {}
+        }
+        let mut body = Vec::new();
+        while let Some(part) = self.exchange.next_part().await.map_err(io::Error::other)? {
+            body.push(part);
+        }
+        let framing = self.exchange.framing(200, None);
+        let mut response = format!("HTTP/1.1 200 OK\r\nX-Target: {}\r\n", head.target).into_bytes();
+        self.exchange.append_framing(&mut response, framing);
+        self.exchange.write_body(&[&response], &body, framing, true).await?;
+        Ok(Next::Request)
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        self.exchange.send_text(refusal.status(), b"", &refusal.to_string(), is_head).await
+    }
+
+    fn ended(&mut self, complete: bool) {
+        self.ended.push(complete);
+    }
+}
+
+const LIMITS: ClientLimits = ClientLimits {
+    idle: Duration::from_secs(5),
+    head: Duration::from_millis(100),
+    read: Duration::from_secs(5),
+    write: Duration::from_secs(5),
+    head_bytes: 2000,
+    target_bytes: 1000,
+};
+
+/// What comes back when all of this is sent in pieces of so many bytes, what `serve` gave, and how the requests ended. The client
+/// says nothing more after it, unless it `waits`.
+fn answers(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<Next>, Vec<bool>) {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let resources = Resources::new();
+        resources.keep_deadlines();
+        let exchange = Exchange::new(server, &resources, LIMITS);
+        let sent = sent.to_vec();
+        let asking = tokio::task::spawn_local(async move {
+            for piece in sent.chunks(piece) {
+                client.write_all(piece).await.expect("has room");
+                tokio::task::yield_now().await;
+            }
+            if !waits {
+                client.shutdown().await.expect("ends");
+            }
+            let mut all = Vec::new();
+            client.read_to_end(&mut all).await.expect("comes");
+            String::from_utf8(all).expect("text")
+        });
+        let mut echo = Echo { exchange, ended: Vec::new() };
+        let next = serve(&mut echo).await;
+        let ended = std::mem::take(&mut echo.ended);
+        drop(echo);
+        (asking.await.expect("no panic"), next, ended)
+    })
+}
+
+fn statuses(text: &str) -> Vec<&str> {
+    text.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect()
+}
+
+#[test]
+fn requests_that_come_together_or_in_pieces_are_answered_in_order() {
+    let sent =
+        b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: h\r\n\r\n\
+                 POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n\
+                 GET /d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    for piece in [1, 7, 40, 1000] {
+        let (text, next, ended) = answers(sent, piece, false);
+        let targets: Vec<&str> = text.split("X-Target: ").skip(1).map(|response| &response[..2]).collect();
+        assert_eq!(targets, ["/a", "/b", "/c", "/d"], "{piece}: {text}");
+        assert!(text.contains("\r\n\r\n3\r\nabc\r\n0\r\n\r\n") || piece < 40, "{piece}: {text}");
+        assert!(text.ends_with("Connection: close\r\n\r\n0\r\n\r\n"), "{piece}: {text}");
+        assert_eq!((next.expect("in order"), ended), (Next::Request, vec![true; 4]));
+    }
+}
+
+#[test]
+fn clients_of_version_1_0_get_bodies_that_end_with_the_connection() {
+    let (text, ..) = answers(b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 1000, false);
+    assert_eq!(text, "HTTP/1.1 200 OK\r\nX-Target: /a\r\nConnection: close\r\n\r\n");
+}
+
+#[test]
+fn heads_that_are_too_long_broken_or_slow_are_refused_and_the_connection_ends() {
+    let long = |path: usize, field: usize| {
+        format!("GET /{} HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n", "p".repeat(path), "f".repeat(field))
+    };
+    for (sent, status) in [
+        (long(1000, 0), "414"),
+        (long(500, 2000), "431"),
+        (format!("GET /{}", "p".repeat(1100)), "414"),
+        (format!("GET / HTTP/1.1\r\nX: {}", "f".repeat(2000)), "431"),
+        ("GET / HTTP/1.1\r\nno colon\r\n\r\n".into(), "400"),
+        ("GET / HTTP/3.0\r\nHost: h\r\n\r\n".into(), "505"),
+        ("GET / HTTP/1.1\r\nHost: ".into(), "408"),
+    ] {
+        let (text, next, ended) = answers(sent.as_bytes(), 1 << 20, true);
+        assert_eq!(statuses(&text), [status], "{sent}");
+        assert!(text.contains("Connection: close\r\n"), "{text}");
+        assert_eq!((next.expect("told"), ended), (Next::Request, vec![true]));
+    }
+    let (text, ..) = answers(b"HEAD / HTTP/1.1\r\nno colon\r\n\r\n", 1 << 20, true);
+    assert!(text.ends_with("\r\n\r\n"), "no body: {text}");
+}
+
+#[test]
+fn an_end_between_requests_is_in_order_and_one_within_a_body_is_not() {
+    let (text, next, ended) = answers(b"", 1, false);
+    assert_eq!((text.as_str(), next.expect("in order"), ended), ("", Next::Request, vec![]));
+    let (_, next, ended) = answers(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc", 100, false);
+    assert!(next.is_err());
+    assert_eq!(ended, [false]);
+}
+
+#[test]
+fn what_follows_a_request_that_was_not_read_is_never_taken_for_another() {
+    let sent = b"POST /unread HTTP/1.1\r\nHost: h\r\nContent-Length: 40\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
+    let (text, ..) = answers(sent, 1000, false);
+    assert_eq!(statuses(&text), ["200"], "{text}");
+    assert!(text.contains("Connection: close\r\n"), "{text}");
+}
+
+#[test]
+fn a_detached_connection_has_what_came_behind_the_head() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let (mut client, server) = tokio::io::duplex(1000);
+        let exchange = Exchange::new(server, &Resources::new(), LIMITS);
+        let mut echo = Echo { exchange, ended: Vec::new() };
+        client.write_all(b"GET /detach HTTP/1.1\r\nHost: h\r\n\r\nearly").await.expect("has room");
+        assert_eq!(serve(&mut echo).await.expect("in order"), Next::Detached);
+        assert_eq!(echo.exchange.connection.input.unread(), b"early");
+    });
+}

@@ -1,0 +1,27 @@
+//! Bounds that everyone who speaks HTTP here keeps, in one table.
+//!
+//! Lengths of heads are bounds of the parser ([`assay_http::head::MAX_HEAD_BYTES`], [`assay_http::head::MAX_HEADERS`]). How long a
+//! peer may take is for each role to say: it depends on what the role stands for.
+
+use std::time::Duration;
+
+/// Most interim responses (1xx) before the response to a request: a server that goes on and on holds everyone who waits for it.
+pub const MOST_INTERIM_RESPONSES: u32 = 32;
+
+/// Most bytes that one read takes.
+pub const READ_BYTES: usize = 64 * 1024;
+
+/// Most idle connections that are kept to one server.
+pub const MOST_IDLE: usize = 4096;
+
+/// How long, and in how many reads, the rest of a refused request is read, so that its client gets to read why: closing a
+/// connection on which something is unread resets it.
+pub const LINGER: Duration = Duration::from_secs(1);
+/// See [`LINGER`].
+pub const LINGER_READS: usize = 64;
+
+/// How long nobody is accepted when no descriptor is left: other connections have to end first.
+pub const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
+
+/// Connections that may wait to be accepted.
+pub const BACKLOG: i32 = 4096;
