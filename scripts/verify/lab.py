@@ -11,16 +11,16 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import threading
 
 import pandas as pd
 
+from build import Build
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ASSAY = os.environ.get("ASSAY", str(ROOT / "target/release/assay"))
 FORWARD = ("polymix", "datacomm", "polyfill", "downtime")
-USABLE = (0, 96, 99)  # fine, invalid, a requirement failed: there are results
 
 
 class Run:
@@ -58,31 +58,9 @@ class Lab:
     def __init__(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="assay-verify-"))
         self.pool = concurrent.futures.ThreadPoolExecutor(2)
-        self.runs, self.children, self.lock = {}, set(), threading.Lock()
-        self.closed = False
-
-    def assay(self, *arguments, limit_s=120, codes=USABLE):
-        """What a command prints; it must end in time, with one of these exit codes."""
-        with self.lock:
-            if self.closed:
-                raise RuntimeError("the checks are over")
-            child = subprocess.Popen(
-                [ASSAY, *map(str, arguments)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                cwd=self.directory,
-            )
-            self.children.add(child)
-        try:
-            out, words = child.communicate(timeout=limit_s)
-        finally:
-            self.end(child)
-        if child.returncode not in codes:
-            said = "\n".join(words.strip().splitlines()[-5:])
-            raise RuntimeError(f"assay {' '.join(map(str, arguments))} ended with {child.returncode}: {said}")
-        return out
+        self.runs, self.lock = {}, threading.Lock()
+        self.build = Build(ASSAY, self.directory)
+        self.assay = self.build.run
 
     def want(self, name, workload, *flags, limit_s=120):
         """Begins a run in the background, unless it has begun: `name` stands for it. A workload is a name or a text."""
@@ -135,24 +113,9 @@ class Lab:
         """Until nothing runs any more in the background: for what measures time."""
         concurrent.futures.wait(self.runs.values())
 
-    def end(self, child):
-        with self.lock:
-            self.children.discard(child)
-        if child.poll() is None:
-            child.terminate()
-            try:
-                child.wait(10)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-
     def close(self):
-        with self.lock:
-            self.closed = True
-            left = list(self.children)
         for run in self.runs.values():
             run.cancel()
-        for child in left:
-            self.end(child)
+        self.build.close()
         self.pool.shutdown()
         shutil.rmtree(self.directory, ignore_errors=True)
