@@ -59,14 +59,14 @@ TESTS = {
         "crates/simulate/tests/it/theory.rs",
         "the_power_of_two_has_its_double_exponential_tail",
     ): "the tail of the power of two choices",
-    ("crates/report/src/compare/student.rs", "quantiles_are_those_of_the_tables"): "printed tables of Student's law",
+    ("crates/compare/src/student.rs", "quantiles_are_those_of_the_tables"): "printed tables of Student's law",
     (
-        "crates/report/src/compare/paired.rs",
+        "crates/compare/src/paired.rs",
         "students_own_example_comes_out_as_it_is_known",
     ): "Student's example of 1908",
-    ("crates/report/src/compare/paired.rs", "holm_corrects_as_by_hand"): "Holm's procedure by hand",
+    ("crates/compare/src/paired.rs", "holm_corrects_as_by_hand"): "Holm's procedure by hand",
     (
-        "crates/report/src/compare/verdict.rs",
+        "crates/compare/src/verdict.rs",
         "without_the_correction_most_tables_would_have_a_false_verdict",
     ): "tables of a subject against itself",
     (

@@ -12,7 +12,7 @@ use crate::special::special;
 use crate::tally::{DiskUse, MergedTimes, Tally, Use};
 
 /// Rounds for people; every digit that is left is measured.
-pub(crate) fn round(value: f64, digits: i32) -> f64 {
+pub fn round(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (value * scale).round() / scale
 }
@@ -21,7 +21,8 @@ fn per_second(count: u64, seconds: Option<f64>) -> Option<f64> {
     seconds.filter(|s| *s > 0.0).map(|s| round(count as f64 / s, 3))
 }
 
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+/// A share, to six decimals; none of nothing.
+pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| round(part as f64 / whole as f64, 6))
 }
 
@@ -30,7 +31,7 @@ fn megabits(bytes: u64, seconds: Option<f64>) -> Option<f64> {
 }
 
 /// A histogram's percentiles, in milliseconds.
-pub(crate) fn percentiles(histogram: &Histogram) -> Percentiles {
+pub fn percentiles(histogram: &Histogram) -> Percentiles {
     censored_percentiles(&histogram.clone().into())
 }
 
@@ -123,7 +124,7 @@ fn origin_figures(tally: &Tally, seconds: Option<f64>) -> OriginFigures {
 }
 
 /// All numbers of a phase or a run.
-pub(crate) fn figures(tally: &Tally) -> Figures {
+pub fn figures(tally: &Tally) -> Figures {
     let counts = &tally.robots;
     let seconds = tally.span.map(|span| span.length_s());
     let (dhr, bhr) = hit_ratios(tally);

@@ -4,10 +4,10 @@ use crate::calendar::Utc;
 use crate::document::Figure;
 
 /// Shown where there is nothing to measure.
-pub(crate) const NOTHING: &str = "–";
+pub const NOTHING: &str = "–";
 
 /// 1234567 → `1,234,567`.
-pub(crate) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -20,7 +20,7 @@ pub(crate) fn count(value: u64) -> String {
 }
 
 /// Three significant digits, whole numbers from 1000 on with separators.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 999.5 {
         let sign = if value < 0.0 { "-" } else { "" };
@@ -37,12 +37,12 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// [`number`], or a dash.
-pub(crate) fn opt_number(value: Option<f64>) -> String {
+pub fn opt_number(value: Option<f64>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), number)
 }
 
 /// A figure that may be a lower bound: `54.3`, `≥ 2,759`.
-pub(crate) fn figure(figure: Option<Figure>) -> String {
+pub fn figure(figure: Option<Figure>) -> String {
     match figure {
         Some(Figure { value, at_least: true }) => format!("≥ {}", number(value)),
         known => opt_number(known.map(|figure| figure.value)),
@@ -50,12 +50,12 @@ pub(crate) fn figure(figure: Option<Figure>) -> String {
 }
 
 /// A ratio in percent with one decimal: `54.3`.
-pub(crate) fn percent(value: Option<f64>) -> String {
+pub fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), |ratio| format!("{:.1}", ratio * 100.0))
 }
 
 /// A share in percent with as many digits as it needs to be seen: `0.02 %`.
-pub(crate) fn share(part: u64, whole: u64) -> String {
+pub fn share(part: u64, whole: u64) -> String {
     let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     match percent {
         0.0 => "0 %".to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
 }
 
 /// A time given in milliseconds, in the unit that suits it: `420 µs`, `3.10 ms`, `1.20 s`.
-pub(crate) fn time_ms(ms: f64) -> String {
+pub fn time_ms(ms: f64) -> String {
     if ms < 1.0 {
         format!("{:.0} µs", ms * 1000.0)
     } else if ms < 999.5 {
@@ -78,7 +78,7 @@ pub(crate) fn time_ms(ms: f64) -> String {
 }
 
 /// Bytes in the unit that suits them, powers of 1024 as in PGL and `--memory`: `1.20 GB`.
-pub(crate) fn bytes(value: u64) -> String {
+pub fn bytes(value: u64) -> String {
     let units = ["KB", "MB", "GB", "TB", "PB"];
     if value < 1024 {
         return format!("{value} B");
@@ -93,7 +93,7 @@ pub(crate) fn bytes(value: u64) -> String {
 }
 
 /// Memory or disk that was given out: `1 GB` when it is a round number of those, else as [`bytes`].
-pub(crate) fn capacity(value: u64) -> String {
+pub fn capacity(value: u64) -> String {
     for (unit, size) in [("GB", 1u64 << 30), ("MB", 1 << 20), ("KB", 1 << 10)] {
         if value >= size && value.is_multiple_of(size) {
             return format!("{} {unit}", count(value / size));
@@ -103,7 +103,7 @@ pub(crate) fn capacity(value: u64) -> String {
 }
 
 /// Seconds: `850 ms`, `60.0 s`, `12 min 5 s`, `3 h 20 min`.
-pub(crate) fn duration_s(seconds: f64) -> String {
+pub fn duration_s(seconds: f64) -> String {
     if seconds < 1.0 {
         return time_ms(seconds * 1000.0);
     }
@@ -121,13 +121,13 @@ pub(crate) fn duration_s(seconds: f64) -> String {
 }
 
 /// Unix milliseconds as a date and time in UTC: `2026-01-31 13:05:09 UTC`.
-pub(crate) fn date(unix_ms: u64) -> String {
+pub fn date(unix_ms: u64) -> String {
     let Utc { year, month, day, hour, minute, second } = Utc::of(unix_ms / 1000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// A time within the run: `12.3 s`, from three minutes on as a clock: `1:02:03`.
-pub(crate) fn moment_ms(ms: u64) -> String {
+pub fn moment_ms(ms: u64) -> String {
     let seconds = ms / 1000;
     let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
     match hours {

@@ -23,9 +23,11 @@ use crate::summary::{Mood, Summary, Topic};
 use crate::words;
 
 /// What every page is made of: pieces of templates, the look, the script that draws charts, and uPlot.
-pub(crate) const MACROS: &str = include_str!("../assets/macros.html");
-pub(crate) const STYLE: &str = include_str!("../assets/report.css");
-pub(crate) const SCRIPT: &str = concat!(
+pub const MACROS: &str = include_str!("../assets/macros.html");
+/// The look of every page.
+pub const STYLE: &str = include_str!("../assets/report.css");
+/// The script that draws charts.
+pub const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("../assets/page/base.js"),
     include_str!("../assets/page/view.js"),
@@ -40,8 +42,10 @@ pub(crate) const SCRIPT: &str = concat!(
     include_str!("../assets/page/start.js"),
     "})();\n"
 );
-pub(crate) const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
-pub(crate) const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
+/// The library that draws lines.
+pub const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+/// The look that it needs.
+pub const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
 const TEMPLATE: &str = include_str!("../assets/report.html");
 
 /// The page follows a run that goes on: it fetches itself again from where it came.
@@ -136,10 +140,14 @@ struct Section<'a> {
 
 /// What stands around a chart.
 #[derive(Serialize)]
-pub(crate) struct ChartHead<'a> {
+pub struct ChartHead<'a> {
+    /// Name of the chart in the page.
     pub id: &'a str,
+    /// Heading.
     pub title: &'a str,
+    /// What is seen, in a sentence.
     pub about: &'a str,
+    /// Unit of the values.
     pub unit: &'a str,
     /// What it shows in words and numbers.
     pub said: Option<Said>,
@@ -203,7 +211,7 @@ fn render(
 }
 
 /// JSON that can stand inside a script element: nothing in it can end the element.
-pub(crate) fn embedded_json(charts: &impl Serialize) -> Result<String, ReportError> {
+pub fn embedded_json(charts: &impl Serialize) -> Result<String, ReportError> {
     let json = serde_json::to_string(charts)?;
     Ok(json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
 }

@@ -12,20 +12,29 @@ use crate::{repeat, special, words};
 
 /// A table: groups of columns, and rows that begin with a name.
 #[derive(Debug, Serialize)]
-pub(crate) struct TableView {
+pub struct TableView {
+    /// Its name in the page.
     pub id: &'static str,
+    /// Its heading.
     pub title: &'static str,
+    /// What it shows, in a sentence.
     pub about: &'static str,
+    /// Heading of the first column.
     pub first: &'static str,
     /// (heading, number of columns).
     pub groups: Vec<(&'static str, usize)>,
+    /// Headings of the other columns.
     pub heads: Vec<&'static str>,
+    /// Its rows.
     pub rows: Vec<RowView>,
 }
 
+/// A row of a table.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct RowView {
+pub struct RowView {
+    /// What it begins with.
     pub name: String,
+    /// Its cells.
     pub cells: Vec<String>,
     /// The last row adds up the others.
     pub total: bool,
@@ -35,18 +44,20 @@ pub(crate) struct RowView {
 
 /// A name and what it stands for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Fact {
+pub struct Fact {
+    /// The name.
     pub name: String,
+    /// What it stands for.
     pub text: String,
 }
 
 /// A number that is shown large.
 #[derive(Debug, Serialize)]
-pub(crate) struct Tile {
-    pub title: &'static str,
-    pub value: String,
-    pub unit: &'static str,
-    pub detail: String,
+pub struct Tile {
+    pub(crate) title: &'static str,
+    pub(crate) value: String,
+    pub(crate) unit: &'static str,
+    pub(crate) detail: String,
     /// `good`, `bad` or nothing.
     pub mood: &'static str,
     /// Hit ratios: measured, ideal, offered, in percent.
@@ -55,18 +66,19 @@ pub(crate) struct Tile {
 
 /// A file of the target, shown where it is short text.
 #[derive(Debug, Serialize)]
-pub(crate) struct FileView {
-    pub name: String,
-    pub size: String,
-    pub text: Option<String>,
+pub struct FileView {
+    pub(crate) name: String,
+    pub(crate) size: String,
+    pub(crate) text: Option<String>,
 }
 
-pub(crate) fn fact(name: &str, text: impl Into<String>) -> Fact {
+/// A name and what it stands for.
+pub fn fact(name: &str, text: impl Into<String>) -> Fact {
     Fact { name: name.to_owned(), text: text.into() }
 }
 
 /// What a column shows of a phase.
-pub(crate) type Cell = fn(&Figures) -> String;
+pub type Cell = fn(&Figures) -> String;
 
 pub(crate) fn phase_table(
     summary: &Summary,
@@ -99,7 +111,7 @@ pub(crate) fn phase_table(
 }
 
 /// The tables per phase.
-pub(crate) fn phase_tables(summary: &Summary) -> Vec<TableView> {
+pub fn phase_tables(summary: &Summary) -> Vec<TableView> {
     let tables = [load(summary), savings(summary), times(summary), resources(summary)];
     tables.into_iter().chain(host(summary)).chain(special(summary)).collect()
 }
@@ -246,7 +258,7 @@ fn special(summary: &Summary) -> Option<TableView> {
 }
 
 /// The distribution of all times of the whole run.
-pub(crate) fn percentile_table(summary: &Summary) -> TableView {
+pub fn percentile_table(summary: &Summary) -> TableView {
     let total = &summary.total;
     let row = |name: &str, p: &Percentiles| RowView {
         name: name.to_owned(),
@@ -288,7 +300,7 @@ pub(crate) fn percentile_table(summary: &Summary) -> TableView {
 }
 
 /// The large numbers at the top.
-pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
+pub fn tiles(summary: &Summary) -> Vec<Tile> {
     let total = &summary.total;
     let tile =
         |title, value: String, unit, detail: String| Tile { title, value, unit, detail, mood: "", bar: None };
@@ -358,7 +370,7 @@ pub(crate) fn tiles(summary: &Summary) -> Vec<Tile> {
 }
 
 /// What was run, on what.
-pub(crate) fn setup(summary: &Summary) -> Vec<Fact> {
+pub fn setup(summary: &Summary) -> Vec<Fact> {
     let target = &summary.target;
     let mut facts = vec![
         fact("Started", date(summary.started_unix_ms)),
@@ -386,20 +398,20 @@ pub(crate) fn setup(summary: &Summary) -> Vec<Fact> {
 
 /// A line of the workload in words.
 #[derive(Debug, Serialize)]
-pub(crate) struct Explained {
-    pub text: String,
+pub struct Explained {
+    pub(crate) text: String,
     /// It says more about the line before it.
     pub more: bool,
 }
 
 /// The workload in words.
-pub(crate) fn explained(summary: &Summary) -> Vec<Explained> {
+pub fn explained(summary: &Summary) -> Vec<Explained> {
     let lines = summary.workload_info.explained.iter();
     lines.map(|line| Explained { text: line.trim().to_owned(), more: line.starts_with(' ') }).collect()
 }
 
 /// Who ran where.
-pub(crate) fn placement(summary: &Summary) -> Vec<Fact> {
+pub fn placement(summary: &Summary) -> Vec<Fact> {
     let describe = |role: &assay_record::run::PlacementInfo| {
         let mut parts = Vec::new();
         parts.push(match role.cpus.as_slice() {
@@ -424,7 +436,7 @@ pub(crate) fn placement(summary: &Summary) -> Vec<Fact> {
 }
 
 /// The workload's identity.
-pub(crate) fn workload(summary: &Summary) -> Vec<Fact> {
+pub fn workload(summary: &Summary) -> Vec<Fact> {
     let info = &summary.workload_info;
     let mut facts = vec![
         fact("Name", summary.workload.clone()),
@@ -452,7 +464,7 @@ pub(crate) fn workload(summary: &Summary) -> Vec<Fact> {
 }
 
 /// The schedule, phase by phase.
-pub(crate) fn schedule(summary: &Summary) -> TableView {
+pub fn schedule(summary: &Summary) -> TableView {
     let ramp = |(begin, end): (f64, f64)| {
         if begin == end { number(begin) } else { format!("{} → {}", number(begin), number(end)) }
     };
@@ -484,7 +496,7 @@ pub(crate) fn schedule(summary: &Summary) -> TableView {
 }
 
 /// Commands that make the same run again, and the report again.
-pub(crate) fn repeat_commands(summary: &Summary) -> Vec<Fact> {
+pub fn repeat_commands(summary: &Summary) -> Vec<Fact> {
     let mut facts = Vec::new();
     if !summary.command.is_empty() {
         facts.push(fact("The same stream again", repeat::same_stream(&summary.command, summary.seed)));
@@ -496,7 +508,7 @@ pub(crate) fn repeat_commands(summary: &Summary) -> Vec<Fact> {
 }
 
 /// The target's own counters, as last read.
-pub(crate) fn counters(summary: &Summary) -> Vec<Fact> {
+pub fn counters(summary: &Summary) -> Vec<Fact> {
     let shown = |value: f64| if value.fract() == 0.0 { format!("{value:.0}") } else { number(value) };
     summary.counters.iter().map(|(name, value)| fact(name, shown(*value))).collect()
 }
@@ -506,7 +518,7 @@ const SHOWN_BYTES: u64 = 24_000;
 const SHOWN_FILES: usize = 6;
 
 /// The target's files, with the text of its configuration.
-pub(crate) fn files(dir: &RunDir) -> Vec<FileView> {
+pub fn files(dir: &RunDir) -> Vec<FileView> {
     let mut found = Vec::new();
     collect(&dir.proxy_dir(), "", &mut found, 0);
     found.sort();

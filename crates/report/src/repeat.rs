@@ -1,7 +1,7 @@
 //! How a run is repeated: its command line, so that a shell takes it as it is.
 
 /// The words of a command line, quoted where a shell would take them apart.
-pub(crate) fn command_line(words: &[String]) -> String {
+pub fn command_line(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
@@ -15,7 +15,7 @@ fn quoted(word: &str) -> String {
 
 /// The same command with the seed, and without the run directory, which would not be empty, and without
 /// the place of the program.
-pub(crate) fn same_stream(command: &[String], seed: u64) -> String {
+pub fn same_stream(command: &[String], seed: u64) -> String {
     let program = command.first().map(|word| word.rsplit('/').next().unwrap_or(word).to_owned());
     let mut words: Vec<String> = program.into_iter().collect();
     let mut skip_value = false;

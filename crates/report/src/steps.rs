@@ -12,31 +12,38 @@ use assay_record::series::Series;
 
 /// What happened in one step.
 #[derive(Default)]
-pub(crate) struct Step<'a> {
+pub struct Step<'a> {
     /// The schedule is over and only what was under way still ends: ratios and means would be of stragglers.
     pub after_the_end: bool,
     /// Length of what was measured in it, by the start of the interval.
     pub lengths: BTreeMap<u64, u64>,
+    /// What robots counted.
     pub robots: RobotCounts,
+    /// What origins counted.
     pub origins: OriginCounts,
-    pub hit: Vec<&'a SparseHistogram>,
-    pub miss: Vec<&'a SparseHistogram>,
+    pub(crate) hit: Vec<&'a SparseHistogram>,
+    pub(crate) miss: Vec<&'a SparseHistogram>,
     /// Response times of all, and how long requests had waited that were given up or never sent.
     pub all: Vec<&'a SparseHistogram>,
-    pub lateness: Vec<&'a SparseHistogram>,
-    pub origin_service: Vec<&'a SparseHistogram>,
-    pub origin_lateness: Vec<&'a SparseHistogram>,
-    pub levels: RobotLevels,
-    pub origin_connections: u64,
+    pub(crate) lateness: Vec<&'a SparseHistogram>,
+    pub(crate) origin_service: Vec<&'a SparseHistogram>,
+    pub(crate) origin_lateness: Vec<&'a SparseHistogram>,
+    pub(crate) levels: RobotLevels,
+    pub(crate) origin_connections: u64,
+    /// What roles used, by their names.
     pub roles: BTreeMap<&'a str, Use>,
 }
 
 /// What a role's processes used in a step.
 #[derive(Default)]
-pub(crate) struct Use {
+pub struct Use {
+    /// Processor time, in microseconds.
     pub cpu_us: u64,
+    /// Time that threads waited for a processor, in microseconds.
     pub run_delay_us: u64,
+    /// Time that was watched, in microseconds.
     pub watched_us: u64,
+    /// Most resident memory, in bytes.
     pub rss_bytes: u64,
 }
 
@@ -45,14 +52,15 @@ impl Step<'_> {
         self.lengths.values().sum::<u64>() as f64 / 1000.0
     }
 
-    pub(crate) fn per_second(&self, count: u64) -> Option<f64> {
+    /// A count of the step as a rate; none of a step without length.
+    pub fn per_second(&self, count: u64) -> Option<f64> {
         let seconds = self.seconds();
         (seconds > 0.0).then(|| count as f64 / seconds)
     }
 }
 
 /// Puts everything that began in the same step together.
-pub(crate) fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> Vec<Step<'_>> {
+pub fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> Vec<Step<'_>> {
     let step = |index| Step { after_the_end: index * step_ms >= end_ms, ..Step::default() };
     let mut steps: Vec<Step<'_>> = (0..count).map(step).collect();
     let index = |start_ms: u64| usize::try_from(start_ms / step_ms).unwrap_or(usize::MAX);
@@ -90,8 +98,8 @@ pub(crate) fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> V
 }
 
 /// Some merged histograms: what a chart needs of them.
-pub(crate) struct Merged {
-    pub count: u64,
+pub struct Merged {
+    pub(crate) count: u64,
     sum_us: u64,
     max_us: u64,
     /// (lowest value of the bucket, count), ascending.
@@ -99,7 +107,8 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    pub(crate) fn of<'a>(histograms: impl Iterator<Item = &'a SparseHistogram>) -> Self {
+    /// Merges histograms.
+    pub fn of<'a>(histograms: impl Iterator<Item = &'a SparseHistogram>) -> Self {
         let (mut sum_us, mut max_us) = (0, 0);
         let mut all: Vec<(u64, u64)> = Vec::new();
         for histogram in histograms {
@@ -118,15 +127,18 @@ impl Merged {
         Self { count: all.iter().map(|bucket| bucket.1).sum(), sum_us, max_us, buckets: all }
     }
 
-    pub(crate) fn mean_us(&self) -> Option<f64> {
+    /// The mean, in microseconds; none of nothing.
+    pub fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_us as f64 / self.count as f64)
     }
 
-    pub(crate) fn max_us(&self) -> Option<f64> {
+    /// The largest value, in microseconds; none of nothing.
+    pub fn max_us(&self) -> Option<f64> {
         (self.count > 0).then_some(self.max_us as f64)
     }
 
-    pub(crate) fn quantile_us(&self, quantile: f64, ruler: &Histogram) -> Option<f64> {
+    /// A quantile (0 to 1), in microseconds; none of nothing. `ruler` has the bounds of the buckets.
+    pub fn quantile_us(&self, quantile: f64, ruler: &Histogram) -> Option<f64> {
         let wanted = ((self.count as f64 * quantile).ceil() as u64).max(1);
         let mut upto = 0;
         for (low_us, count) in &self.buckets {

@@ -13,13 +13,16 @@ use assay_record::series::Series;
 
 /// A stretch of the run, in milliseconds since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub struct Span {
+    /// Where it begins.
     pub start_ms: u64,
+    /// Where it ends.
     pub end_ms: u64,
 }
 
 impl Span {
-    pub(crate) fn length_s(self) -> f64 {
+    /// Its length in seconds.
+    pub fn length_s(self) -> f64 {
         self.end_ms.saturating_sub(self.start_ms) as f64 / 1000.0
     }
 
@@ -33,7 +36,7 @@ impl Span {
 /// When each phase really went; none: it never ran.
 ///
 /// A run that was killed may not have written when its last phase began or ended: then its intervals say it.
-pub(crate) fn spans(info: &RunInfo, series: &Series) -> Vec<Option<Span>> {
+pub fn spans(info: &RunInfo, series: &Series) -> Vec<Option<Span>> {
     (0..info.phases.len())
         .map(|index| {
             let phase = &info.phases[index];
@@ -54,7 +57,7 @@ pub(crate) fn spans(info: &RunInfo, series: &Series) -> Vec<Option<Span>> {
 }
 
 /// From the start of the first phase that ran to the end of the last; none: nothing ran.
-pub(crate) fn whole(spans: &[Option<Span>]) -> Option<Span> {
+pub fn whole(spans: &[Option<Span>]) -> Option<Span> {
     let ran = || spans.iter().flatten();
     Some(Span {
         start_ms: ran().map(|span| span.start_ms).min()?,
@@ -64,9 +67,12 @@ pub(crate) fn whole(spans: &[Option<Span>]) -> Option<Span> {
 
 /// Merged times of one class.
 #[derive(Default)]
-pub(crate) struct MergedTimes {
+pub struct MergedTimes {
+    /// Response times: from when requests were due.
     pub response: Histogram,
+    /// Service times: from when requests were sent.
     pub service: Histogram,
+    /// Times until the first byte.
     pub ttfb: Histogram,
 }
 
@@ -86,43 +92,43 @@ impl MergedTimes {
 
 /// What a role's processes used.
 #[derive(Default, Clone)]
-pub(crate) struct Use {
-    pub cpu_us: f64,
-    pub run_delay_us: f64,
-    pub steal_us: f64,
-    pub rss_peak_bytes: u64,
-    pub descriptors_peak: u64,
+pub struct Use {
+    pub(crate) cpu_us: f64,
+    pub(crate) run_delay_us: f64,
+    pub(crate) steal_us: f64,
+    pub(crate) rss_peak_bytes: u64,
+    pub(crate) descriptors_peak: u64,
     /// Time that was watched, in milliseconds.
     pub watched_ms: f64,
-    pub user_us: f64,
-    pub system_us: f64,
+    pub(crate) user_us: f64,
+    pub(crate) system_us: f64,
     /// Voluntary and involuntary.
     pub switches: [f64; 2],
     /// Threads were seen, so what is theirs was counted.
     pub has_threads: bool,
-    pub pss_peak_bytes: Option<u64>,
-    pub cache_peak_bytes: Option<u64>,
-    pub disk_read_bytes: Option<f64>,
-    pub disk_written_bytes: Option<f64>,
+    pub(crate) pss_peak_bytes: Option<u64>,
+    pub(crate) cache_peak_bytes: Option<u64>,
+    pub(crate) disk_read_bytes: Option<f64>,
+    pub(crate) disk_written_bytes: Option<f64>,
 }
 
 /// What the disk of the proxy's store did.
 #[derive(Default, Clone)]
-pub(crate) struct DiskUse {
-    pub device: String,
-    pub watched_ms: f64,
+pub struct DiskUse {
+    pub(crate) device: String,
+    pub(crate) watched_ms: f64,
     /// Reads, bytes read, writes, bytes written, ms busy, ms of all requests.
     pub sums: [f64; 6],
-    pub traced: Option<Traced>,
+    pub(crate) traced: Option<Traced>,
 }
 
 /// Requests that were traced.
 #[derive(Default, Clone)]
-pub(crate) struct Traced {
-    pub requests: u64,
-    pub sequential: u64,
-    pub lost: u64,
-    pub distances: BTreeMap<u64, u64>,
+pub struct Traced {
+    pub(crate) requests: u64,
+    pub(crate) sequential: u64,
+    pub(crate) lost: u64,
+    pub(crate) distances: BTreeMap<u64, u64>,
 }
 
 impl Use {
@@ -217,27 +223,31 @@ impl Traced {
 
 /// Everything added up.
 #[derive(Default)]
-pub(crate) struct Tally {
-    pub span: Option<Span>,
+pub struct Tally {
+    pub(crate) span: Option<Span>,
+    /// What robots counted.
     pub robots: RobotCounts,
+    /// What origins counted.
     pub origins: OriginCounts,
+    /// Times of hits.
     pub hit: MergedTimes,
+    /// Times of misses.
     pub miss: MergedTimes,
-    pub other: MergedTimes,
-    pub timed_out: MergedTimes,
-    pub lateness: Histogram,
-    pub unsent_wait: Histogram,
-    pub origin_service: Histogram,
-    pub origin_lateness: Histogram,
-    pub peaks: RobotLevels,
-    pub origin_connections_peak: u64,
-    pub resources: BTreeMap<String, Use>,
-    pub disk: Option<DiskUse>,
+    pub(crate) other: MergedTimes,
+    pub(crate) timed_out: MergedTimes,
+    pub(crate) lateness: Histogram,
+    pub(crate) unsent_wait: Histogram,
+    pub(crate) origin_service: Histogram,
+    pub(crate) origin_lateness: Histogram,
+    pub(crate) peaks: RobotLevels,
+    pub(crate) origin_connections_peak: u64,
+    pub(crate) resources: BTreeMap<String, Use>,
+    pub(crate) disk: Option<DiskUse>,
 }
 
 impl Tally {
     /// Each phase of the run, and what belongs to none of them (the last).
-    pub(crate) fn of_phases(series: &Series, spans: &[Option<Span>]) -> Vec<Tally> {
+    pub fn of_phases(series: &Series, spans: &[Option<Span>]) -> Vec<Tally> {
         let mut tallies: Vec<Tally> =
             spans.iter().map(|span| Tally { span: *span, ..Tally::default() }).collect();
         tallies.push(Tally::default());
@@ -255,7 +265,7 @@ impl Tally {
     }
 
     /// The whole run from its parts.
-    pub(crate) fn of_run(parts: &[Tally], span: Option<Span>, series: &Series) -> Tally {
+    pub fn of_run(parts: &[Tally], span: Option<Span>, series: &Series) -> Tally {
         let mut total = Tally { span, ..Tally::default() };
         for part in parts {
             total.merge(part);
@@ -265,7 +275,7 @@ impl Tally {
     }
 
     /// Some phases together, which need not follow each other: as long as all of them.
-    pub(crate) fn of_some<'a>(parts: impl Iterator<Item = &'a Tally>) -> Tally {
+    pub fn of_some<'a>(parts: impl Iterator<Item = &'a Tally>) -> Tally {
         let mut total = Tally::default();
         let mut length_ms = None;
         for part in parts {
@@ -325,7 +335,7 @@ impl Tally {
     }
 
     /// Times of all xacts that completed.
-    pub(crate) fn completed(&self, of: impl Fn(&MergedTimes) -> &Histogram) -> Histogram {
+    pub fn completed(&self, of: impl Fn(&MergedTimes) -> &Histogram) -> Histogram {
         let mut all = of(&self.hit).clone();
         all.merge(of(&self.miss));
         all.merge(of(&self.other));
@@ -334,18 +344,18 @@ impl Tally {
 
     /// Response times of all xacts that came due and did not end in an error, but for those that timed out: their waits,
     /// and those of what was never sent, are open.
-    pub(crate) fn response(&self) -> Censored {
+    pub fn response(&self) -> Censored {
         let waits = [&self.timed_out.response, &self.unsent_wait];
         Censored::new(self.completed(|times| &times.response), &waits)
     }
 
     /// Service times; only what was sent has one.
-    pub(crate) fn service(&self) -> Censored {
+    pub fn service(&self) -> Censored {
         Censored::new(self.completed(|times| &times.service), &[&self.timed_out.service])
     }
 
     /// Times to the first byte.
-    pub(crate) fn ttfb(&self) -> Censored {
+    pub fn ttfb(&self) -> Censored {
         Censored::new(self.completed(|times| &times.ttfb), &[&self.timed_out.ttfb])
     }
 
@@ -375,12 +385,12 @@ impl Tally {
 
     /// Basic xacts that look like hits but that the origin says it validated (a proxy need not update
     /// stored headers from a 304). Those that showed it are counted as revalidated already.
-    pub(crate) fn hidden_validations(&self) -> u64 {
+    pub fn hidden_validations(&self) -> u64 {
         validations::hidden(&self.robots, &self.origins)
     }
 
     /// Their body bytes.
-    pub(crate) fn hidden_validation_bytes(&self) -> u64 {
+    pub fn hidden_validation_bytes(&self) -> u64 {
         validations::hidden_bytes(&self.robots, &self.origins)
     }
 }

@@ -20,12 +20,18 @@ pub struct Style {
     pub width: usize,
 }
 
-pub(crate) const BOLD: &str = "1";
-pub(crate) const DIM: &str = "2";
-pub(crate) const RED: &str = "31";
-pub(crate) const GREEN: &str = "32";
-pub(crate) const YELLOW: &str = "33";
-pub(crate) const CYAN: &str = "36";
+/// Bold, as the number of an escape sequence, as are those that follow.
+pub const BOLD: &str = "1";
+/// Dim.
+pub const DIM: &str = "2";
+/// Red.
+pub const RED: &str = "31";
+/// Green.
+pub const GREEN: &str = "32";
+/// Yellow.
+pub const YELLOW: &str = "33";
+/// Cyan.
+pub const CYAN: &str = "36";
 
 /// The summary as text, with a newline at its end; `report` is the HTML page, if there is one to point to.
 pub fn render(summary: &Summary, report: Option<&Path>, style: &Style) -> String {
@@ -455,12 +461,12 @@ fn times(title: &'static str, rows: &[&Figures], pick: impl Fn(&Figures) -> &Per
 }
 
 /// Text from elsewhere, without anything that could steer a terminal.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Lines of at most `width` characters; a longer word has a line of its own.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in unbroken(text) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use assay_record::cluster::{ClusterResult, SCHEMA};
-use assay_report::policies;
+use assay_review::policies;
 use clap::Args;
 
 use crate::exit::{Exit, Failure};

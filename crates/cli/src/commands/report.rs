@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use assay_compare::{self as compare, Comparison};
 use assay_record::dir::{RunDir, RunDirError};
 use assay_report::ReportError;
-use assay_report::compare::{self, Comparison};
 use assay_report::summary::Summary;
 use assay_report::{html, terminal};
 use assay_table::FileError;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use assay_record::spe::SpeDir;
-use assay_report::spe::{self, Evaluation};
+use assay_review::spe::{self, Evaluation};
 use clap::Args;
 
 use crate::exit::{Exit, Failure};

@@ -10,7 +10,7 @@ use assay_node::Pace;
 use assay_node::clients::{ClientsSpec, Outcome, Target, run_unless as ask};
 use assay_node::webstone::{FileList, Testbed, file_list, testbed};
 use assay_record::cluster::{ClusterResult, Labels, Origin, PointSum, SCHEMA};
-use assay_report::policies::services_words;
+use assay_review::policies::services_words;
 use assay_simulate::Load;
 use clap::Args;
 use tokio::sync::watch;

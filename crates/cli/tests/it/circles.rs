@@ -17,7 +17,7 @@ const MOST_FILES: usize = 4;
 const KNOWN: [(&str, &str, usize); 12] = [
     ("lab", "address.rs", 16),
     ("workload", "universe.rs", 16),
-    ("report", "compare/assemble.rs", 14),
+    ("compare", "assemble.rs", 14),
     ("engine", "robot/crew.rs", 12),
     ("proxy", "client.rs", 10),
     ("pgl", "eval/mod.rs", 8),

@@ -4,7 +4,7 @@
 //! their sums are held against the logs' sums.
 
 mod agree;
-pub(crate) mod document;
+pub mod document;
 mod show;
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
@@ -15,13 +15,13 @@ use assay_record::series::Series;
 
 use self::document::{CacheLogFigures, CacheSources, SourceFigures, TrafficFigures};
 use crate::figures::{percentiles, ratio};
-pub(crate) use show::{sentences, tables};
+pub use show::{sentences, tables};
 
 /// What stands for all caches together.
 const ALL: &str = "all";
 
 /// The figures of the phase called `baseline` (of the whole run, where there is none), and what both sides counted in all.
-pub(crate) fn figures(
+pub fn figures(
     info: &RunInfo,
     series: &Series,
     logs: Option<&CacheLogs>,
@@ -52,7 +52,7 @@ pub(crate) fn figures(
 }
 
 /// What came from where in some phases, for all of several caches together; none: there is one only, or nothing is known.
-pub(crate) fn together(logs: &CacheLogs, phases: &[usize]) -> Option<CacheSources> {
+pub fn together(logs: &CacheLogs, phases: &[usize]) -> Option<CacheSources> {
     let rows = logs.answers.iter().filter(|row| row.basic && phases.contains(&usize::from(row.phase)));
     let is_known = logs.logs.len() > 1 && logs.logs.iter().any(|log| log.unread.is_empty());
     is_known.then(|| sources(ALL, rows)).filter(|all| all.requests > 0)

@@ -31,7 +31,7 @@ fn times(of: &Percentiles) -> [String; 4] {
 }
 
 /// The tables of the page.
-pub(crate) fn tables(figures: &CacheLogFigures) -> Vec<TableView> {
+pub fn tables(figures: &CacheLogFigures) -> Vec<TableView> {
     let mut tables = vec![sources(figures)];
     if !figures.traffic.is_empty() {
         tables.push(traffic(&figures.traffic));
@@ -111,7 +111,7 @@ fn agreement(figures: &CacheLogFigures) -> TableView {
 }
 
 /// The same for a terminal.
-pub(crate) fn sentences(figures: &CacheLogFigures) -> Vec<String> {
+pub fn sentences(figures: &CacheLogFigures) -> Vec<String> {
     let mut all: Vec<String> =
         figures.caches.iter().filter(|cache| cache.requests > 0).map(sentence).collect();
     all.extend(figures.traffic.iter().map(|edge| {

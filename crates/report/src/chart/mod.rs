@@ -6,7 +6,7 @@
 mod classes;
 mod counters;
 mod run;
-pub(crate) mod said;
+pub mod said;
 mod times;
 
 use std::borrow::Cow;
@@ -15,29 +15,33 @@ use serde::{Serialize, Serializer};
 
 use crate::steps::Step;
 
-pub(crate) use run::charts;
-pub(crate) use times::{cdf, distribution};
+pub use run::charts;
+pub use times::{cdf, distribution};
 
 /// Words that are mostly known beforehand.
-pub(crate) type Text = Cow<'static, str>;
+pub type Text = Cow<'static, str>;
 
 /// Everything that the script of a run's page draws.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Charts {
+pub struct Charts {
     /// Phases that ran, in seconds since the start of the run.
     pub phases: Vec<Band>,
     /// Length of a step in seconds.
     pub step_s: f64,
     /// Middle of every step, in seconds.
     pub time: Vec<f64>,
+    /// The charts, in the order of the page.
     pub charts: Vec<Chart>,
 }
 
 /// A phase on the time axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Band {
+pub struct Band {
+    /// Its name.
     pub name: String,
+    /// Where it begins, in seconds.
     pub start: f64,
+    /// Where it ends, in seconds.
     pub end: f64,
     /// Assay or the lab could have shaped it.
     pub invalid: bool,
@@ -45,14 +49,18 @@ pub(crate) struct Band {
 
 /// One chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Chart {
+pub struct Chart {
+    /// Its name in the page.
     pub id: Text,
     /// Heading of the page that it stands under.
     pub section: Text,
+    /// Its heading.
     pub title: Text,
     /// One sentence: what is seen here.
     pub about: Text,
+    /// Unit of its values.
     pub unit: Text,
+    /// How it is drawn.
     pub kind: Kind,
     /// The y axis is logarithmic.
     pub log: bool,
@@ -61,15 +69,17 @@ pub(crate) struct Chart {
     pub x_label: Option<Text>,
     /// Which time axis of the page it has; a run has one.
     pub axis: usize,
+    /// Its lines.
     pub lines: Vec<Line>,
     /// What a heat map shows; it has no lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heat: Option<Heat>,
 }
 
+/// How a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Over time; values are in the order of the time axis.
     Time,
     /// Points; each line has its own x.
@@ -88,10 +98,12 @@ pub(crate) enum Kind {
 
 /// One line of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Line {
+pub struct Line {
+    /// What it is called.
     pub name: String,
     /// What colour it has, by meaning.
     pub role: &'static str,
+    /// It is drawn dashed.
     pub dashed: bool,
     /// How it is broken, where many lines must be told apart without their colours: pixels drawn and left out in turn.
     #[serde(skip_serializing_if = "<[u8]>::is_empty")]
@@ -99,22 +111,25 @@ pub(crate) struct Line {
     /// Single events: points without a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub points: bool,
+    /// Where its values lie on the x axis; none: on the axis of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x: Option<Vec<Option<f64>>>,
     /// What each bar stands for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub x_names: Vec<String>,
+    /// Its values; none where there is none.
     pub values: Vec<Option<f64>>,
     /// The lowest and the highest of several runs, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<Vec<Option<f64>>>,
+    /// The highest of several runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<Vec<Option<f64>>>,
 }
 
 /// Counts by time and value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Heat {
+pub struct Heat {
     /// Ends of the rows, ascending, in the chart's unit: row *n* reaches from edge *n* to edge *n + 1*.
     pub y_edges: Vec<f64>,
     /// For each step of the time axis the counts of the rows, from the lowest on; empty rows at the end are left out.
@@ -139,7 +154,7 @@ fn gaps_as_negative_numbers<S: Serializer>(cells: &[Vec<u64>], to: S) -> Result<
 }
 
 /// Five significant digits are more than a pixel shows and keep the page small.
-pub(crate) fn short(value: f64) -> f64 {
+pub fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
@@ -154,18 +169,18 @@ pub(crate) fn short(value: f64) -> f64 {
 
 impl Line {
     /// A line of known values.
-    pub(crate) fn new(name: impl Into<String>, role: &'static str, values: Vec<Option<f64>>) -> Self {
+    pub fn new(name: impl Into<String>, role: &'static str, values: Vec<Option<f64>>) -> Self {
         Self { name: name.into(), role, values, ..Self::default() }
     }
 
     /// There is a value.
-    pub(crate) fn is_known(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         self.values.iter().any(Option::is_some)
     }
 }
 
 /// A value for each step.
-pub(crate) fn line(
+pub fn line(
     name: impl Into<String>,
     role: &'static str,
     steps: &[Step<'_>],
@@ -184,12 +199,14 @@ fn on_schedule(mut line: Line, steps: &[Step<'_>]) -> Line {
     line
 }
 
-pub(crate) fn dashed(mut line: Line) -> Line {
+/// The line, drawn dashed.
+pub fn dashed(mut line: Line) -> Line {
     line.dashed = true;
     line
 }
 
-pub(crate) fn time_chart(
+/// A chart over time.
+pub fn time_chart(
     section: impl Into<Text>,
     id: impl Into<Text>,
     title: impl Into<Text>,
@@ -212,7 +229,8 @@ pub(crate) fn time_chart(
     }
 }
 
-pub(crate) fn logarithmic(mut chart: Chart) -> Chart {
+/// The chart, with a logarithmic y axis.
+pub fn logarithmic(mut chart: Chart) -> Chart {
     chart.log = true;
     chart
 }

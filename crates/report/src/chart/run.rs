@@ -25,7 +25,7 @@ fn ratio_percent(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// Makes all charts of a run.
-pub(crate) fn charts(summary: &Summary, series: &Series) -> Charts {
+pub fn charts(summary: &Summary, series: &Series) -> Charts {
     let last_ms = series
         .robots
         .iter()

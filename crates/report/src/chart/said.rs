@@ -13,10 +13,12 @@ const SHARES: [(&str, f64); 5] =
 
 /// A chart in words and numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Said {
+pub struct Said {
+    /// What is seen, in a sentence.
     pub sentence: String,
     /// What the rows are.
     pub first: &'static str,
+    /// Headings of the cells.
     pub heads: Vec<String>,
     /// A name and its cells.
     pub rows: Vec<(String, Vec<String>)>,
@@ -25,7 +27,7 @@ pub(crate) struct Said {
 }
 
 /// The chart in words; none: it is a list already, or has no numbers.
-pub(crate) fn said(chart: &Chart, time: &[f64], phases: &[Band]) -> Option<Said> {
+pub fn said(chart: &Chart, time: &[f64], phases: &[Band]) -> Option<Said> {
     match chart.kind {
         Kind::Time | Kind::Scatter => by_phase(chart, time, phases),
         Kind::Distribution => curve(chart, &SHARES.map(|(name, share)| (name.to_owned(), share))),

@@ -173,10 +173,10 @@ fn by_phase(series: &Series, phases: &[&str]) -> Option<Chart> {
 }
 
 /// A name, its colour, and times.
-pub(crate) type Named<'a> = (&'a str, &'static str, &'a Histogram);
+pub type Named<'a> = (&'a str, &'static str, &'a Histogram);
 
 /// Times from the shortest to the longest.
-pub(crate) fn distribution(
+pub fn distribution(
     id: impl Into<Text>,
     title: impl Into<Text>,
     about: impl Into<Text>,
@@ -202,12 +202,7 @@ pub(crate) fn distribution(
 }
 
 /// The share of times up to each time.
-pub(crate) fn cdf(
-    id: &'static str,
-    title: &'static str,
-    about: &'static str,
-    classes: &[Named<'_>],
-) -> Chart {
+pub fn cdf(id: &'static str, title: &'static str, about: &'static str, classes: &[Named<'_>]) -> Chart {
     let place = |us: u64| f64::from(POINTS_PER_DECADE) * (us.max(1) as f64).log10();
     let known = || classes.iter().map(|class| class.2).filter(|histogram| histogram.count() > 0);
     let first = known().filter_map(|h| h.quantile_us(0.0)).map(|us| place(us).floor() as i32 - 1).min();

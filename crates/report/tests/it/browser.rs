@@ -1,59 +1,16 @@
 //! The page in a real browser: every chart is drawn, every download works, no name can do harm.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use assay_report::html;
-use assay_testbed::Browser;
 
+pub use crate::pages::{chromium, dom_of, figures};
 use crate::synthetic::{self, HOSTILE, Run, Story};
-
-/// A Chromium to test with. Without one the test says that it is skipped, except where
-/// `ASSAY_REQUIRE_REAL=1` asks for the real thing: there it fails.
-pub fn chromium() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = std::env::split_paths(&path)
-        .flat_map(|directory| names.map(|name| directory.join(name)))
-        .find(|candidate| candidate.is_file());
-    if found.is_none() {
-        assert!(
-            std::env::var("ASSAY_REQUIRE_REAL").as_deref() != Ok("1"),
-            "no Chromium in PATH, and ASSAY_REQUIRE_REAL=1 wants one: apt-get install chromium"
-        );
-        eprintln!("skipped: no Chromium in PATH (apt-get install chromium)");
-    }
-    found
-}
 
 /// Opens a page, runs `script` in it once it is loaded, and gives back the document as it then is.
 fn dom_after(chromium: &Path, run: &Run, script: &str, extra: &[&str]) -> String {
     let report = html::write(&run.dir).unwrap();
     dom_of(chromium, &std::fs::read_to_string(&report).unwrap(), script, extra)
-}
-
-/// The same of any page.
-pub fn dom_of(chromium: &Path, page: &str, script: &str, extra: &[&str]) -> String {
-    let probe = format!("<script>addEventListener('load', () => {{ {script} }});</script></body>");
-    let (place, browser) = (tempfile::tempdir().unwrap(), Browser::new());
-    let tested = place.path().join("tested.html");
-    std::fs::write(&tested, page.replacen("</body>", &probe, 1)).unwrap();
-    let output = browser
-        .set_up(Command::new(chromium))
-        .args(["--window-size=1300,2000", "--virtual-time-budget=4000"])
-        .args(extra)
-        .arg("--dump-dom")
-        .arg(format!("file://{}", tested.display()))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(dom.contains("</html>"), "no page came: {}", String::from_utf8_lossy(&output.stderr));
-    dom
-}
-
-pub fn figures(dom: &str) -> Vec<&str> {
-    dom.split("<figure class=\"chart").skip(1).map(|rest| rest.split('>').next().unwrap()).collect()
 }
 
 #[test]

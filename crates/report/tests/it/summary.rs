@@ -1,6 +1,6 @@
 //! The document: golden, and true to its schema.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use assay_measurement::doubt::{Doubt, Reason};
@@ -9,21 +9,8 @@ use assay_record::series::Series;
 use assay_report::summary::{Mood, StallCause, Summary, Topic};
 use serde_json::Value;
 
+pub use crate::pages::{golden, golden_path};
 use crate::synthetic::{self, Story};
-
-/// Compares with a file that is kept; `UPDATE_GOLDEN=1` rewrites it.
-pub fn golden(path: &Path, text: &str) {
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(path, text).unwrap();
-        return;
-    }
-    let kept = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(kept == text, "{} differs; look at it after UPDATE_GOLDEN=1. Now:\n{text}", path.display());
-}
-
-pub fn golden_path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
-}
 
 /// The summary of a story, with a run directory that does not change.
 pub fn of(story: Story) -> Summary {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use assay_measurement::error_kind::{ErrorExample, ErrorKind};
-use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_random::Rng;
@@ -14,6 +13,7 @@ use assay_record::run::{
 use assay_record::series::SeriesWriter;
 
 use crate::own;
+pub use crate::pages::{HOSTILE, drawn};
 
 /// What kind of run to make up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,10 +55,6 @@ impl Story {
     ];
 }
 
-/// What an attacker would put into a name.
-pub const HOSTILE: &str =
-    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
-
 /// A made-up run in a directory that goes away with it.
 pub struct Run {
     _tmp: tempfile::TempDir,
@@ -78,17 +74,6 @@ const SCHEDULE: [(&str, u64, f64, f64); 9] = [
     ("cool", 3, 1.0, 0.0),
 ];
 const PEAK_RATE: f64 = 2400.0;
-
-/// Times that lean to the left and have a tail, in microseconds; whole arithmetic draws them, the same on every machine.
-pub fn drawn(dice: &mut Rng, count: u64, typical_us: f64) -> SparseHistogram {
-    let mut histogram = Histogram::new();
-    for _ in 0..count {
-        let u = dice.unit();
-        let tail = u * u * u * u;
-        histogram.record((typical_us * (0.6 + 0.8 * u + 6.0 * tail * tail * tail)) as u64);
-    }
-    histogram.to_sparse()
-}
 
 pub fn run(story: Story) -> Run {
     let tmp = tempfile::tempdir().unwrap();

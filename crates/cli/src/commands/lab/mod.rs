@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
+use assay_compare::is_experiment;
 use assay_experiment::cells::{Course, Ending, Experiment, ExperimentDir, differences, drive, resume};
 use assay_lab::LabError;
 use assay_record::dir::RunDir;
 use assay_record::experiment::{CellState, ExperimentInfo};
-use assay_report::compare::is_experiment;
 use assay_report::summary::Summary;
 use tokio::sync::{mpsc, watch};
 

@@ -1,0 +1,79 @@
+//! What tests of pages share, also those of other crates: a browser, kept texts, names that attack, and times.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use assay_measurement::histogram::{Histogram, SparseHistogram};
+use assay_random::Rng;
+use assay_testbed::Browser;
+
+/// A Chromium to test with. Without one the test says that it is skipped, except where
+/// `ASSAY_REQUIRE_REAL=1` asks for the real thing: there it fails.
+pub fn chromium() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = std::env::split_paths(&path)
+        .flat_map(|directory| names.map(|name| directory.join(name)))
+        .find(|candidate| candidate.is_file());
+    if found.is_none() {
+        assert!(
+            std::env::var("ASSAY_REQUIRE_REAL").as_deref() != Ok("1"),
+            "no Chromium in PATH, and ASSAY_REQUIRE_REAL=1 wants one: apt-get install chromium"
+        );
+        eprintln!("skipped: no Chromium in PATH (apt-get install chromium)");
+    }
+    found
+}
+
+/// Opens a page, runs `script` in it once it is loaded, and gives back the document as it then is.
+pub fn dom_of(chromium: &Path, page: &str, script: &str, extra: &[&str]) -> String {
+    let probe = format!("<script>addEventListener('load', () => {{ {script} }});</script></body>");
+    let (place, browser) = (tempfile::tempdir().unwrap(), Browser::new());
+    let tested = place.path().join("tested.html");
+    std::fs::write(&tested, page.replacen("</body>", &probe, 1)).unwrap();
+    let output = browser
+        .set_up(Command::new(chromium))
+        .args(["--window-size=1300,2000", "--virtual-time-budget=4000"])
+        .args(extra)
+        .arg("--dump-dom")
+        .arg(format!("file://{}", tested.display()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(dom.contains("</html>"), "no page came: {}", String::from_utf8_lossy(&output.stderr));
+    dom
+}
+
+pub fn figures(dom: &str) -> Vec<&str> {
+    dom.split("<figure class=\"chart").skip(1).map(|rest| rest.split('>').next().unwrap()).collect()
+}
+
+/// Compares with a file that is kept; `UPDATE_GOLDEN=1` rewrites it.
+pub fn golden(path: &Path, text: &str) {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, text).unwrap();
+        return;
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(kept == text, "{} differs; look at it after UPDATE_GOLDEN=1. Now:\n{text}", path.display());
+}
+
+pub fn golden_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+/// What an attacker would put into a name.
+pub const HOSTILE: &str =
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
+
+/// Times that lean to the left and have a tail, in microseconds; whole arithmetic draws them, the same on every machine.
+pub fn drawn(dice: &mut Rng, count: u64, typical_us: f64) -> SparseHistogram {
+    let mut histogram = Histogram::new();
+    for _ in 0..count {
+        let u = dice.unit();
+        let tail = u * u * u * u;
+        histogram.record((typical_us * (0.6 + 0.8 * u + 6.0 * tail * tail * tail)) as u64);
+    }
+    histogram.to_sparse()
+}

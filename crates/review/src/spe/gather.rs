@@ -1,0 +1,225 @@
+//! What is in the tables, added up as the figures need it?
+//!
+//! The table of answers is read once, in stretches; of each answer some bytes are kept, because differences are taken
+//! request by request and answers of one request can lie far apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_measurement::histogram::Histogram;
+use assay_record::spe::{AnswerError, AnswerRow, SpeDir, Verdict, for_each_answer, read_doors};
+
+use assay_report::ReportError;
+
+/// No whole answer.
+const NONE_US: u32 = u32::MAX;
+/// What happened after so many seconds (a year) is in no chart.
+const LAST_SECOND: i64 = 31_557_600;
+
+/// An answer, as far as requests are compared by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sample {
+    pub request: u64,
+    pub target: u16,
+    pub place: u8,
+    pub status: Option<u16>,
+    response_us: u32,
+}
+
+impl Sample {
+    /// Response time; none: there was no whole answer.
+    pub(super) fn response_us(&self) -> Option<f64> {
+        (self.response_us != NONE_US).then(|| f64::from(self.response_us))
+    }
+}
+
+/// What one target did.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub verdicts: BTreeMap<&'static str, u64>,
+    pub errors: BTreeMap<&'static str, u64>,
+    pub asked: u64,
+    pub dropped: u64,
+    pub not_kept: NotKept,
+    pub delivered: u64,
+    pub body_bytes: u64,
+    pub response: Histogram,
+    pub connect: Histogram,
+    pub first_byte: Histogram,
+    pub transfer: Histogram,
+    /// By second of asking: sum of response times and how many.
+    pub seconds: BTreeMap<u32, (u64, u64)>,
+}
+
+/// Answers that Assay could not compare, and what of them is on both sides: figures that are relative to direct's leave
+/// these requests out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NotKept {
+    pub count: u64,
+    /// Bytes of bodies that the proxy sent for them.
+    pub body_bytes: u64,
+    /// Those of direct.
+    pub direct_bytes: u64,
+    /// How many of them direct delivered.
+    pub direct_delivered: u64,
+}
+
+/// What the Collector did for one target.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Door {
+    pub requests: u64,
+    pub bytes_out: u64,
+    pub late_max_us: u64,
+    /// Bytes by second.
+    pub seconds: BTreeMap<u32, u64>,
+}
+
+/// Everything that was in the tables.
+pub(super) struct Gathered {
+    pub sums: Vec<Sums>,
+    /// None: there is no such table.
+    pub doors: Option<Vec<Door>>,
+    /// By request, then by target.
+    pub samples: Vec<Sample>,
+    pub tunnels: u64,
+    /// Some answer differs, or did not come.
+    pub differs: bool,
+    /// Requests, each with a target whose answer could not be compared.
+    not_kept: BTreeSet<(u64, u16)>,
+    /// What could not be read, a sentence each.
+    pub missing: Vec<String>,
+    /// When the last answer was asked for, in microseconds.
+    pub last_us: i64,
+}
+
+/// Reads the tables. One that is not there is no error: what needs it is left out, and that is said.
+pub(super) fn gather(dir: &SpeDir, targets: usize) -> Result<Gathered, ReportError> {
+    let mut gathered = Gathered {
+        sums: (0..targets).map(|_| Sums::default()).collect(),
+        doors: None,
+        samples: Vec::new(),
+        tunnels: 0,
+        differs: false,
+        not_kept: BTreeSet::new(),
+        missing: Vec::new(),
+        last_us: 0,
+    };
+    let (answers, doors) = (dir.answers_path(), dir.doors_path());
+    if answers.is_file() {
+        for_each_answer(&answers, |row| {
+            gathered.take(&row);
+            Ok::<_, ReportError>(())
+        })?;
+        if !gathered.not_kept.is_empty() {
+            for_each_answer(&answers, |row| {
+                gathered.leave_out(&row);
+                Ok::<_, ReportError>(())
+            })?;
+        }
+    } else {
+        gathered.missing.push(
+            "There is no answers.parquet: the evaluation goes on, or was cut off, and of its answers nothing is known.".into(),
+        );
+    }
+    if doors.is_file() {
+        let mut sums = vec![Door::default(); targets];
+        for row in read_doors(&doors).map_err(ReportError::from)? {
+            let Some(door) = sums.get_mut(usize::from(row.door)) else { continue };
+            door.requests += row.requests;
+            door.bytes_out += row.bytes_out;
+            door.late_max_us = door.late_max_us.max(row.late_max_us);
+            *door.seconds.entry(row.at_s).or_default() += row.bytes_out;
+        }
+        gathered.doors = Some(sums);
+    } else {
+        gathered.missing.push(
+            "There is no doors.parquet: what proxies received from the Collector, and saved, is not known."
+                .into(),
+        );
+    }
+    gathered.samples.sort_unstable();
+    Ok(gathered)
+}
+
+impl Gathered {
+    fn take(&mut self, row: &AnswerRow) {
+        if row.method == "CONNECT" {
+            self.tunnels += u64::from(row.target == 0);
+            return;
+        }
+        let Some(sums) = self.sums.get_mut(usize::from(row.target)) else { return };
+        *sums.verdicts.entry(row.verdict.name()).or_default() += 1;
+        self.differs |= row.verdict.is_mismatch() || row.verdict == Verdict::NoAnswer;
+        if row.verdict == Verdict::Dropped {
+            sums.dropped += 1;
+            return;
+        }
+        sums.asked += 1;
+        let is_compared = row.verdict != Verdict::NotKept;
+        if is_compared {
+            sums.body_bytes += row.body_bytes;
+        } else {
+            sums.not_kept.count += 1;
+            sums.not_kept.body_bytes += row.body_bytes;
+            self.not_kept.insert((row.request, row.target));
+        }
+        if let Some(error) = row.error {
+            *sums.errors.entry(AnswerError::name(error)).or_default() += 1;
+        }
+        let response_us = row.response_us().filter(|_| is_compared && row.verdict != Verdict::NoAnswer);
+        let kept = response_us
+            .map_or(NONE_US, |us| u32::try_from(us.max(0)).unwrap_or(NONE_US - 1).min(NONE_US - 1));
+        self.samples.push(Sample {
+            request: row.request,
+            target: row.target,
+            place: row.place,
+            status: row.status,
+            response_us: kept,
+        });
+        self.last_us = self.last_us.max(row.at_us);
+        if kept == NONE_US {
+            return;
+        }
+        sums.delivered += 1;
+        sums.response.record(kept.into());
+        let parts = [
+            (&mut sums.connect, row.connect_us),
+            (&mut sums.first_byte, row.first_byte_us),
+            (&mut sums.transfer, row.transfer_us),
+        ];
+        for (histogram, us) in parts {
+            if let Some(us) = us {
+                histogram.record(us.max(0).unsigned_abs());
+            }
+        }
+        let second = row.at_us.max(0) / 1_000_000;
+        if second < LAST_SECOND {
+            let (sum, count) = sums.seconds.entry(second as u32).or_default();
+            *sum += u64::from(kept);
+            *count += 1;
+        }
+    }
+
+    /// Notes what direct answered where others' answers could not be compared with it.
+    fn leave_out(&mut self, direct: &AnswerRow) {
+        if direct.target != 0 || direct.method == "CONNECT" {
+            return;
+        }
+        let is_delivered = direct.verdict != Verdict::NoAnswer && direct.response_us().is_some();
+        for &(_, target) in self.not_kept.range((direct.request, 0)..=(direct.request, u16::MAX)) {
+            let Some(sums) = self.sums.get_mut(usize::from(target)) else { continue };
+            sums.not_kept.direct_bytes += direct.body_bytes;
+            sums.not_kept.direct_delivered += u64::from(is_delivered);
+        }
+    }
+
+    /// Samples of one request after the other.
+    pub(super) fn by_request(&self) -> impl Iterator<Item = &[Sample]> {
+        self.samples.chunk_by(|one, other| one.request == other.request)
+    }
+
+    /// Status of the Collector's answer to a request.
+    pub(super) fn direct_status(&self, request: u64) -> Option<u16> {
+        let first = self.samples.partition_point(|sample| sample.request < request);
+        self.samples.get(first).filter(|found| found.request == request && found.target == 0)?.status
+    }
+}

@@ -1,0 +1,371 @@
+//! Reports of made-up evaluations, as their readers see them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use assay_record::spe::{
+    AnswerError, AnswerRow, AnswerWriter, CollectorSettings, DoorWriter, Ended, How, SpeDir, SpeInfo, Target,
+    Totals, Verdict,
+};
+use assay_report::terminal::Style;
+use assay_review::spe::{self, Evaluation};
+use assay_role::evaluation::DoorRow;
+
+use crate::pages::{self, HOSTILE, golden, golden_path};
+
+const REQUESTS: u64 = 600;
+const LABELS: [&str; 4] = ["direct", "swift", "plain", HOSTILE];
+
+/// A number that looks random, below `below`.
+fn hashed(request: u64, target: u16, below: u64) -> u64 {
+    let mut x = (request + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ (u64::from(target) + 7).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 32)) % below
+}
+
+/// `swift` has half of everything in its cache, `plain` nothing; the third is often wrong.
+fn answer(request: u64, target: u16) -> AnswerRow {
+    let origin_us = 200_000 + hashed(request, 0, 300_000) as i64;
+    let hit = target == 1 && request % 2 == 1;
+    let first_byte_us =
+        if hit { 2_000 + hashed(request, target, 500) as i64 } else { origin_us + i64::from(target) * 300 };
+    let broken = target == 3;
+    let (verdict, header, error) = match (target, request % 10) {
+        (0, _) => (Verdict::NotCompared, None, None),
+        (3, 0) => (Verdict::StatusCodeMismatch, None, None),
+        (3, 1) => (Verdict::HeaderMismatch, Some("content-type".to_owned()), None),
+        (3, 2) => (Verdict::BodyMismatch, None, None),
+        (3, 3) => (Verdict::NoAnswer, None, Some(AnswerError::TimedOut)),
+        (3, 4) => (Verdict::Dropped, None, None),
+        _ => (Verdict::Ok, None, None),
+    };
+    let answered = error.is_none() && verdict != Verdict::Dropped;
+    AnswerRow {
+        request,
+        target,
+        place: if target == 0 { 0 } else { ((request + u64::from(target)) % 3) as u8 },
+        at_us: request as i64 * 100_000 + 7,
+        client: "192.0.2.1".into(),
+        method: "GET".into(),
+        version: "HTTP/1.1".into(),
+        url: format!("http://www.example.org/{request}?q={HOSTILE}"),
+        status: answered.then_some(if broken && verdict == Verdict::StatusCodeMismatch { 503 } else { 200 }),
+        connect_us: (answered && request.is_multiple_of(4)).then_some(400),
+        first_byte_us: answered.then_some(first_byte_us),
+        transfer_us: answered.then_some(10_000),
+        head_bytes: 300,
+        body_bytes: if answered { 10_000 } else { 0 },
+        checksum: answered.then(|| format!("{request:032x}")),
+        verdict,
+        header,
+        error,
+    }
+}
+
+fn info() -> SpeInfo {
+    let target = |label: &&str| Target {
+        label: (*label).to_owned(),
+        address: (*label != "direct").then(|| "127.0.0.1:3128".to_owned()),
+        software: (*label == "swift").then(|| "Swift 1.0".to_owned()),
+        settings: BTreeMap::from([("memory".to_owned(), HOSTILE.to_owned())]),
+    };
+    SpeInfo {
+        schema: assay_record::spe::SCHEMA,
+        version: "0.1.0".into(),
+        started_unix_ms: 1_767_323_045_000,
+        ended: Some(Ended { at_ms: 60_000, how: How::Finished }),
+        seed: 7,
+        forward: true,
+        when: "after".into(),
+        turns: "permuted".into(),
+        targets: LABELS.iter().map(target).collect(),
+        collector: CollectorSettings {
+            minimum_freshness_ms: 180_000,
+            replay: true,
+            ..CollectorSettings::default()
+        },
+        totals: Totals { clients: 3, requests: REQUESTS, origin_requests: REQUESTS, ..Totals::default() },
+    }
+}
+
+/// A fourth of what `plain` answers could not be compared: the Collector said 503 for it, in 110 bytes.
+fn without_room(request: u64, target: u16) -> AnswerRow {
+    let row = answer(request, target);
+    match target == 2 && request.is_multiple_of(4) {
+        true => AnswerRow {
+            status: Some(503),
+            first_byte_us: Some(9),
+            body_bytes: 110,
+            verdict: Verdict::NotKept,
+            ..row
+        },
+        false => row,
+    }
+}
+
+#[test]
+fn what_assay_could_not_compare_is_said_first_and_counts_for_nobody() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = SpeDir::create(&tmp.path().join("e")).unwrap();
+    let not_kept = REQUESTS / 4;
+    let mut info = info();
+    (info.totals.not_kept, info.totals.repeated) = (not_kept, 3);
+    dir.write_info(&info).unwrap();
+    let mut answers = AnswerWriter::create(&dir.answers_path()).unwrap();
+    // Proxies' answers come before direct's here.
+    for target in [2, 1, 3, 0] {
+        (0..REQUESTS).for_each(|request| answers.push(&without_room(request, target)).unwrap());
+    }
+    answers.finish().unwrap();
+    let mut doors = DoorWriter::create(&dir.doors_path()).unwrap();
+    let lacks = not_kept * (10_000 - 110);
+    for (door, bytes_out) in (0..).zip([0, 0, lacks, 0].map(|lacks| REQUESTS * 10_000 - lacks)) {
+        doors.push(&DoorRow { door, requests: REQUESTS, bytes_out, ..DoorRow::default() }).unwrap();
+    }
+    doors.finish().unwrap();
+    let evaluation = spe::evaluate(&dir).unwrap();
+    let (plain, swift) = (&evaluation.targets[2], &evaluation.targets[1]);
+    assert_eq!((plain.not_kept, swift.not_kept), (not_kept, 0));
+    assert_eq!((plain.asked, plain.delivered), (REQUESTS, REQUESTS - not_kept));
+    assert_eq!((plain.compared, plain.response_ms.count), (REQUESTS - not_kept, REQUESTS - not_kept));
+    // All that is left is as direct's, request by request, byte by byte.
+    for ratio in [plain.matching, plain.delivered_ratio].map(|share| share.unwrap().value) {
+        assert_eq!(ratio, 1.0);
+    }
+    assert_eq!((plain.bytes_sent_ratio, plain.bytes_received_ratio), (Some(1.0), Some(1.0)));
+    assert_eq!((plain.requests_received_ratio, plain.bandwidth_saved), (Some(1.0), Some(0.0)));
+    let first = &evaluation.verdict[0];
+    assert_eq!(first.question, "What could Assay not compare?");
+    assert!(
+        first.text.starts_with("Answers: 150 of plain (25.0 %). The Collector had no room"),
+        "{}",
+        first.text
+    );
+    let wrong = evaluation.verdict.iter().find(|answer| answer.question == "Was anything wrong?").unwrap();
+    assert!(!wrong.text.contains("plain"), "{}", wrong.text);
+    assert!(
+        evaluation.warnings[0].contains("could not keep 150 of the answers"),
+        "{:?}",
+        evaluation.warnings
+    );
+    assert!(evaluation.differing.iter().all(|group| group.target != "plain"));
+    let shown = |text: &str| {
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is missing"));
+        assert!(place("What could Assay not compare?") < place("What was evaluated?"));
+    };
+    shown(&evaluation.to_terminal(None, &Style { colour: false, width: 100 }));
+    shown(&evaluation.to_html().unwrap());
+    let value: serde_json::Value = serde_json::from_str(&evaluation.to_json().unwrap()).unwrap();
+    assert_eq!(value["targets"][2]["not_kept"], not_kept);
+    assert!(jsonschema::validator_for(&Evaluation::json_schema()).unwrap().is_valid(&value));
+}
+
+/// An evaluation of `requests` requests in `path`.
+fn write(path: &Path, info: &SpeInfo, requests: u64) -> SpeDir {
+    let dir = SpeDir::create(path).unwrap();
+    dir.write_info(info).unwrap();
+    let mut answers = AnswerWriter::create(&dir.answers_path()).unwrap();
+    // Answers of one request do not stand together.
+    for target in [2, 0, 3, 1] {
+        (0..requests).for_each(|request| answers.push(&answer(request, target)).unwrap());
+    }
+    answers.push(&AnswerRow { method: "CONNECT".into(), ..answer(requests, 0) }).unwrap();
+    answers.finish().unwrap();
+    let mut doors = DoorWriter::create(&dir.doors_path()).unwrap();
+    for at_s in 0..(requests / 10).max(1) as u32 {
+        for door in 0..4u16 {
+            let requests = if door == 1 { 5 } else { 10 };
+            let row = DoorRow {
+                at_s,
+                door,
+                requests,
+                bytes_out: requests * 10_000,
+                late_max_us: 80,
+                ..DoorRow::default()
+            };
+            doors.push(&row).unwrap();
+        }
+    }
+    doors.finish().unwrap();
+    dir
+}
+
+fn evaluated() -> Evaluation {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut evaluation = spe::evaluate(&write(&tmp.path().join("e"), &info(), REQUESTS)).unwrap();
+    evaluation.evaluation = "spe/demo".into();
+    evaluation
+}
+
+#[test]
+fn the_terminal_shows_the_tables_of_the_method() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut info = info();
+    info.targets[3].label = "wrong".into();
+    let mut evaluation = spe::evaluate(&write(&tmp.path().join("e"), &info, REQUESTS)).unwrap();
+    evaluation.evaluation = "spe/demo".into();
+    let text = evaluation.to_terminal(None, &Style { colour: false, width: 100 });
+    golden(&golden_path("spe.txt"), &text);
+    assert!(!text.contains('\u{1b}'), "what proxies say cannot steer the terminal");
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_code_and_the_document_is_true_to_it() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/spe.schema.json");
+    golden(&path, &format!("{:#}\n", Evaluation::json_schema()));
+    let validator = jsonschema::validator_for(&Evaluation::json_schema()).unwrap();
+    let text = evaluated().to_json().unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let wrong: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let back: Evaluation = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.to_json().unwrap(), text);
+}
+
+#[test]
+fn shares_and_differences_are_those_that_were_made_up() {
+    let found = evaluated();
+    assert_eq!((found.requests, found.tunnels), (REQUESTS, 1));
+    let [direct, swift, plain, wrong] = found.targets.as_slice() else { panic!("four targets") };
+    assert_eq!(direct.bytes_received_ratio, Some(1.0));
+    assert_eq!((swift.bytes_received_ratio, swift.bandwidth_saved), (Some(0.5), Some(0.5)));
+    assert_eq!(plain.matching.unwrap().value, 1.0);
+    assert_eq!(wrong.dropped, REQUESTS / 10);
+    assert_eq!(wrong.asked, REQUESTS * 9 / 10);
+    assert_eq!(wrong.delivered_ratio.unwrap().value, 0.8);
+    assert_eq!(wrong.not_matching.unwrap().value, 0.375, "three of the eight that came");
+    assert_eq!(wrong.errors["timed_out"], REQUESTS / 10);
+    let of = |target: &str, base: &str| {
+        found.differences.iter().find(|one| one.target == target && one.base == base).unwrap()
+    };
+    let plain = of("plain", "direct");
+    assert_eq!(
+        (plain.pairs, plain.mean_ms.unwrap().value),
+        (REQUESTS, 0.6),
+        "it takes the same, and 0.6 ms more"
+    );
+    assert_eq!((plain.mean_ms.unwrap().low, plain.faster.unwrap().value), (Some(0.6), 0.0));
+    let swift = of("swift", "direct");
+    assert_eq!(swift.faster.unwrap().value, 0.5);
+    assert!(swift.mean_ms.unwrap().high.unwrap() < 0.0, "it can be told from direct: {swift:?}");
+}
+
+#[test]
+fn what_differed_is_grouped_by_what_it_was_with_examples() {
+    let found = evaluated();
+    let kinds: Vec<(Verdict, &str, u64)> =
+        found.differing.iter().map(|group| (group.verdict, group.what.as_str(), group.count)).collect();
+    let each = REQUESTS / 10;
+    assert_eq!(
+        kinds,
+        [
+            (Verdict::StatusCodeMismatch, "200 → 503", each),
+            (Verdict::HeaderMismatch, "content-type", each),
+            (Verdict::BodyMismatch, "", each),
+            (Verdict::NoAnswer, "timed_out", each),
+        ]
+    );
+    let requests: Vec<u64> = found.differing[0].examples.iter().map(|example| example.request).collect();
+    assert_eq!(requests, [0, 10, 20]);
+}
+
+#[test]
+fn the_place_in_the_order_of_asking_is_looked_at_only_where_it_can_be_told() {
+    let found = evaluated();
+    assert_eq!(found.places.iter().map(|place| place.place).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(found.places.iter().all(|place| place.effect_ms.is_some()));
+    let tmp = tempfile::tempdir().unwrap();
+    let fixed = SpeInfo { turns: "fixed".into(), ..info() };
+    let found = spe::evaluate(&write(&tmp.path().join("e"), &fixed, 50)).unwrap();
+    assert!(found.places.iter().all(|place| place.effect_ms.is_none()));
+    assert!(found.warnings.iter().any(|warning| warning.contains("fixed order")));
+}
+
+#[test]
+fn a_proxy_that_does_not_answer_neither_saves_anything_nor_was_all_well_with_it() {
+    let found = evaluated();
+    let answer =
+        |question: &str| found.verdict.iter().find(|answer| answer.question.contains(question)).unwrap();
+    assert!(answer("save").text.contains("(80.0 % of the answers) delivered too few"), "{:?}", found.verdict);
+    let tmp = tempfile::tempdir().unwrap();
+    let waiting = SpeInfo { totals: Totals { waiting: vec![0, 0, 5, 0], ..info().totals }, ..info() };
+    let found = spe::evaluate(&write(&tmp.path().join("e"), &waiting, 50)).unwrap();
+    let wrong = found.verdict.iter().find(|answer| answer.question.contains("wrong")).unwrap();
+    assert!(wrong.text.contains("plain: 5 had not been answered when it ended"), "{wrong:?}");
+}
+
+#[test]
+fn an_evaluation_of_a_newer_version_says_so() {
+    let tmp = tempfile::tempdir().unwrap();
+    let newer = SpeInfo { schema: info().schema + 1, version: "9.9".into(), ..info() };
+    let found = spe::evaluate(&write(&tmp.path().join("e"), &newer, 20)).unwrap();
+    assert!(found.warnings.iter().any(|warning| warning.contains("newer version of Assay (9.9)")));
+}
+
+#[test]
+fn origins_that_were_not_there_are_a_reason_for_care_once_they_matter() {
+    let tmp = tempfile::tempdir().unwrap();
+    let trust = |origin_errors, requests| {
+        let failed = SpeInfo { totals: Totals { origin_errors, ..info().totals }, ..info() };
+        let dir = tmp.path().join(format!("{origin_errors}-{requests}"));
+        let found = spe::evaluate(&write(&dir, &failed, requests)).unwrap();
+        assert!(found.warnings.iter().any(|warning| warning.contains("fetches from origins failed")));
+        found.verdict.last().unwrap().text.clone()
+    };
+    assert!(trust(50, 50).contains("50 fetches from origins failed"));
+    assert!(!trust(1, 200).contains("fetches from origins failed"));
+}
+
+#[test]
+fn what_the_collector_broke_off_itself_is_a_reason_for_care_and_not_left_to_look_like_a_proxys_fault() {
+    let tmp = tempfile::tempdir().unwrap();
+    let broken = SpeInfo { totals: Totals { given_up: 7, ..info().totals }, ..info() };
+    let found = spe::evaluate(&write(&tmp.path().join("e"), &broken, 50)).unwrap();
+    assert!(
+        found.warnings.iter().any(|warning| warning.contains("broke off 7 answers")),
+        "{:?}",
+        found.warnings
+    );
+    let trust = found.verdict.last().unwrap();
+    assert!(trust.text.contains("itself broke off 7 answers"), "{trust:?}");
+    assert!(found.to_html().unwrap().contains("Answers that the Collector broke off"));
+    assert!(!evaluated().warnings.iter().any(|warning| warning.contains("broke off")));
+}
+
+#[test]
+fn an_evaluation_that_was_cut_off_is_reported_as_far_as_it_goes() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = SpeDir::create(tmp.path()).unwrap();
+    dir.write_info(&SpeInfo { ended: None, ..info() }).unwrap();
+    let found = spe::evaluate(&dir).unwrap();
+    assert!(found.partial && found.requests == 0 && found.warnings.len() == 3, "{:?}", found.warnings);
+    assert!(found.to_html().is_ok());
+    std::fs::write(dir.answers_path(), b"PAR1 not really").unwrap();
+    assert!(spe::evaluate(&dir).unwrap_err().to_string().contains("answers.parquet"));
+}
+
+#[test]
+fn the_page_needs_no_network_and_no_name_can_do_harm() {
+    let page = evaluated().to_html().unwrap();
+    assert!(!page.contains("<script>alert"), "names are escaped");
+    assert!(!page.contains("http://www.example.org/0?q=<"), "URLs are escaped");
+    assert!(!page.contains("src=\"http") && !page.contains("href=\"http"), "it asks nothing of the network");
+    for id in
+        ["overview-table", "times-table", "differences-table", "places-table", "chart-cdf", "chart-received"]
+    {
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id} is missing");
+    }
+}
+
+#[test]
+fn every_chart_of_the_page_is_drawn() {
+    let Some(chromium) = pages::chromium() else { return };
+    let dom = pages::dom_of(&chromium, &evaluated().to_html().unwrap(), "", &[]);
+    let figures = pages::figures(&dom);
+    assert_eq!(figures.len(), 4);
+    assert!(
+        figures.iter().all(|figure| figure.contains("data-drawn=") && !figure.contains("empty")),
+        "{figures:?}"
+    );
+}
