@@ -1,4 +1,4 @@
-//! How do conditional requests, and 304 replies, meet what is stored (RFC 9111, 3.2 and 4.3; RFC 9110, 13)?
+//! Conditional requests and 304 responses, held against what is stored (RFC 9111, 3.2 and 4.3; RFC 9110, 13).
 
 /// What names a version of a representation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! How old is a stored reply, how long is it fresh, and may it answer this request (RFC 9111, 4.2 and 5.2)?
+//! The age of a stored response, how long it is fresh, and whether it may answer a request (RFC 9111, 4.2 and 5.2).
 //!
 //! Instants are Unix time in milliseconds; what HTTP itself says is in whole seconds. No heuristics: a reply
 //! that does not say how long it is fresh is stale at once, and is confirmed by its origin each time it is

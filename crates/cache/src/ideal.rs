@@ -1,4 +1,4 @@
-//! Would a cache that never forgets have answered this request? The ideal hit ratio is counted here.
+//! The ideal cache: whether a cache that never forgets would have answered a request. The ideal hit ratio is counted here.
 //!
 //! The ideal cache has room for everything and follows RFC 9111 with the choices that the target declares.
 //! It is asked about every request in the order in which requests were sent. One that collapses requests fills at

@@ -1,4 +1,4 @@
-//! Which object goes when a new one needs room? The one that was used longest ago: a store with an exact
+//! Replacement: the object that goes when a new one needs room. The one that was used longest ago: a store with an exact
 //! bound in bytes, every operation in constant time.
 //!
 //! The list of uses runs through a slab: no allocation per use, no pointer outside the slab. What an entry

@@ -1,4 +1,4 @@
-//! What may a shared cache store, and what makes it drop what it has (RFC 9111, sections 3 and 4.4)?
+//! What a shared cache may store, and what makes it drop what it has (RFC 9111, sections 3 and 4.4).
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Which requests does a stored reply answer, beside those for its URL (RFC 9111, 4.1)?
+//! The requests that a stored response answers, beside those for its URL (RFC 9111, 4.1).
 
 /// `Vary` of a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

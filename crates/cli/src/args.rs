@@ -1,4 +1,4 @@
-//! What can be typed after `assay`? The top of the command line; each command's flags live with the command.
+//! The command line of `assay`. The top of the command line; each command's flags live with the command.
 
 use std::error::Error as _;
 use std::net::AddrParseError;

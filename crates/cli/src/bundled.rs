@@ -1,4 +1,4 @@
-//! Which workloads come with Assay?
+//! The workloads that come with Assay.
 
 /// A workload that is compiled in.
 #[derive(Debug, Clone, Copy)]

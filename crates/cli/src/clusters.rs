@@ -1,4 +1,4 @@
-//! Which clusters come with Assay, and what does a cluster file say?
+//! The clusters that come with Assay, and cluster files.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How does the command end? Exit codes, and failures that know theirs.
+//! Exit codes, and failures that know theirs.
 
 use std::process::ExitCode;
 

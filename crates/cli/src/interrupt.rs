@@ -1,4 +1,4 @@
-//! What does Ctrl-C do? The first asks the run to end well, the second ends it now.
+//! Ctrl-C. The first asks the run to end well, the second ends it now.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Who is told what happens while a run goes on? Everybody who asked to be before it began.
+//! All who are told what happens while a run goes on. Everybody who asked to be before it began.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where do words go? Results to standard output (or a file), everything else to standard error.
+//! Where output goes. Results to standard output (or a file), everything else to standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Where does a run go when the user does not say? `runs/<workload>-<proxy>-<date>-<time>`; an experiment:
+//! The place of a run directory when the user names none. `runs/<workload>-<proxy>-<date>-<time>`; an experiment:
 //! `runs/<name>-<date>-<time>`; an evaluation: `spe/<proxies>-<date>-<time>`; a replay through a proxy:
 //! `replays/<log>-<proxy>-<date>-<time>`.
 

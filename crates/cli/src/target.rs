@@ -1,4 +1,4 @@
-//! What is under test? From `--proxy` and its companions to what the lab understands.
+//! What is under test. From `--proxy` and its companions to what the lab understands.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};

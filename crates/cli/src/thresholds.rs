@@ -1,4 +1,4 @@
-//! Does a run show what it must, while it goes on? Listens to it and tells how every requirement stands.
+//! Requirements, watched while a run goes on. Listens to it and tells how every requirement stands.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where do ratios and their intervals lie on a scale that all of a page's differences share?
+//! Where ratios and their intervals lie on a scale that all of a page's differences share.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Did something get worse by more than is allowed? Tolerances, held against a comparison.
+//! Whether something got worse by more than is allowed. Tolerances, held against a comparison.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

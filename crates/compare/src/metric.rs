@@ -1,4 +1,4 @@
-//! Which numbers of a run are compared, which direction is good, and which difference is worth mentioning?
+//! The numbers of a run that are compared: which direction is good, and which difference is worth mentioning.
 
 use assay_measurement::censored::Censored;
 use assay_measurement::error_kind::ErrorKind;

@@ -1,4 +1,4 @@
-//! What did one run measure, in the stretches of its schedule that it is judged by?
+//! What one run measured, in the stretches of its schedule that it is judged by.
 
 use std::collections::BTreeMap;
 

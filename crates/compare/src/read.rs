@@ -1,4 +1,4 @@
-//! Which cells of an experiment count, and what did each measure?
+//! The cells of an experiment that count, and what each measured.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! From which offered rate on did the target no longer keep up?
+//! The offered rate from which on the target no longer kept up.
 //!
 //! Looked for where the load rises, second by second. It is reached where for three seconds running either
 //! - less than 95 % of what came due was completed in each, and what is missing over the three is more than chance alone

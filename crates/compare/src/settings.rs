@@ -1,4 +1,4 @@
-//! In what do the runs of the subjects differ, and can they be compared at all?
+//! In what the runs of the subjects differ, and whether they can be compared at all.
 //!
 //! What is the same for all is left out. A difference is one of three: it makes a comparison meaningless (they were not
 //! asked the same), it could have shaped the numbers beside what is compared (another kernel), or it is what is compared

@@ -1,4 +1,4 @@
-//! How probable is a value of Student's t, and which value has a given probability?
+//! Student's t: the probability of a value, and the value of a probability.
 //!
 //! The tail is the regularised incomplete beta function, taken from its continued fraction; the quantile inverts it by
 //! halving an interval. Both are good to at least nine digits for any number of degrees of freedom that runs can have.

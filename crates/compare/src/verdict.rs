@@ -1,4 +1,4 @@
-//! Better, worse, no difference seen, or not enough runs? Verdicts on differences that stand in one table.
+//! Verdicts: better, worse, no difference seen, or not enough runs. Verdicts on differences that stand in one table.
 
 use super::document::{Contrast, Direction, Verdict};
 use super::metric::Metric;

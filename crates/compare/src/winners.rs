@@ -1,4 +1,4 @@
-//! Who did better, and by how much? The table of scenarios in words.
+//! Who did better, and by how much. The table of scenarios in words.
 
 use super::document::{Contrast, Direction, Verdict};
 use super::metric::{Metric, Unit};

@@ -1,4 +1,4 @@
-//! Which policy is meant by a name? All of them, with their settings, and the way to one.
+//! Policies by name. All of them, with their settings, and the way to one.
 
 use crate::policies::bounded_hash::{BoundedHash, BoundedHashSettings};
 use crate::policies::cap::{Cap, CapSettings};

@@ -1,4 +1,4 @@
-//! How many requests has each server now?
+//! The number of requests that each server has now.
 
 use crate::members::Members;
 use crate::policy::ServerId;

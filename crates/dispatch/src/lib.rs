@@ -1,5 +1,5 @@
-//! Which server gets this request, and how long does a node take for it? Balancing policies, and the model of
-//! a node (processors, memory, disk, queue), as data structures without I/O.
+//! Balancing policies (which server gets a request), and the model of a node (how long a request takes on its processors, memory,
+//! disk and queue), as data structures without I/O.
 //!
 //! Every policy is told what happens and is asked for a server, behind one trait, [`Policy`]. Each has a file
 //! of its own below [`policies`], with a paragraph on what it does and where it comes from; [`Choice`] names

@@ -1,4 +1,4 @@
-//! Which servers can be named now, and with which weight?
+//! The servers that can be named now, and their weights.
 
 use assay_random::Rng;
 

@@ -1,4 +1,4 @@
-//! When is now? A moment, counted by whoever uses a policy or a node.
+//! Time, as policies and nodes count it. A moment, counted by whoever uses a policy or a node.
 
 /// Nanoseconds in a second.
 const NANOS: f64 = 1e9;

@@ -1,4 +1,4 @@
-//! What is a policy told, and what is it asked? One trait for all of them.
+//! The interface of policies: what one is told, and what it is asked. One trait for all of them.
 
 use crate::moment::Moment;
 

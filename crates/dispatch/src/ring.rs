@@ -1,4 +1,4 @@
-//! Which server is next on the circle after this document? Consistent hashing.
+//! Consistent hashing: the next server on the circle after a document.
 
 use assay_random::mix;
 

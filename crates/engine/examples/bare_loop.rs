@@ -1,4 +1,4 @@
-//! What does a request cost that has a connection to itself, if nobody looks at it? `bare_loop ADDRESS PATH SECONDS`.
+//! The cost of a request that has a connection to itself, if nobody looks at it. `bare_loop ADDRESS PATH SECONDS`.
 //!
 //! Connects, writes, reads to the end, closes, and begins again: what a load generator must do at least. Prints how many
 //! requests it made and how much processor time they took, in microseconds.

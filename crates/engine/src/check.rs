@@ -1,4 +1,5 @@
-//! Is this answer right? Judges one answer against what the universe says it must be.
+//! Checks of a response: right object, right version, right bytes. Judges one answer against what the universe says it must
+//! be.
 //!
 //! Pure: heads and body slices go in, an outcome or the first thing that is [`Wrong`] comes out. One answer can be
 //! wrong in several ways; it counts under the first that applies, in this order:

@@ -1,4 +1,4 @@
-//! Which bytes do the files hold that a workload's bodies are made of?
+//! The files that a workload's bodies are made of.
 //!
 //! They are read whole, once, before a role is ready: nothing touches a disk during a run.
 

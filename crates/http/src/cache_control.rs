@@ -1,4 +1,4 @@
-//! What does `Cache-Control` allow?
+//! The directives of `Cache-Control`.
 //!
 //! The directives that matter to a shared cache (RFC 9111, 5.2; RFC 5861; RFC 8246). Where a sender is unclear the stricter
 //! reading wins: the shorter of two ages, an age that is no number is 0, and `private="field"` is `private`.

@@ -1,4 +1,4 @@
-//! Where are the bytes of a chunked body?
+//! The chunked coding of bodies.
 //!
 //! The decoder keeps a few words of state and no bytes: payload is handed out as slices of the input, so a body can
 //! arrive in pieces of any size. Extensions and trailers are checked and dropped (RFC 9112, 7.1).

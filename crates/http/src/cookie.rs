@@ -1,4 +1,4 @@
-//! Which cookies does a reply set, and which does a client send back?
+//! Cookies: those that a response sets, and those that a client sends back.
 //!
 //! The part of RFC 6265 that caches and robots meet: a name, a value, how long it is kept, and below which path it is
 //! sent. A [`Jar`] belongs to one client and one server, so domains do not come into it.

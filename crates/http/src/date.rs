@@ -1,4 +1,4 @@
-//! What instant does an HTTP date name, and how is one written?
+//! HTTP dates, read and written.
 //!
 //! Written as IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`); read in all three forms of RFC 9110, 5.6.7. Instants are
 //! Unix seconds.

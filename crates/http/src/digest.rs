@@ -1,4 +1,4 @@
-//! What is the digest of these bytes?
+//! Digests of bytes.
 //!
 //! MD5 and SHA-256, for `Content-MD5` (RFC 1864) and for Digest authentication. MD5 protects nobody from anything: it is
 //! here because messages carry it.

@@ -1,4 +1,4 @@
-//! How are header fields walked and their lists taken apart?
+//! Header fields, walked, and their lists taken apart.
 
 use memchr::memchr;
 

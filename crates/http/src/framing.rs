@@ -1,4 +1,4 @@
-//! Where does the body of a message end, and does the connection live on?
+//! Where the body of a message ends, and whether the connection lives on.
 
 use crate::head::{RequestHead, ResponseHead};
 

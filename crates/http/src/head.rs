@@ -1,4 +1,4 @@
-//! What does the head of a request or a reply say?
+//! The head of a request or a response.
 //!
 //! A head is parsed where it lies, in one go; what framing needs (lengths, codings, connection options) is pulled out
 //! and checked on the way, the other fields can be walked later. Strict where leniency lets two parties disagree about

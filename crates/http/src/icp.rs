@@ -1,4 +1,5 @@
-//! What do caches say to each other about an object before they fetch it? The Internet Cache Protocol, version 2 (RFC 2186).
+//! ICP: what caches say to each other about an object before they fetch it. The Internet Cache Protocol, version 2 (RFC
+//! 2186).
 //!
 //! A message is one datagram: 20 bytes of header, then a payload that names the URL. A query asks "do you have this?"; an
 //! answer says hit or miss, or why not. Numbers are in network byte order. An answer carries the number and the URL of its

@@ -1,4 +1,4 @@
-//! Which resource does a request name?
+//! The resource that a request names.
 //!
 //! A request target comes in four forms (RFC 9112, 3.2), and `Host` beside it. What is accepted here has one meaning:
 //! a host is a host, a path is a path, and nothing in either can be taken for the other.

@@ -1,4 +1,4 @@
-//! What does a plan need of this machine, and what has it? Asks the machine, and leaves the sums to [`crate::checks`].
+//! What a plan needs of this machine, and what the machine has. Asks the machine, and leaves the sums to [`crate::checks`].
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What may the processes of a proxy use? Processor time, memory (page cache included) and processors, held by the kernel's
+//! What the processes of a proxy may use. Processor time, memory (page cache included) and processors, held by the kernel's
 //! control groups, of version 1 or 2, whichever this machine has.
 
 use std::fs;

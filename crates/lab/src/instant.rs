@@ -1,4 +1,4 @@
-//! When does everybody begin? One instant for all roles, on both clocks.
+//! The instant at which everybody begins. One instant for all roles, on both clocks.
 
 use std::time::Duration;
 

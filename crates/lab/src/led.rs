@@ -1,4 +1,4 @@
-//! How is one proxy started that is led to somebody's own doors for everything, and to no origin besides?
+//! One proxy that is led to listeners of somebody's own for everything, and to no origin besides.
 //!
 //! An evaluation of several proxies starts each of them so. [`Led`] is one alone, which whoever drives it asks for what they
 //! like: as a forward proxy it has one door, as its only parent; as a reverse proxy it has a door for each host it stands for.

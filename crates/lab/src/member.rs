@@ -1,4 +1,4 @@
-//! What is one proxy of a run told that is its own: its capacity, and the caches that it works together with?
+//! What one proxy of a run is told that is its own: its capacity, and the caches that it works together with.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! One HTTP request by hand: is it ready, and what do its counters say?
+//! One HTTP request by hand, to see whether a proxy is ready and what its counters say.
 
 use std::io;
 use std::net::SocketAddr;

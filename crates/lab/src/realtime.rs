@@ -1,4 +1,5 @@
-//! May threads of ours have real-time priority? Asked of the kernel before the run, by trying it on a thread of no use.
+//! Whether threads of ours may have real-time priority. Asked of the kernel before the run, by trying it on a thread of no
+//! use.
 
 use assay_plane::worker::REALTIME_PRIORITY;
 

@@ -1,4 +1,4 @@
-//! Who is started when? Links, origins, the target and robots, each when the one before is ready.
+//! The start of a run: who is started when. Links, origins, the target and robots, each when the one before is ready.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! How exact is a link, and how much does it carry? Prints what docs/explanation/links.md says; it wants a quiet machine and
+//! How exact a link is, and how much it carries. Prints what docs/explanation/links.md says; it wants a quiet machine and
 //! root, and takes about a minute.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How do packets get from one end of a link to the other, and when?
+//! Packets on their way from one end of a link to the other.
 //!
 //! One thread carries a link's both directions between two TUN devices: it reads what was sent, asks the [`model`](crate::model)
 //! what becomes of it, and writes it at its time. It sleeps in one `ppoll` with one `timerfd` set to the next departure, and

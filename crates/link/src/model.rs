@@ -1,4 +1,4 @@
-//! What happens to a packet on a link? Pure: packets and their times go in, fates come out.
+//! What happens to a packet on a link. Pure: packets and their times go in, fates come out.
 //!
 //! A packet that arrives first waits for the rate, in a queue of so many bytes (or is dropped at its tail); then it is on
 //! the wire, where the plan may lose it; then it is delayed, and never overtakes one that came before it.

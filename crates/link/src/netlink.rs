@@ -1,4 +1,4 @@
-//! How is the kernel told about routes and devices? One message, one answer (rtnetlink(7)).
+//! Routes and devices, told to the kernel. One message, one answer (rtnetlink(7)).
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

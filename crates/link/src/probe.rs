@@ -1,4 +1,4 @@
-//! What does a link really do? Round trips, rate and congestion control, measured from inside its namespaces.
+//! What a link really does, measured. Round trips, rate and congestion control, measured from inside its namespaces.
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! May this thread go before all others? A link that waits for a processor is late.
+//! Real-time priority of a thread. A link that waits for a processor is late.
 
 /// Above robots and origins (10): what they wait for must not wait for them.
 const PRIORITY: libc::c_int = 20;

@@ -1,5 +1,5 @@
-//! How fast are logs analysed? `read_speed generate LINES` writes a log in Squid's native format; `read_speed read FILE…`
-//! analyses logs and says how many lines and bytes a second of processor time goes through.
+//! The speed at which logs are analysed. `read_speed generate LINES` writes a log in Squid's native format; `read_speed read
+//! FILE…` analyses logs and says how many lines and bytes a second of processor time goes through.
 //!
 //! The generated log has Zipf-like popularity over objects that grow in number with the log, so tables do not stay small.
 

@@ -1,4 +1,4 @@
-//! What does one line of an access log say?
+//! One line of an access log.
 
 /// One request as a proxy wrote it down. Texts are slices of the line; what a line does not say is empty, none or 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What became of a request? The words of all proxies, in one list of classes.
+//! What became of a request. The words of all proxies, in one list of classes.
 
 use schemars::JsonSchema;
 use serde::Serialize;

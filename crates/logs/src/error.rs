@@ -1,4 +1,4 @@
-//! What can go wrong before a line is read?
+//! What can go wrong before a line is read.
 
 use std::io;
 use std::path::PathBuf;

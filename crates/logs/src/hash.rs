@@ -1,6 +1,6 @@
-//! Which 64 bits stand for a text? A folded multiplication per sixteen bytes: the same on every machine and every
-//! time, so samples by hash are too. No defence against somebody who makes collisions on purpose; what is counted
-//! by hash is bounded in size all the same.
+//! 64 bits that stand for a text. A folded multiplication per sixteen bytes: the same on every machine and every time, so
+//! samples by hash are too. No defence against somebody who makes collisions on purpose; what is counted by hash is bounded
+//! in size all the same.
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const STEP: u64 = 0xd6e8_feb8_6659_fd93;

@@ -1,4 +1,4 @@
-//! Where do lines come from? Files, plain or compressed, and standard input; in pieces of a fixed size.
+//! Where lines come from. Files, plain or compressed, and standard input; in pieces of a fixed size.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};

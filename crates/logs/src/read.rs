@@ -1,4 +1,4 @@
-//! How is a log gone through line by line, by whoever wants each request itself?
+//! A log, gone through line by line by whoever wants each request itself.
 
 use std::path::Path;
 

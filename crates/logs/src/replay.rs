@@ -1,4 +1,4 @@
-//! What would other caches have made of the same requests? An ideal one without bounds, and LRU caches of given sizes, fed
+//! What other caches would have made of the same requests. An ideal one without bounds, and LRU caches of given sizes, fed
 //! with the log.
 //!
 //! When there are more objects than are kept, a sample of them is: those whose hash is below a threshold that is halved

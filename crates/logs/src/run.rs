@@ -1,4 +1,4 @@
-//! The log of a run: which lines are its robots', in which phase, and does the log agree with what robots counted?
+//! The log of a run: which lines are its robots', in which phase, and whether the log agrees with what robots counted.
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::validations;

@@ -1,4 +1,4 @@
-//! How are the lines of a whole set of logs read one by one, in the order of its files, until it is enough?
+//! The lines of a whole set of logs, read one by one in the order of its files, until it is enough.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

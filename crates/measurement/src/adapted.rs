@@ -1,5 +1,5 @@
-//! What did load that adapts come to? Decisions of the robots' conductor, as they report them and as the run directory
-//! keeps them.
+//! What load that adapts came to. Decisions of the robots' conductor, as they report them and as the run directory keeps
+//! them.
 
 use serde::{Deserialize, Serialize};
 

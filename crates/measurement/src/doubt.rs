@@ -1,4 +1,5 @@
-//! Why could the numbers of a run not be the target's alone? The closed list of reasons, and one found instance of one.
+//! The reasons to doubt that the numbers of a run are the target's alone. The closed list of reasons, and one found instance
+//! of one.
 //!
 //! A reason is added here or nowhere: its name, its blame, why it matters and what to do are part of the list. Who looks
 //! for them, and from which value on they count, is the business of `assay_health::verdict`.

@@ -1,4 +1,4 @@
-//! How do a run's histograms get into the tools of HdrHistogram?
+//! The histograms of a run, as the tools of HdrHistogram read them.
 //!
 //! As an interval log, version 1.3: a line per histogram with a tag, when it began, how long it lasted, its largest
 //! value, and the histogram itself in the V2 encoding, deflated, in base64. Values are microseconds; the largest value

@@ -1,5 +1,5 @@
-//! How well did Assay itself do in a second? What each worker thread saw of itself, where it stood still, and how quiet
-//! the machine was before the run.
+//! How well Assay itself did in a second. What each worker thread saw of itself, where it stood still, and how quiet the
+//! machine was before the run.
 
 use serde::{Deserialize, Serialize};
 

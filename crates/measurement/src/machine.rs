@@ -1,5 +1,5 @@
-//! What did the machine under a run do in a second? Its memory, its disks, its interfaces, and the requests that went to
-//! a disk.
+//! What the machine under a run did in a second. Its memory, its disks, its interfaces, and the requests that went to a
+//! disk.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What does a single node need for each service? More and more clients ask for one service until it answers no more.
+//! What a single node needs for each service. More and more clients ask for one service until it answers no more.
 //!
 //! One client alone sees the service's own time. The rate that no more clients can raise is what the busiest part of the
 //! node can do: with *p* processors that work without a loss for each other, a service needs *p* / rate of processor time.

@@ -1,4 +1,4 @@
-//! What can go wrong with nodes and clients?
+//! What can go wrong with nodes and clients.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Who is asked? A switch; or, without one, the node that a policy names, as if clients were the switch.
+//! Who is asked: one address, or the node that a policy names. A switch; or, without one, the node that a policy names, as
+//! if clients were the switch.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! How long does each request take at its virtual node? All nodes of a process, as `dispatch` models them, in real time.
+//! How long each request takes at its virtual node. All nodes of a process, as `dispatch` models them, in real time.
 //!
 //! The model knows the exact moment of everything that happens; a timer calls when one has come. If the process is late, the
 //! model is not: it catches up moment by moment, and only the answer leaves late.

@@ -1,4 +1,4 @@
-//! How do nodes come up, and what do they tell? A thread that serves all of them, each on an address of its own.
+//! Nodes: how they come up, and what they tell. A thread that serves all of them, each on an address of its own.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! When is a moment of the model in real time? At a scale: on a small machine a cluster may run slower than it would.
+//! Moments of the model in real time. At a scale: on a small machine a cluster may run slower than it would.
 
 use std::future::Future;
 

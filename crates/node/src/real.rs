@@ -1,4 +1,4 @@
-//! What does a real node do for a request? It burns processor time, reads its files, and writes to its disk.
+//! What a real node does for a request. It burns processor time, reads its files, and writes to its disk.
 //!
 //! Processor time is what the thread really used (`CLOCK_THREAD_CPUTIME_ID`): on a busy machine a request waits as long as
 //! it would on any. A service with disk time writes a file synchronously (`O_SYNC`), as large as its answer or a page at

@@ -1,4 +1,4 @@
-//! What do WebStone's own files say? File lists, and the settings of a testbed.
+//! WebStone's own files. File lists, and the settings of a testbed.
 //!
 //! A line of a file list is a path, a weight, and after `#` its size in bytes, or a comment. A testbed is a shell script of
 //! assignments: those that say how to run are taken, those that say how to copy programs to other machines are not.

@@ -1,4 +1,4 @@
-//! How long does a workload of so many lines take to compile?
+//! The time that a workload of so many lines takes to compile.
 //!
 //! `cargo run --release -p assay-pgl --example large -- [LINES [SHAPE]]` makes workloads of several shapes (or one) and
 //! compiles each; `-- LINES SHAPE print` prints one instead.

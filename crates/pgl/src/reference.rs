@@ -1,4 +1,4 @@
-//! Does `docs/reference/pgl.md` say what the code says?
+//! `docs/reference/pgl.md`, held against the code.
 //!
 //! The parts of the page between `<!-- name -->` and `<!-- /name -->` are made from the tables in the code.
 //! `UPDATE_GOLDEN=1 cargo test -p assay-pgl` writes them anew.

@@ -1,4 +1,4 @@
-//! Where does source text come from, and what does a position in it mean?
+//! Source text, and positions in it.
 //!
 //! The compiler opens no file. It asks a [`Resolver`]; [`SearchPath`] is the usual one, and is itself given
 //! the [`Files`] it may look into: a directory tree, or a closure that knows texts.

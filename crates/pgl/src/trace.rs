@@ -1,4 +1,4 @@
-//! What does a trace of URLs ask for?
+//! Traces of URLs.
 
 /// A line of a trace that has a URL.
 #[derive(Debug, PartialEq, Eq)]

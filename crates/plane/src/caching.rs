@@ -1,4 +1,4 @@
-//! What does a head say to a cache? The words of HTTP, in the terms in which `assay_cache` decides.
+//! What a head says to a cache. The words of HTTP, in the terms in which `assay_cache` decides.
 //!
 //! One reading for all who keep responses: a proxy and a collector that read a directive differently would not be comparable.
 

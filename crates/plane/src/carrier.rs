@@ -1,4 +1,4 @@
-//! How is a body carried over from one connection to the other? Bytes in, bytes out, and when it is done.
+//! A body, carried over from one connection to the other. Bytes in, bytes out, and when it is done.
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, Decoder, LAST_CHUNK, Piece, chunk_head};
 use assay_http::framing::BodyFraming;

@@ -1,4 +1,4 @@
-//! What time is it, and how long has the run been going?
+//! Time, and how long the run has been going.
 //!
 //! One clock for everything within a host: `CLOCK_MONOTONIC`. Wall-clock seconds (`Date`, life cycles) are counted
 //! from the start instant of the run, so a step of the system's clock does not reach into a run.

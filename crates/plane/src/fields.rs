@@ -1,4 +1,4 @@
-//! Which fields of a message go on to the next hop (RFC 9110, 7.6)?
+//! The fields of a message that go on to the next hop (RFC 9110, 7.6).
 
 use assay_http::field::{Field, Fields, tokens, write_decimal};
 use assay_http::head::Version;

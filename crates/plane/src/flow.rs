@@ -1,4 +1,4 @@
-//! How does one body that is still arriving reach everyone who wants it?
+//! One body that is still arriving, for everyone who wants it.
 //!
 //! The fetch appends chunks, readers take them at their own pace. While the body is *kept* (it is going to be
 //! stored) nothing is dropped and the fetch never waits: its size is bounded by what may be stored. Otherwise

@@ -1,4 +1,4 @@
-//! For how long does a busy thread let messages come together before it looks for them? Pure: time is an argument.
+//! How long a busy thread lets messages come together before it looks for them. Pure: time is an argument.
 //!
 //! A thread that sleeps as soon as there is nothing to read is woken for nearly every message when it is faster than the
 //! other side, and both pay: a sleep and a wake-up cost it several times what a message does, and the other side, which

@@ -1,4 +1,4 @@
-//! Which of many sockets is ready? For a thread that waits by itself, without tasks.
+//! Many sockets, and which of them are ready. For a thread that waits by itself, without tasks.
 //!
 //! Each socket has a key, and whoever waits is told the keys of those that have become ready. Edges are told, not states:
 //! whoever is told reads (or writes) until there is no more.

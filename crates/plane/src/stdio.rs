@@ -1,4 +1,4 @@
-//! How does a role hear its parent, and how does it answer?
+//! Messages between a role and its parent.
 //!
 //! Commands come on standard input, events go to standard output, a JSON document per line
 //! ([`assay_role::words`]). End of input means that the parent is gone.

@@ -1,4 +1,4 @@
-//! How is a role's thread started, pinned, given its priority, and joined?
+//! The thread of a role: started, pinned, given its priority, and joined.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! What does the proxy write down of each request? A line, as [`ACCESS_LOG_FORMAT`] has it.
+//! What the proxy writes down of each request. A line, as [`ACCESS_LOG_FORMAT`] has it.
 //!
 //! Lines are kept until a kilobyte or some are there, or a second has passed. A file that cannot be written ends the log, and
 //! nothing else: what the proxy does matters more than what it says of that.

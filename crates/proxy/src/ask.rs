@@ -1,4 +1,4 @@
-//! What does a client want, as far as a cache minds it?
+//! What a client wants, as far as a cache minds it.
 
 use assay_cache::conditional::{Conditions, IfRange};
 use assay_cache::freshness::RequestControl;

@@ -1,4 +1,4 @@
-//! Why did the proxy not start, or not go on?
+//! Why the proxy did not start, or not go on.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! How is an object fetched from its origin, once, for everyone who wants it at the same time?
+//! Fetching an object from its origin, once, for everyone who wants it at the same time.
 //!
 //! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the
 //! answer is there: then everyone who waits decides whether that answer is for them. The body follows through

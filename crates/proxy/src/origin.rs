@@ -1,4 +1,4 @@
-//! What did an origin answer, or why is there no answer?
+//! The response of an origin, or why there is none.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Which bytes of a reply does a request get (RFC 9110, chapter 14), and how are they put into an answer?
+//! The bytes of a stored response that a request gets (RFC 9110, chapter 14), and how they are put into a response.
 //!
 //! Everything here is about a reply whose length is known: one that is stored, or is on its way and says how long it is.
 

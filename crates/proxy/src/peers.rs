@@ -1,4 +1,4 @@
-//! Which other cache may have what is missing here, and what is said to those who ask that of us?
+//! Other caches that may have what is missing here, and what is said to those who ask that of this one.
 //!
 //! Before a fetch, every peer that speaks ICP is asked by a datagram each. The first that says hit is asked for the object;
 //! when all have said miss, or the time is up, the parent that answered first fetches it; parents without ICP are chosen by

@@ -1,4 +1,4 @@
-//! What did the origin answer: the part of a reply that is stored and sent to clients, without its body?
+//! The part of an origin's response that is stored and sent to clients, without its body.
 
 use assay_cache::conditional::{Conditions, IfRange, Validators, is_updated};
 use assay_cache::freshness::{Freshness, ReplyFacts};

@@ -1,4 +1,4 @@
-//! How does the proxy run as a process of its own, told by standard input and reporting on standard output?
+//! The proxy as a process of its own, told by standard input and reporting on standard output.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is stored under which name, and what is known about names under which nothing is stored?
+//! What is stored under which name, and what is known about names under which nothing is stored.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};

@@ -1,4 +1,4 @@
-//! Which origin has what a request names?
+//! The origin that has what a request names.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

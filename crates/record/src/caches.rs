@@ -1,4 +1,4 @@
-//! What did the caches of a run write down of each request, beside what its robots saw of it? `caches.json`.
+//! What the caches of a run wrote down of each request, beside what its robots saw of it. `caches.json`.
 //!
 //! Robots know when a request was due and answered, and whether the answer had been made for it; caches know where they had it
 //! from. Their logs carry the robots' own name of each request, so both are put together request by request. What is kept

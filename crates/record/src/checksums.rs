@@ -1,4 +1,4 @@
-//! Is a file of a run directory still what the run wrote?
+//! Checksums of the files of a run directory.
 //!
 //! `SHA256SUMS` has a line per file, in the form that `sha256sum --check` reads. A flipped bit in a column of numbers
 //! is a wrong number that nobody would notice otherwise.

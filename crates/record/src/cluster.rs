@@ -1,5 +1,5 @@
-//! What is known of a cluster behind a switch: how many answers a second under which policy and load, how long they took,
-//! and how evenly its nodes were used? The same whether it was simulated or measured.
+//! What is known of a cluster behind a switch: how many responses a second under which policy and load, how long they took,
+//! and how evenly its nodes were used. The same whether it was simulated or measured.
 //!
 //! [`Tally`] adds up one repetition, [`PointSum`] the repetitions of a combination, and [`ClusterResult`] is what is
 //! written, compared and reported.

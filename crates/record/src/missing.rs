@@ -1,4 +1,4 @@
-//! What did a reader of a run directory not find, or not understand?
+//! What a reader of a run directory did not find, or not understand.
 //!
 //! A directory that was damaged, cut short or written by a newer version still says a lot. Whoever reads it with
 //! [`RunDir::read_what_is_there`](crate::dir::RunDir::read_what_is_there) gets that, and a list of what is missing.

@@ -1,4 +1,4 @@
-//! What did the search for the highest rate come to at which a target keeps a promise? `peak.json` of a run directory.
+//! The result of the search for the highest rate at which a target keeps a promise. `peak.json` of a run directory.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

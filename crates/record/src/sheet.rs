@@ -1,5 +1,5 @@
-//! What stands on a page that is no run's report? Numbers and words in sections, with plots and tables. Whoever has them
-//! fills in a [`Sheet`]; how it looks is decided by the crate that makes pages, once for all.
+//! A page that is no run's report. Numbers and words in sections, with plots and tables. Whoever has them fills in a
+//! [`Sheet`]; how it looks is decided by the crate that makes pages, once for all.
 
 use serde::Serialize;
 

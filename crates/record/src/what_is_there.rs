@@ -1,4 +1,4 @@
-//! What does a run directory still say, whatever became of it?
+//! What a run directory still says, whatever became of it.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What did the cache do, and what could it have done? Added up where the origins behind it are simulated.
+//! What the cache did, and what it could have done. Added up where the origins behind it are simulated.
 
 use std::collections::HashSet;
 use std::fmt::Write;

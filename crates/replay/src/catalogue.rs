@@ -1,4 +1,4 @@
-//! What is to be had behind a log: which size, status and type does each of its URLs have?
+//! What there is behind a log: the size, status and type of each of its URLs.
 //!
 //! A first pass over the log notes for every URL the last answer that was whole. Where the log saw none (a part, a
 //! confirmation, a head alone, something broken off), what it saw is made the best of. Memory is bounded: URLs are kept as

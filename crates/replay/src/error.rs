@@ -1,4 +1,4 @@
-//! What can keep a replay from being made?
+//! What can keep a replay from being made.
 
 use std::io;
 use std::path::PathBuf;

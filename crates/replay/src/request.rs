@@ -1,4 +1,4 @@
-//! What is asked for, and how is that written on the wire?
+//! What is asked for, and how that is written on the wire.
 
 use assay_plane::fields::append;
 

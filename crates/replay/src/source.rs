@@ -1,4 +1,4 @@
-//! Where does a plan come from? Logs and lists, read in a thread of their own, as far ahead as is needed.
+//! Where a plan comes from. Logs and lists, read in a thread of their own, as far ahead as is needed.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

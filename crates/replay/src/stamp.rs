@@ -1,4 +1,5 @@
-//! Whose request caused an answer, and so: was it a hit? What requests and replies carry between the two ends of a replay.
+//! Whose request caused a response, and so whether it was a hit. What requests and replies carry between the two ends of a
+//! replay.
 //!
 //! The form is that of runs (`X-Assay`), so that access logs of proxies under test say the same of both.
 

@@ -1,4 +1,4 @@
-//! What did load that adapts come to? A chart of what thermostats and scripts decided, and a sentence for each phase.
+//! What load that adapts came to. A chart of what thermostats and scripts decided, and a sentence for each phase.
 
 use assay_measurement::adapted::{Adapted, Decided};
 

@@ -1,4 +1,4 @@
-//! In what network was it run? Links and congestion control in words.
+//! The network of a run. Links and congestion control in words.
 
 use assay_record::run::{BedInfo, LinkInfo, LinkTest, LinkTotals};
 

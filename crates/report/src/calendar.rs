@@ -1,4 +1,4 @@
-//! Which day and time is it, counted from Unix time? In UTC, on the Gregorian calendar.
+//! Days and times of Unix time. In UTC, on the Gregorian calendar.
 
 /// A date and a time of day in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

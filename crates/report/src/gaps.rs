@@ -1,4 +1,4 @@
-//! What does a report say when a part of the run directory is missing or damaged?
+//! What a report says when a part of the run directory is missing or damaged.
 
 use assay_record::missing::Missing;
 

@@ -1,4 +1,4 @@
-//! Where several caches work together: what each of them had itself, and what it got from others?
+//! Several caches that work together: what each of them had itself, and what it got from others.
 //!
 //! From the caches' own counters, over the phase that counts (or the whole run): the difference between the last readings
 //! before its end and before its beginning.

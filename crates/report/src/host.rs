@@ -1,4 +1,4 @@
-//! What do the charts of the proxy's resources and of the machine show, on the time axis of the run?
+//! The charts of the proxy's resources and of the machine, on the time axis of the run.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What did robots, origins, the proxy and the machine use in each phase, as tables?
+//! What robots, origins, the proxy and the machine used in each phase, as tables.
 
 use crate::document::{Disk, Figures, Resources, Seeks, Summary};
 use crate::format::{bytes, count, opt_number, percent};

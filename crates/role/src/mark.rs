@@ -1,4 +1,4 @@
-//! How do a request and a reply say who they are (`X-Assay`)?
+//! How a request and a response say who they are (`X-Assay`).
 //!
 //! One field each way, decimal numbers joined by `-`. Robots put a [`RequestMark`] into each request; origins put a
 //! [`ReplyMark`] into each reply, and from it a robot tells how the reply came about. Written into a buffer that

@@ -1,4 +1,4 @@
-//! Where there are several caches: which robot speaks to which?
+//! Which robot speaks to which cache, where there are several.
 //!
 //! A pure function of the robot and of how it was asked for. Weights are kept as closely as whole robots allow, within
 //! every group of robots and however many of its first ones are taken: the next robot goes where most is missing.

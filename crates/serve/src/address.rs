@@ -1,4 +1,4 @@
-//! Where does a server listen? On loopback, unless another address is named.
+//! The address of a server. On loopback, unless another address is named.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

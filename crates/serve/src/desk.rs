@@ -1,5 +1,5 @@
-//! Where is what somebody asked for? Made now, or made a moment ago; never so often that making it would take more than one part
-//! in fifty of the time.
+//! Where documents are that somebody asked for. Made now, or made a moment ago; never so often that making it would take
+//! more than one part in fifty of the time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Into which exponential bucket does a time fall?
+//! Exponential buckets of times.
 //!
 //! Prometheus' native histograms and OpenTelemetry's exponential ones have the same bounds: powers of 2^(1/2^scale). A bucket
 //! is here known by Prometheus' index, which names its upper bound: bucket *i* holds what is above 2^((i−1)/16) and not above

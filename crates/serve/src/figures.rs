@@ -1,4 +1,4 @@
-//! Which metrics does a run have? All of them, with their names and what they mean, from what is known so far.
+//! The metrics of a run. All of them, with their names and what they mean, from what is known so far.
 //!
 //! Labels are few and bounded: outcomes, kinds of errors, roles, reasons, status codes of HTTP. There is none for the phase:
 //! `assay_phase_info` names the one that is on.

@@ -1,4 +1,4 @@
-//! How does work that nobody waits for stay out of the way? It asks the kernel for what is left over.
+//! Work that nobody waits for, kept out of the way. It asks the kernel for what is left over.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Who makes the report of a run that goes on? A thread of its own, which runs when a processor has nothing else to do.
+//! The thread that makes the report of a run that goes on. A thread of its own, which runs when a processor has nothing else
+//! to do.
 //!
 //! It reads the run directory, like `assay report` does, so what it makes is the very same report. For a long run that is
 //! work: [`crate::desk`] decides how often it is done.

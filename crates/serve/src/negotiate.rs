@@ -1,4 +1,4 @@
-//! Which format of metrics does a client want?
+//! The format of metrics that a client wants.
 
 use assay_http::field::{list, parameter, trim, unquoted};
 

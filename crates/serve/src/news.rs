@@ -1,4 +1,4 @@
-//! What is a watcher told while a run goes on? What the lab tells everybody, in the words of the record.
+//! What a watcher is told while a run goes on. What the lab tells everybody, in the words of the record.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! How do metrics get to a collector of OpenTelemetry? By OTLP over plain HTTP, every few seconds; a collector that does not
+//! Metrics, pushed to a collector of OpenTelemetry. By OTLP over plain HTTP, every few seconds; a collector that does not
 //! take them is mentioned once, and tried again.
 
 use std::time::Duration;

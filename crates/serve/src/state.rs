@@ -1,4 +1,5 @@
-//! What is known of the run so far? Everything that was told, added up; nothing is forgotten, and nothing is kept per second.
+//! What is known of the run so far. Everything that was told, added up; nothing is forgotten, and nothing is kept per
+//! second.
 //!
 //! Pure: news goes in, [`crate::figures`] takes metrics out.
 

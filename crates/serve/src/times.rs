@@ -1,4 +1,4 @@
-//! How are times added up for metrics? Into exponential and classic buckets, as they come, never forgetting any.
+//! Times, added up for metrics. Into exponential and classic buckets, as they come, never forgetting any.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who watches a run? One thread, which hears of it, answers whoever asks, and sends metrics away.
+//! The thread that watches a run. One thread, which hears of it, answers whoever asks, and sends metrics away.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;

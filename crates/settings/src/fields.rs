@@ -1,4 +1,4 @@
-//! What stands where in a settings file, and what is said when it is not what was expected?
+//! Fields of a settings file: what stands where, and what is said when it is not what was expected.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! How are durations, sizes and rates written? Always with their unit.
+//! Durations, sizes and rates, as they are written. Always with their unit.
 
 use std::time::Duration;
 

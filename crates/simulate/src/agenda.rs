@@ -1,4 +1,4 @@
-//! What happens next? A heap of moments; of those at one moment, what was put down first is first.
+//! What happens next. A heap of moments; of those at one moment, what was put down first is first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

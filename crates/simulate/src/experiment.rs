@@ -1,4 +1,4 @@
-//! What is to be simulated? Services, mixes, clusters, policies and loads, and all their combinations.
+//! What is to be simulated. Services, mixes, clusters, policies and loads, and all their combinations.
 
 use assay_dispatch::node::NodeSpec;
 use assay_dispatch::{Choice, ClassId, ServerId};

@@ -1,4 +1,4 @@
-//! What happens, moment by moment? Clients ask, the switch reads and chooses, nodes work, links carry, clients are answered.
+//! What happens, moment by moment. Clients ask, the switch reads and chooses, nodes work, links carry, clients are answered.
 
 use assay_dispatch::node::{Busy, JobId, Node};
 use assay_dispatch::{ClassId, Finish, Moment, Policy, Request, ServerId};

@@ -1,5 +1,5 @@
-//! What would this cluster do? Clients, a switch, nodes and links as a discrete-event simulation, with the very policies
-//! that a live switch uses.
+//! Simulation of a cluster behind a web switch. Clients, a switch, nodes and links as a discrete-event simulation, with the
+//! very policies that a live switch uses.
 //!
 //! [`Experiment`] is what a cluster file says: services and their mixes, clusters, policies, loads; [`cells`] are its
 //! combinations, and [`simulate`] runs one of them. What happens is told to a [`Recorder`]; percentiles and tables are made

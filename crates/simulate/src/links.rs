@@ -1,4 +1,4 @@
-//! When has an answer left? The link of its node and that of the switch, each shared by all answers on it.
+//! When a response has left. The link of its node and that of the switch, each shared by all answers on it.
 //!
 //! An answer flows through both at once, so it has left when the slower of them is done with it.
 

@@ -1,4 +1,4 @@
-//! Where is a document of a service asked for over HTTP, and which one does a path ask for?
+//! Where a document of a service is asked for over HTTP, and which one a path asks for.
 //!
 //! The first document is at the service's path (`/file5k.html`), number *n* has `-n` before the extension
 //! (`/file5k-17.html`): so a study's copies of WebStone's files have names of their own, and a switch can tell classes by

@@ -1,4 +1,4 @@
-//! Which policy runs in a cell? Some have settings that follow from the services and the cluster.
+//! The policy that runs in a cell. Some have settings that follow from the services and the cluster.
 
 use assay_dispatch::Choice;
 use assay_dispatch::policies::cap_with_state::{CapWithStateSettings, Profile};

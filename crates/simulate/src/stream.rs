@@ -1,4 +1,4 @@
-//! What is asked for? A request is a pure function of the seed, who asks, and how often that one has asked before.
+//! What is asked for. A request is a pure function of the seed, who asks, and how often that one has asked before.
 
 use assay_dispatch::ClassId;
 use assay_dispatch::node::Work;

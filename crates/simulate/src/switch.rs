@@ -1,4 +1,4 @@
-//! When has the switch read a request? Processors that take them one by one, in the order in which they came.
+//! When the switch has read a request. Processors that take them one by one, in the order in which they came.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

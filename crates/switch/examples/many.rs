@@ -1,4 +1,4 @@
-//! Does a switch keep thousands of connections through a server that dies, one that comes back, and reloads? Counted at the
+//! A switch that keeps thousands of connections through a server that dies, one that comes back, and reloads. Counted at the
 //! clients: `cargo run --release -p assay-switch --example many -- CLIENTS SECONDS`.
 //!
 //! Servers, the switch and clients are processes of their own, so that each has its own descriptors. Servers hold each request for

@@ -1,4 +1,4 @@
-//! What does the access log say? A line for each request.
+//! The access log. A line for each request.
 //!
 //! `combined` and `common` are httpd's. `switch` is `combined` with what only a switch knows behind it: class, server, and how
 //! many microseconds the request waited for a server, until its answer began, and in all.

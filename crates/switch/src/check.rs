@@ -1,4 +1,4 @@
-//! Is a server well? One question, and whether the answer is what it should be.
+//! Health checks of servers. One question, and whether the answer is what it should be.
 
 use std::net::SocketAddr;
 

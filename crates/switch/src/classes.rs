@@ -1,4 +1,4 @@
-//! Which class does a request belong to?
+//! The class that a request belongs to.
 //!
 //! Classes are tried in their order; the first whose conditions all hold takes the request. A condition holds when any of
 //! its alternatives does. What is compared is compared as the client sent it: nothing is decoded, so `%2e` is no dot.

@@ -1,4 +1,5 @@
-//! Who steers the workers? One thread, which knows how servers are, what is listened at, and which configuration is in force.
+//! The thread that steers the workers. One thread, which knows how servers are, what is listened at, and which configuration
+//! is in force.
 
 use std::collections::HashMap;
 use std::io;

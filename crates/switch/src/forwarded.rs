@@ -1,4 +1,4 @@
-//! What is a server told of the client behind the switch? `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` (RFC 7239).
+//! What a server is told of the client behind the switch. `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` (RFC 7239).
 //!
 //! What stands in these fields already is only believed, and passed on with our part at its end, when it comes from a peer
 //! that is trusted; from anyone else it is dropped, since a client could write anything there.

@@ -1,5 +1,5 @@
-//! Is a server well? Two judges who only ever look at what they are told: one at the answers to its own questions, one at
-//! how ordinary requests fared. Time is an argument.
+//! Health checks of servers. Two judges who only ever look at what they are told: one at the answers to its own questions,
+//! one at how ordinary requests fared. Time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which lines of a head go on? One pass over it, and lines that stay together are copied together.
+//! The lines of a head that go on. One pass over it, and lines that stay together are copied together.
 //!
 //! It comes to the same as `assay_plane::fields::append_end_to_end`, which walks over fields one by one and serves the heads
 //! that name further fields in `Connection`; nearly none do.

@@ -1,4 +1,4 @@
-//! What does a server say of its own load?
+//! What a server says of its own load.
 //!
 //! In a field of its replies, as in ORCA (the Open Request Cost Aggregation of Envoy and gRPC), in its text form:
 //! `endpoint-load-metrics: TEXT cpu_utilization=0.4, named_metrics.disk=0.1, named_metrics.network=0.2,

@@ -1,4 +1,4 @@
-//! What is a worker told? Words from the thread that steers, and news back to it.
+//! What a worker is told. Words from the thread that steers, and news back to it.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener};

@@ -1,4 +1,4 @@
-//! What does a client get of a server's answer? Its head, rewritten; and answers of the switch itself.
+//! What a client gets of a server's response. Its head, rewritten; and answers of the switch itself.
 
 use assay_http::field::{Field, write_decimal};
 use assay_http::framing::BodyFraming;

@@ -1,4 +1,4 @@
-//! How much of its weight does a server have that has just come up?
+//! How much of its weight a server has that has just come up.
 //!
 //! A server that comes up has cold caches; policies that heed weights bring it to its full share step by step.
 

@@ -1,4 +1,4 @@
-//! How is a switch started, asked, changed and stopped by whoever runs it?
+//! A switch, started, asked, changed and stopped by whoever runs it.
 
 use std::io;
 use std::net::SocketAddr;

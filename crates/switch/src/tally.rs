@@ -1,4 +1,4 @@
-//! What has the switch done? Counts of a worker, and their sum over workers.
+//! What the switch has done. Counts of a worker, and their sum over workers.
 
 use std::cell::{Cell, RefCell};
 

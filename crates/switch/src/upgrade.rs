@@ -1,4 +1,4 @@
-//! Does a client want another protocol on its connection, may it, and does the server agree? (RFC 9110, 7.8)
+//! Upgrades (RFC 9110, 7.8): whether a client wants another protocol on its connection, may have it, and the server agrees.
 //!
 //! Only protocols that the settings name are passed on: with any other one (h2c is the known case) a client could speak to a
 //! server past everything that the switch looks at.

@@ -1,5 +1,5 @@
-//! Does a large working set cost more than a small one? Prints memory and processor time per request for
-//! working sets of a thousand and of a thousand million objects, for scheduled and for best-effort robots.
+//! The cost of a large working set, against that of a small one. Prints memory and processor time per request for working
+//! sets of a thousand and of a thousand million objects, for scheduled and for best-effort robots.
 //!
 //! `cargo run --release -p assay-workload --example working_set [OBJECTS…]` (by default 1000 1000000000). The
 //! large set is really introduced, slot by slot, before anything is measured: that takes a minute or two.

@@ -1,5 +1,5 @@
-//! Where in the schedule is a run whose load is being adapted? A mapping from real time to schedule time, in
-//! straight pieces.
+//! The place in the schedule of a run whose load is being adapted. A mapping from real time to schedule time, in straight
+//! pieces.
 //!
 //! A change of load moves the clock and never the stream: at a multiple of 2, what the schedule puts into two
 //! seconds comes due in one. Ramps and everything else that is a place in the schedule go along with it; a

@@ -1,4 +1,4 @@
-//! What does a robot's own cache hold? Embedded objects that it asked for before and need not ask for again.
+//! A robot's own cache. Embedded objects that it asked for before and need not ask for again.
 //!
 //! A bounded number of keys; the one that was put in first makes room. An object is in from the instant at which its page
 //! comes due, whatever becomes of the request: so what a robot asks for does not depend on the target.

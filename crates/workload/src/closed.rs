@@ -1,4 +1,4 @@
-//! What does a best-effort robot ask for next? A pure function of the robot, the phase and its own counts.
+//! What a best-effort robot asks for next. A pure function of the robot, the phase and its own counts.
 //!
 //! A request's identity is (robot, phase, number within the phase). Whether it introduces a public object is
 //! hashed from that alone, so any robot can tell of any past request whether it did: a revisit picks another

@@ -1,4 +1,4 @@
-//! Who does a robot say it is, and is that the right password? Users are made from their number, never listed.
+//! Who a robot says it is, and whether that is the right password. Users are made from their number, never listed.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! How do rates add up over time? Straight lines, their products, and the integrals of those: closed polynomials,
-//! piece by piece.
+//! Rates, added up over time. Straight lines, their products, and the integrals of those: closed polynomials, piece by
+//! piece.
 
 /// A value that moves on a straight line while its piece goes from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,4 +1,4 @@
-//! Are two streams the same? Digests of identities, never of times.
+//! Digests of streams. Digests of identities, never of times.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What value does a random variable take? Sampling and moments of [`Distribution`].
+//! Random variables. Sampling and moments of [`Distribution`].
 
 use std::f64::consts::{PI, SQRT_2};
 

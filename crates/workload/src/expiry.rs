@@ -1,4 +1,4 @@
-//! Which requests does an origin give up? Those it would think about for longer than it gives any request.
+//! The requests that an origin gives up. Those it would think about for longer than it gives any request.
 //!
 //! Both times are drawn, from seed and xact alone: so robots know it beforehand.
 

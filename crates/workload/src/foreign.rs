@@ -1,4 +1,4 @@
-//! Which URL of the workload's trace is meant? The lines of the trace, and the way back from a path to its line.
+//! The URL of the workload's trace that is meant. The lines of the trace, and the way back from a path to its line.
 
 use std::collections::HashMap;
 

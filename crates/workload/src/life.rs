@@ -1,4 +1,4 @@
-//! When was an object modified, when will it be next, and what `Expires` does it carry?
+//! When an object was modified, when it will be next, and what `Expires` it carries.
 
 use crate::Purpose;
 use crate::distribution::Sampler;

@@ -1,5 +1,5 @@
-//! What does a group of robots ask for, and how often? Its shares of content types, request types and methods,
-//! taken out of the workload once.
+//! What a group of robots asks for, and how often. Its shares of content types, request types and methods, taken out of the
+//! workload once.
 
 use crate::launch::carries_body;
 use crate::model::{

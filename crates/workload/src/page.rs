@@ -1,4 +1,4 @@
-//! What does a page contain, and which of it does a robot fetch?
+//! What a page contains, and which of it a robot fetches.
 //!
 //! Contents follow from the page's key, so they are the same for everyone. What is fetched is hashed from
 //! (robot, number, place): each embedded object with the robot's `embedded_recurrence`. All are asked for by GET,

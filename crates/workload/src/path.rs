@@ -1,4 +1,4 @@
-//! How is an object written into a URL, and read back? `[prefix]/w<world>/t<type>/<space>_<serial>[extension]`.
+//! Objects, written into URLs and read back. `[prefix]/w<world>/t<type>/<space>_<serial>[extension]`.
 //!
 //! The space is a letter, where needed with hexadecimal numbers: `p` public, `s<robot>` private (the robot's
 //! own self), `o<robot>` asked for once, `u<robot>` best effort (unscheduled), `i<page type>` in a public page,

@@ -1,5 +1,4 @@
-//! Which of many weighted things does a number fall on? Sums are taken once, so that a thousand origins cost
-//! ten comparisons.
+//! Which of many weighted things a number falls on. Sums are taken once, so that a thousand origins cost ten comparisons.
 
 use crate::model::Weighted;
 

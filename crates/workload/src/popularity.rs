@@ -1,4 +1,4 @@
-//! Which of the objects that can be revisited does a revisit pick? Laws, hot set and window act on serials alone.
+//! The object that a revisit picks of those that can be revisited. Laws, hot set and window act on serials alone.
 
 use crate::Purpose;
 use crate::model::{Bin, Popularity, PopularityLaw};

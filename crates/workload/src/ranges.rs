@@ -1,4 +1,4 @@
-//! Which part of an object does a `Range` request ask for, and what must come back?
+//! The part of an object that a `Range` request asks for, and what must come back.
 
 use crate::Purpose;
 use crate::distribution::Sampler;

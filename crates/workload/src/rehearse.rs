@@ -1,6 +1,6 @@
-//! How is a schedule made shorter without making it another? Every duration, volume and count is scaled
-//! alike; rates, sizes, probabilities, think times, idle timeouts and sessions stay. Samples of thermostats
-//! and scripts are parts of their phase and shrink with it, but not below a fifth of a second.
+//! A schedule made shorter without making it another. Every duration, volume and count is scaled alike; rates, sizes,
+//! probabilities, think times, idle timeouts and sessions stay. Samples of thermostats and scripts are parts of their phase
+//! and shrink with it, but not below a fifth of a second.
 
 use std::time::Duration;
 

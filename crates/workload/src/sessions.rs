@@ -1,5 +1,4 @@
-//! When is a robot busy, and when idle? A walk through its busy and idle periods, a pure function of the
-//! robot and time.
+//! When a robot is busy, and when idle. A walk through its busy and idle periods, a pure function of the robot and time.
 //!
 //! Times are those of the schedule. A busy period that ends at a count of transactions lasts as long as the
 //! robot takes for them at its own rate and load factor 1; a robot without a rate counts them itself and says

@@ -1,4 +1,4 @@
-//! When does each phase begin and end, and what is to be expected of it?
+//! When each phase begins and ends, and what is to be expected of it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is an object like? [`Universe`] answers from the id and the seed alone.
+//! What an object is like. [`Universe`] answers from the id and the seed alone.
 
 use std::sync::Arc;
 

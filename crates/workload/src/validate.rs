@@ -1,5 +1,5 @@
-//! Can this workload be run at all? Checks that everything it names exists and that numbers make sense, so that
-//! the rest of the crate need not.
+//! Whether a workload can be run at all. Checks that everything it names exists and that numbers make sense, so that the
+//! rest of the crate need not.
 
 use crate::model::{
     BodySource, BodySpec, ClientBehaviour, Content, ContentIndex, Expectation, Faults, FileSetIndex,

@@ -1,6 +1,5 @@
-//! What is decided for one xact, by robots and origins alike? Faults on purpose, broken-off bodies,
-//! redirections, request bodies, patience: hashed from the seed and the xact's identity, and from what it
-//! asks for.
+//! What is decided for one xact, by robots and origins alike. Faults on purpose, broken-off bodies, redirections, request
+//! bodies, patience: hashed from the seed and the xact's identity, and from what it asks for.
 
 use std::time::Duration;
 

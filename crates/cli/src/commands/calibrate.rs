@@ -1,4 +1,4 @@
-//! `assay run --calibrate`: what can this machine offer for a workload, with nothing between robots and origins?
+//! `assay run --calibrate`: what this machine can offer for a workload, with nothing between robots and origins.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `assay check`: what would this workload do, and is anything wrong with it?
+//! `assay check`: what a workload would do, and what is wrong with it.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `assay compare`: which of these runs did better, and did something get worse by more than is allowed?
+//! `assay compare`: which of several runs did better, and whether something got worse by more than is allowed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

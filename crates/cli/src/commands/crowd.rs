@@ -1,4 +1,4 @@
-//! How many clients are there? `8`, `2,4,8`, or `2..20 by 2` (also `2..20/2`).
+//! The number of clients of a cluster. `8`, `2,4,8`, or `2..20 by 2` (also `2..20/2`).
 
 /// More clients than this are none that one process can be.
 const MOST: u32 = 100_000;

@@ -1,4 +1,4 @@
-//! `assay logs`: what do the access logs of a proxy say?
+//! `assay logs`: analysis of the access logs of a proxy.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What would a run need of this machine, and how much more could the machine carry? A part of `assay check`.
+//! What a run needs of this machine, and how much more the machine could carry. A part of `assay check`.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! `assay run --find-peak`: what is the highest rate at which a target keeps a promise?
+//! `assay run --find-peak`: the highest rate at which a target keeps a promise.
 
 use std::time::Duration;
 

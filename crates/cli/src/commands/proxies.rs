@@ -1,4 +1,4 @@
-//! `assay proxies`: which proxies can be named, is the program there, and what can be chosen about them?
+//! `assay proxies`: the proxies that can be named, whether the program is there, and what can be chosen about them.
 
 use std::path::PathBuf;
 

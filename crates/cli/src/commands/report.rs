@@ -1,4 +1,4 @@
-//! `assay report`: what does the directory of a run or of an experiment say? Also one that was cut off.
+//! `assay report`: the report of a directory of a run or of an experiment. Also one that was cut off.
 
 use std::io;
 use std::path::{Path, PathBuf};

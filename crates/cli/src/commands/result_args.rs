@@ -1,4 +1,4 @@
-//! Which flags do all commands have that run something? Where the result goes, and how it is watched.
+//! The flags of all commands that run something. Where the result goes, and how it is watched.
 
 use std::path::PathBuf;
 

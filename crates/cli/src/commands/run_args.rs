@@ -1,4 +1,4 @@
-//! What can be typed after `assay run`?
+//! The command line of `assay run`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `assay spe report`: what does the directory of an evaluation say?
+//! `assay spe report`: the report of a directory of an evaluation.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `assay workloads`: which workloads come with Assay, and what do they look like?
+//! `assay workloads`: the workloads that come with Assay, and what they look like.
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};

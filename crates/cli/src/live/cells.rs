@@ -1,4 +1,4 @@
-//! How is an experiment watched? A table of its cells on a terminal, a line for each cell elsewhere.
+//! The live view of an experiment. A table of its cells on a terminal, a line for each cell elsewhere.
 
 use std::time::{Duration, Instant};
 

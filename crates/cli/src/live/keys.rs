@@ -1,4 +1,4 @@
-//! Which keys were pressed? Read from the terminal as they come, without waiting and without a thread.
+//! Keys that were pressed. Read from the terminal as they come, without waiting and without a thread.
 //!
 //! Ctrl-C is no key: it stays the signal that it is everywhere else.
 

@@ -1,4 +1,4 @@
-//! What does a second of a run look like on one line? For pipes, logs and terminals without colour.
+//! A second of a run on one line. For pipes, logs and terminals without colour.
 
 use super::state::State;
 use super::words::{clock, count, percent, quantile, rate};

@@ -1,4 +1,4 @@
-//! How is a run watched? A full-screen view on a terminal, one line a second elsewhere; on standard error.
+//! The live view of a run. A full-screen view on a terminal, one line a second elsewhere; on standard error.
 
 pub mod cells;
 mod draw;

@@ -1,4 +1,4 @@
-//! How does Assay itself do while the run goes on? Its timers, its stalls, its waits for a processor, its doubts.
+//! How Assay itself does while the run goes on. Its timers, its stalls, its waits for a processor, its doubts.
 //!
 //! Pure, and no judge: what is shown here is to be seen at once; whether it matters is decided at the end.
 

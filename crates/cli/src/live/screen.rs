@@ -1,4 +1,4 @@
-//! How does the live view get a terminal, and how does the terminal get itself back? On every way out.
+//! The terminal that the live view takes, and gives back. On every way out.
 //!
 //! The terminal stays in its usual mode, so that Ctrl-C stays a signal; only the echo of typed keys is off, and keys come
 //! one by one, without anybody having to wait for them.

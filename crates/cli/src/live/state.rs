@@ -1,4 +1,4 @@
-//! What does the live view know? Everything the lab has told so far, summed up for looking at.
+//! What the live view knows. Everything the lab has told so far, summed up for looking at.
 //!
 //! Pure: events and the time go in, figures come out. Drawing is in `draw` and `line`.
 

@@ -1,4 +1,4 @@
-//! What has the user chosen to look at? Pages, help, a view that stands still; and whether the run is to end.
+//! What the user has chosen to look at. Pages, help, a view that stands still; and whether the run is to end.
 
 use super::keys::Key;
 use super::state::State;

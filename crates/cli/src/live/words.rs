@@ -1,4 +1,4 @@
-//! How are figures written for people? Short, with their unit, and a dash for what is not known.
+//! Figures, as they are written for people. Short, with their unit, and a dash for what is not known.
 
 use assay_measurement::censored::Bounds;
 use assay_measurement::histogram::Histogram;

@@ -1,4 +1,4 @@
-//! Is the manual true? Its links lead somewhere, its commands run, and it names every flag.
+//! The manual, held against what the program does. Its links lead somewhere, its commands run, and it names every flag.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

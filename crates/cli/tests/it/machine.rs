@@ -1,4 +1,4 @@
-//! Does Assay know its machine? Plans that it cannot carry are refused with the sums, processors are kept, calibrations
+//! What Assay knows of its machine. Plans that it cannot carry are refused with the sums, processors are kept, calibrations
 //! found again.
 
 use std::io::{BufRead, BufReader};

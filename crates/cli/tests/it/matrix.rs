@@ -1,5 +1,5 @@
-//! With a cache larger than the working set: does the built-in proxy hit what an ideal cache would, and the ideal cache what
-//! the stream offers?
+//! With a cache larger than the working set, the built-in proxy hits what an ideal cache would, and the ideal cache what the
+//! stream offers.
 //!
 //! For every kind of interest, with a working set that is frozen and one that is not, with one and thirty origins, one and a
 //! thousand robots. Most of it happens without waiting: the stream is walked, and its requests are put to an ideal cache,

@@ -1,4 +1,4 @@
-//! What happens when something is wrong? One clear message, the right exit code, nothing left running.
+//! What happens when something is wrong. One clear message, the right exit code, nothing left running.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! Does somebody who has never seen Assay get on after a wrong word, a wrong path or a wrong unit?
+//! Somebody who has never seen Assay gets on after a wrong word, a wrong path or a wrong unit.
 
 use crate::support::Assay;
 

@@ -1,4 +1,4 @@
-//! When is the disk done with this? One request at a time for each disk, in the order in which they came.
+//! The disk of a node: when it is done with a request. One request at a time for each disk, in the order in which they came.
 
 use std::collections::VecDeque;
 

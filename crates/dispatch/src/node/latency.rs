@@ -1,4 +1,4 @@
-//! How long will a request take that comes now? What requests took lately that found as many before them.
+//! An estimate of how long a request will take that comes now. What requests took lately that found as many before them.
 
 /// More requests than this count as this many.
 const MOST: usize = 256;

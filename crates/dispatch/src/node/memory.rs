@@ -1,4 +1,4 @@
-//! Is the document in memory? What was used last stays, up to so many bytes.
+//! The memory of a node: which documents are in it. What was used last stays, up to so many bytes.
 
 use assay_cache::lru::Lru;
 

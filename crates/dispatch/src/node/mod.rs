@@ -1,4 +1,5 @@
-//! How long does a node take for a request? Processors that share their time, a disk with a queue, a memory of documents.
+//! The model of a node: how long a request takes. Processors that share their time, a disk with a queue, a memory of
+//! documents.
 //!
 //! A request waits for a worker (if their number is limited), reads its document from disk unless memory has it, shares the
 //! processors with all others that are computing, and then waits for its disk work. Requests only ever wait for each other:

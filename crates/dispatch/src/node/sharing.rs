@@ -1,4 +1,5 @@
-//! How fast is each when several share? Processors (or a link) that give all who are there the same part.
+//! Processor sharing: how fast each request is when several share. Processors (or a link) that give all who are there the
+//! same part.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

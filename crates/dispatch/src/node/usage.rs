@@ -1,4 +1,4 @@
-//! How much of its processors and disks has a node used?
+//! How much of its processors and disks a node has used.
 
 use crate::moment::Moment;
 

@@ -1,4 +1,4 @@
-//! Which policies are there? One file each, with what it does, and who thought of it.
+//! All balancing policies. One file each, with what it does, and who thought of it.
 //!
 //! Blind to the request: [`random`], [`round_robin`], [`weighted_round_robin`], [`least_connections`],
 //! [`weighted_least_connections`], [`power_of_two`], [`peak_ewma`], [`prequal`]. By what is asked for:

@@ -1,4 +1,4 @@
-//! What do the last probes say? Prequal's pool: a few answers, each used a few times, the oldest and worst thrown away.
+//! The pool of the last probes. Prequal's pool: a few answers, each used a few times, the oldest and worst thrown away.
 
 use std::collections::VecDeque;
 

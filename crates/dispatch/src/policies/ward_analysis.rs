@@ -1,4 +1,4 @@
-//! How large should WARD's core be? The ward-analysis: what each size would cost, and the cheapest.
+//! The size of WARD's core. The ward-analysis: what each size would cost, and the cheapest.
 //!
 //! Documents are put in order, most requested first. For each prefix taken as the core: it takes its bytes from every node's
 //! memory; what is left of all memories together holds the next documents, each once; the rest is read from disk at every

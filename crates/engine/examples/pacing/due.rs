@@ -1,4 +1,4 @@
-//! When is each request of a workload due? From the pure stream, without a run.
+//! When each request of a workload is due. From the pure stream, without a run.
 
 use std::error::Error;
 use std::fs;

@@ -1,4 +1,4 @@
-//! When did each request arrive? An origin that notes it, for robots and for anybody else.
+//! When each request arrives. An origin that notes it, for robots and for anybody else.
 //!
 //! The instant is the kernel's receive timestamp, which loopback takes while the sender is still writing: how late
 //! this process wakes and reads is not in it. A request is told by its `X-Assay`, by vegeta's sequence number, or by a

@@ -1,4 +1,4 @@
-//! How exactly does wrk2's way of pacing send? A stand-in for it, written from a description of what it does.
+//! How exactly wrk2's way of pacing sends. A stand-in for it, written from a description of what it does.
 //!
 //! Each connection has a schedule of its own: request *n* is due *n* periods after the connection was begun, and
 //! connections are begun 5 ms apart. After an answer (and at first) a connection looks whether its next request is due;

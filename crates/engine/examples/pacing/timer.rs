@@ -1,4 +1,4 @@
-//! How exactly does this machine wake anybody at all? A bare timer loop: no network, no request.
+//! How exactly this machine wakes anybody at all. A bare timer loop: no network, no request.
 
 use std::error::Error;
 

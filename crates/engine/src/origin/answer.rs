@@ -1,4 +1,4 @@
-//! What is answered to a request, and how is the answer counted?
+//! The response to a request, and how it is counted.
 
 use assay_workload::Object;
 use assay_workload::body::{Body, Pool, STAMP_BYTES};

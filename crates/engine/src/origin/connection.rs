@@ -1,4 +1,4 @@
-//! How is one connection served?
+//! One connection of an origin.
 //!
 //! A task per connection, without a buffer while it is idle: it reads into the worker's buffer, answers what is complete
 //! there at once, and keeps only what is left over. Requests are answered one after the other, in order.

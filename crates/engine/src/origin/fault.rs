@@ -1,4 +1,4 @@
-//! Has this request met its fault already?
+//! Faults on purpose that a request has met already.
 //!
 //! A fault on purpose is there once: a second attempt at the same request within ten seconds is answered as it should be, so
 //! that a proxy that tries again is seen to have been right. All workers share the memory, since a second attempt

@@ -1,4 +1,4 @@
-//! Which header fields does a reply carry that is not a plain one?
+//! Header fields of responses that are not plain ones.
 
 use assay_http::authentication::{Algorithm, DigestChallenge, write_basic_challenge};
 use assay_http::cookie::SetCookie;

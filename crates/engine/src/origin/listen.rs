@@ -1,4 +1,4 @@
-//! Where do origins listen?
+//! The listeners of origins.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

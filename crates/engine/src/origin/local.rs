@@ -1,4 +1,4 @@
-//! What do the connections of one worker share?
+//! What the connections of one worker share.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

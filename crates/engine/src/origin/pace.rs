@@ -1,4 +1,4 @@
-//! How much of a slow body may have gone out by now?
+//! How much of a slow body may have gone out by now.
 
 use assay_plane::clock::SECOND_NS;
 

@@ -1,4 +1,4 @@
-//! Has whoever asks proven who they are?
+//! Credentials of a request, checked.
 //!
 //! What is protected is still sent with `Cache-Control: public` where it may be cached: by that word (RFC 9111, 3.5) a shared
 //! cache may answer with it whoever asks next, and hits stay what they are elsewhere.

@@ -1,4 +1,4 @@
-//! Which bytes follow the head of a reply, and in which slices do they go out?
+//! The bytes that follow the head of a response, and the slices in which they go out.
 //!
 //! Nearly always the body of an object: slices of the static pool. Else parts of one, with what stands between them, or
 //! bytes that were made for this reply.

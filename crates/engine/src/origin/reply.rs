@@ -1,4 +1,4 @@
-//! What does the head of an origin's reply look like?
+//! The head of an origin's response.
 
 use assay_http::date::DateCache;
 use assay_http::field::write_decimal;

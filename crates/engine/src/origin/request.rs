@@ -1,4 +1,4 @@
-//! What does a request ask an origin for?
+//! What a request asks an origin for.
 
 use assay_http::coding::Accepted;
 use assay_http::date::parse_date;

@@ -1,4 +1,4 @@
-//! How does a worker of the origins spend its life?
+//! A worker of the origins, from its start to its end.
 
 use std::cell::Cell;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which origin is it that is asked, and how does it behave?
+//! The origin that is asked, and how it behaves.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

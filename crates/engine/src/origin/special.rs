@@ -1,4 +1,4 @@
-//! What is answered to a request that may be answered otherwise than with a whole object?
+//! Responses other than a whole object with 200.
 //!
 //! In this order: a fault on purpose, 401 (who asks is not proven), 417 (the body is not wanted), 406 (no coding is
 //! acceptable), 302 (to an older object), 304, 416 (none of the bytes asked for are there), then the object or parts of it.

@@ -1,4 +1,4 @@
-//! What did the origins do? Counts and times of one worker, and their merging into intervals.
+//! What the origins did. Counts and times of one worker, and their merging into intervals.
 //!
 //! A worker cuts at every full second of the run and hands over what it counted, phase by phase; when all workers have
 //! made a cut, what they handed over adds up to the intervals of that second.

@@ -1,4 +1,4 @@
-//! Is the body of a request what its robot should have sent?
+//! The body of a request, held against what its robot should have sent.
 
 use assay_http::chunked::{ChunkError, Decoder, Piece};
 use assay_http::framing::BodyFraming;

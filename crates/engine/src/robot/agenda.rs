@@ -1,5 +1,5 @@
-//! What does a worker have to do next, and when? Launches of the stream and cuts, in the order of their instants. Pure:
-//! time is an argument, and being late changes nothing but when a step is made.
+//! What a worker has to do next, and when. Launches of the stream and cuts, in the order of their instants. Pure: time is an
+//! argument, and being late changes nothing but when a step is made.
 //!
 //! Where load adapts, changes are announced ahead. The stream is then asked for no more than comes due soon, so that
 //! nothing has been taken from it that a change could still move.

@@ -1,4 +1,4 @@
-//! How far has an answer come? Reads one from the bytes of its connection, and checks it on the way.
+//! A response while it comes. Reads one from the bytes of its connection, and checks it on the way.
 //!
 //! Bytes are looked at where they were received. Only a head that arrives in pieces is put together elsewhere, and
 //! no head grows beyond what the parser accepts.

@@ -1,4 +1,4 @@
-//! Who starts the workers, ends the phases and tells the parent? The main thread of the robots.
+//! The conductor: it starts the workers, ends the phases and tells the parent. The main thread of the robots.
 
 use std::rc::Rc;
 use std::sync::Arc;

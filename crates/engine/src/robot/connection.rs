@@ -1,5 +1,4 @@
-//! What does a connection go through? Opened for a request, used, idle, used again, closed; and the requests that
-//! wait for one.
+//! One connection of a robot. Opened for a request, used, idle, used again, closed; and the requests that wait for one.
 //!
 //! All sockets of a thread are waited for at once ([`Sockets`]): what has come on one is dealt with where it lies, and
 //! whoever has a request writes it at once. No connection has a task or a buffer of its own: all of a thread read into one.

@@ -1,4 +1,4 @@
-//! What do the workers and the conductor tell each other while a run goes on? A few shared numbers.
+//! What the workers and the conductor tell each other while a run goes on. A few shared numbers.
 //!
 //! Workers read when phases end, and publish how far they are, on a tick of their own: nothing here is touched for each
 //! xact. A decision takes effect a little later than it is made ([`LEAD_NS`]), so that every worker has seen it

@@ -1,4 +1,4 @@
-//! What does one worker own, and what does it do when? The state of its robots, their launches and cuts.
+//! One worker: what it owns, and what it does when. The state of its robots, their launches and cuts.
 //!
 //! Everything here belongs to one thread. The timer wakes it for the next launch or cut, sockets wake it when bytes have
 //! come; either way one `&mut Crew` does all there is to do ([`Duty`]), and nothing waits inside.

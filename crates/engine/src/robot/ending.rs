@@ -1,5 +1,4 @@
-//! How does an xact end? Completed, failed, or cancelled before it was sent; and what follows for its page and
-//! its robot.
+//! The end of an xact. Completed, failed, or cancelled before it was sent; and what follows for its page and its robot.
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! What passes between a robot and the target? A request is put together, bytes of the answer are judged.
+//! What passes between a robot and the target. A request is put together, bytes of the answer are judged.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Has a phase that ends at a count reached its goal?
+//! The goal of a phase that ends at a count.
 
 use std::time::Duration;
 

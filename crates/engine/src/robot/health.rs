@@ -1,4 +1,4 @@
-//! How does a worker of the robots see to itself? What it reports of its own doing, and the breath that it takes.
+//! A worker of the robots, watching itself. What it reports of its own doing, and the breath that it takes.
 
 use super::crew::{Crew, Report};
 use crate::watch::Watch;

@@ -1,4 +1,4 @@
-//! What does the head of an answer mean for the xact it is of, and what must follow it?
+//! What the head of a response means for the xact it is of, and what must follow it.
 
 use assay_http::date::parse_date;
 use assay_http::head::ResponseHead;

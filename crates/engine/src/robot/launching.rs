@@ -1,4 +1,4 @@
-//! What happens when a request comes due? Launches of the stream, of best-effort robots, and of pages.
+//! A request that comes due. Launches of the stream, of best-effort robots, and of pages.
 
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::digest::launch_digest;

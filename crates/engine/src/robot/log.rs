@@ -1,4 +1,4 @@
-//! Where do the rows of the xact log go? To a thread of its own, over a bounded queue; workers never wait for it.
+//! Rows of the xact log, on their way out. To a thread of its own, over a bounded queue; workers never wait for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

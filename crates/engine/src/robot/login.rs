@@ -1,5 +1,5 @@
-//! How does a robot say who it is when it is asked? It answers a 401 or a 407 within the xact, and says so beforehand
-//! from then on.
+//! Authentication of a robot that is asked for it. It answers a 401 or a 407 within the xact, and says so beforehand from
+//! then on.
 //!
 //! Whoever asks is one protection space: an origin with all its paths, or the target itself. What a space has asked for is
 //! kept until the robot's session ends; a password that it did not take is not shown to it again.

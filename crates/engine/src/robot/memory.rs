@@ -1,5 +1,5 @@
-//! What does a robot remember from one request to the next? Who has asked who it is, cookies, what its own cache holds,
-//! and which of its sessions it is in.
+//! What a robot remembers from one request to the next. Who has asked who it is, cookies, what its own cache holds, and
+//! which of its sessions it is in.
 //!
 //! Made when there is something to remember: most robots have none.
 

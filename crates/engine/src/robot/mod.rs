@@ -1,4 +1,4 @@
-//! The robots: who asks for the objects, and checks what comes back?
+//! The robots: simulated users that ask for objects and check what comes back.
 //!
 //! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the

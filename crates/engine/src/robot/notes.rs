@@ -1,4 +1,4 @@
-//! What is the ideal cache told of an xact after it was sent?
+//! What the ideal cache is told of an xact after it was sent.
 //!
 //! Where requests join fetches, only what came to nothing: the ideal cache took it as stored when it was sent. Where they
 //! do not, also when the answer was there for others. And of each basic xact, what it got: ideal is of the same xacts and

@@ -1,4 +1,4 @@
-//! What body must follow the head of an answer, and is it that?
+//! The body that must follow the head of a response, checked as it comes.
 //!
 //! Nearly all are whole objects, compared where they were received. The rest, parts of objects and coded ones, are taken
 //! apart first and then compared with the same bytes. Bodies of refusals and the like are read and not looked at.

@@ -1,4 +1,4 @@
-//! How does one connection carry several requests at once? In order, and nothing is lost when it ends early.
+//! Several requests on one connection at once. In order, and nothing is lost when it ends early.
 //!
 //! A connection draws its depth when it is opened: so many requests may be under way on it. Only embedded objects are put
 //! behind others. When one becomes due, the choice is, in this order: an idle connection to its destination; a busy one

@@ -1,4 +1,4 @@
-//! Which connections does a robot have at hand? Its idle ones, and the busy ones that may be given more requests.
+//! The connections that a robot has at hand. Its idle ones, and the busy ones that may be given more requests.
 //!
 //! Two lists for each robot, linked through the connections themselves: nothing is allocated, and a connection is in one
 //! of them at most.

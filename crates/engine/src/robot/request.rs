@@ -1,4 +1,4 @@
-//! What does a request look like on the wire?
+//! A request on the wire.
 
 use assay_http::date::DateCache;
 use assay_role::mark::RequestMark;

@@ -1,5 +1,5 @@
-//! What was measured in the last tenth of a second? For thermostats and scripts, which ask for it; other runs have none
-//! of this.
+//! What was measured in the last tenth of a second. For thermostats and scripts, which ask for it; other runs have none of
+//! this.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What changes when a robot goes idle, and when it comes back? Idle, it asks for nothing and has no connections; back, it is
-//! somebody else as far as its [`super::memory`] goes.
+//! What changes when a robot goes idle, and when it comes back. Idle, it asks for nothing and has no connections; back, it
+//! is somebody else as far as its [`super::memory`] goes.
 //!
 //! Busy and idle periods are places in the schedule: where load adapts, they go along with it. Robots with a rate get their
 //! sessions with their launches: the stream knows them. Those without one are woken when their idle period is over. What waits for a connection when a busy period ends is not sent any more.

@@ -1,4 +1,4 @@
-//! What do robots need to know before they start? Made once from the spec, and shared by all workers.
+//! What robots need to know before they start. Made once from the spec, and shared by all workers.
 
 use std::fs;
 use std::io;

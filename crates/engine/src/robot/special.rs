@@ -1,4 +1,4 @@
-//! What is special about some requests, and which answers are right for them though they are no whole objects?
+//! Requests that are special, and the responses that are right for them though they are no whole objects.
 //!
 //! Whatever both sides know beforehand (parts, codings, faults on purpose, broken-off bodies, redirections, refusals) comes
 //! from `assay_workload`; here it is put into the request, and the answer is held against it. Plain xacts, nearly all, have

@@ -1,5 +1,5 @@
-//! Where does load that adapts go? From what was measured, and what thermostats and scripts want, to the changes that all
-//! workers make. Pure: time is an argument, in nanoseconds since the start of the run.
+//! Load that adapts, and where it goes. From what was measured, and what thermostats and scripts want, to the changes that
+//! all workers make. Pure: time is an argument, in nanoseconds since the start of the run.
 //!
 //! A load factor moves the clock: at half the load that is planned, schedule time runs half as fast. The stream itself
 //! only has to be told of another population, and where in the schedule the phase ends. That is known when the phase is

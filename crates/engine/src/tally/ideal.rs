@@ -1,4 +1,4 @@
-//! What would an ideal cache have hit of what all workers sent? Feeds [`IdealCache`] in the order of sending.
+//! What an ideal cache would have hit of what all workers sent. Feeds [`IdealCache`] in the order of sending.
 
 use std::collections::HashMap;
 

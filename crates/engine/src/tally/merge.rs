@@ -1,4 +1,4 @@
-//! How do the workers' counts become the intervals of the run?
+//! The counts of workers, merged into the intervals of the run.
 
 use std::collections::BTreeMap;
 

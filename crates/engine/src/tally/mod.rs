@@ -1,4 +1,4 @@
-//! What did the robots do? Counts and times of one worker, and their merging into intervals.
+//! What the robots did. Counts and times of one worker, and their merging into intervals.
 //!
 //! A worker owns a [`Recorder`] for each phase that has something under way, and hands what they hold to the
 //! [`merge`]r at every *cut*: each full second, and each end of a phase. All workers make the same cuts, so what

@@ -1,4 +1,4 @@
-//! How many connections wait to be accepted?
+//! The number of connections that wait to be accepted.
 
 use std::io;
 use std::os::fd::AsRawFd;

@@ -1,4 +1,4 @@
-//! How late is a bare timer on this processor? What the machine itself adds, before anything else does.
+//! How late a bare timer is on a processor. What the machine itself adds, before anything else does.
 
 use std::io;
 

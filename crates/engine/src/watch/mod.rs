@@ -1,5 +1,5 @@
-//! How does a worker do? It looks at itself: the processor time it gets, the time it waits for a processor, how late
-//! its timer is served, and when it stood still.
+//! A worker, watched: its processor time, its delays, its queue of connections. It looks at itself: the processor time it
+//! gets, the time it waits for a processor, how late its timer is served, and when it stood still.
 //!
 //! A [`Watch`] belongs to one worker. Its tick ([`TICK_NS`]) bounds what a stall can be mistaken for; what it saw is
 //! reported with every cut.

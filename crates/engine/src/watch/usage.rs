@@ -1,4 +1,4 @@
-//! What has a thread had of the processors, and for how long did it wait for one?
+//! What a thread had of the processors, and for how long it waited for one.
 
 use std::fs::File;
 

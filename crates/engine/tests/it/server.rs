@@ -1,4 +1,4 @@
-//! What do the robots talk to in these tests? A small origin that answers as it should, or as it is told to.
+//! The server that robots talk to in these tests. A small origin that answers as it should, or as it is told to.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What does the workload look like at one steady load? Its schedule is replaced: a short rise, then one flat phase.
+//! A workload at one steady load. Its schedule is replaced: a short rise, then one flat phase.
 
 use std::time::Duration;
 

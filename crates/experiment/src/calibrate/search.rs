@@ -1,4 +1,4 @@
-//! Which load is tried next? The highest that is kept is looked for: doubled until one is not, then halved between, and
+//! The load that is tried next. The highest that is kept is looked for: doubled until one is not, then halved between, and
 //! both ends tried again, so that a moment's noise does not decide.
 
 /// How near the highest load that was kept and the lowest that was not must come.

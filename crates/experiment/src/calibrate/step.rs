@@ -1,4 +1,4 @@
-//! What did one short run at a steady load show? Listens to its events, and puts the flat phase into figures.
+//! What one short run at a steady load showed. Listens to its events, and puts the flat phase into figures.
 
 use std::time::Duration;
 

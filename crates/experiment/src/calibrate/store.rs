@@ -1,5 +1,5 @@
-//! Where is a calibration kept, and for which runs is it good? A file for each combination of what robots and origins
-//! do, where they run, and the machine.
+//! Where a calibration is kept, and for which runs it is good. A file for each combination of what robots and origins do,
+//! where they run, and the machine.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! When is the machine as it was before the first cell? The page cache is dropped, and connections of the last cell have
-//! gone.
+//! The rest between cells, until the machine is as it was before the first. The page cache is dropped, and connections of
+//! the last cell have gone.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Where is an experiment kept? A directory with its head, its file as given, and the run directories of its cells.
+//! The directory of an experiment. A directory with its head, its file as given, and the run directories of its cells.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

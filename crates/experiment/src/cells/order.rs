@@ -1,4 +1,4 @@
-//! Which cells does an experiment have, and in which order do they run?
+//! The cells of an experiment, and the order in which they run.
 //!
 //! Each repetition is a complete block: every workload, subject and condition once, shuffled anew from the seed. So
 //! whatever drifts while an experiment goes on (a machine that gets warm, a disk that fills) falls on all subjects

@@ -1,4 +1,4 @@
-//! How is a workload asked for faster or slower without making it another? Every rate is multiplied alike.
+//! A workload at another rate that is otherwise the same. Every rate is multiplied alike.
 
 use assay_workload::model::Workload;
 

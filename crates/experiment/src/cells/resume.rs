@@ -1,5 +1,5 @@
-//! Can an interrupted experiment go on, and with what? Results of different versions of Assay, of a proxy, of a workload or of
-//! the experiment's file are not mixed unless the user wants that.
+//! Whether an interrupted experiment can go on, and with what. Results of different versions of Assay, of a proxy, of a
+//! workload or of the experiment's file are not mixed unless the user wants that.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is ordered next? Hears what a run tells, and says what robots are to do: settle, measure, rest, try the next rate.
+//! What is ordered next. Hears what a run tells, and says what robots are to do: settle, measure, rest, try the next rate.
 //! Time is what the robots' intervals say; nothing here waits.
 
 use assay_lab::event::{LabEvent, Stage};

@@ -1,4 +1,4 @@
-//! What did a stretch of constant rate show?
+//! What a stretch of constant rate showed.
 
 use assay_health::verdict::{self, Evidence};
 use assay_lab::event::LabEvent;

@@ -1,4 +1,4 @@
-//! What was used up first? Looks, at the lowest rate that was not kept, at everything that the lab watches.
+//! What was used up first. Looks, at the lowest rate that was not kept, at everything that the lab watches.
 
 use assay_link::LinkSettings;
 use assay_record::peak::{Outcome, Peak, Step, Suspect};

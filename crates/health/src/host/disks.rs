@@ -1,4 +1,4 @@
-//! What do the disks of this machine do, and on which of them are files?
+//! The disks of this machine: what they do, and on which of them files are.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Do the processes of a role have a control group of their own, and what did the kernel charge to it?
+//! The control group of a role's processes, and what the kernel charged to it.
 //!
 //! A group is the role's own when it is not the one that this process is in: somebody put the role there. Both versions are
 //! read; in version 1 each controller has directories of its own.

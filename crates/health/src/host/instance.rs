@@ -1,4 +1,4 @@
-//! How is a place to trace in made that nobody else sees, and that nobody has to clear away?
+//! A tracing instance of our own, which nobody else sees and nobody has to clear away.
 //!
 //! tracefs is reached without mounting it anywhere. A trace instance lasts until it is removed, though: its name says who
 //! made it, and the next one removes those whose maker is gone.

@@ -1,4 +1,4 @@
-//! How is a file of the kernel's read every second for little? It is opened once and read again from its beginning.
+//! A file of the kernel's that is read every second for little. It is opened once and read again from its beginning.
 //!
 //! A descriptor of `/proc/PID/…` also stays with its process: when that is gone, reading fails, whoever has its number then.
 

@@ -1,4 +1,4 @@
-//! What do the processors and the memory of this machine do, for whomever, and how much did the hypervisor take?
+//! The processors and the memory of this machine, whoever uses them, and what the hypervisor took.
 
 use std::collections::BTreeMap;
 

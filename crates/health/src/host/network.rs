@@ -1,5 +1,5 @@
-//! What did the network stack of a namespace drop, send again or run out of, what went through its interfaces, and how
-//! many connections are in which state?
+//! The network stack of a namespace: what it dropped, sent again or ran out of, what went through its interfaces, and how
+//! many connections are in which state.
 //!
 //! Small files that the kernel keeps for each namespace, read through a process that is in it; none of them grows with the
 //! number of connections. What it does not count itself is in [`super::states`].

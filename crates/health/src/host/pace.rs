@@ -1,5 +1,5 @@
-//! What does a reading cost, and how often may one be made that costs much? As often as is wanted, but never for more than a small part of the
-//! time.
+//! What a reading costs, and how often one may be made that costs much. As often as is wanted, but never for more than a
+//! small part of the time.
 
 use std::time::{Duration, Instant};
 

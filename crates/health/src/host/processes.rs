@@ -1,4 +1,4 @@
-//! What do processes and all their descendants use?
+//! What processes and all their descendants use.
 //!
 //! Each process and thread is followed by itself, and what it used since it was last looked at is added up, so that nothing
 //! is counted twice and little is lost when some of them end. A process that was once found below a role's own stays the

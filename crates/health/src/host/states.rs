@@ -1,4 +1,4 @@
-//! How many TCP connections are in which state, without looking at most of them?
+//! TCP connections by state, without looking at most of them.
 //!
 //! The kernel is asked (`sock_diag`) for sockets in the states that few are in for long; those in ESTABLISHED and TIME_WAIT,
 //! of which there may be tens of thousands, it counts itself. It still walks over all of them, so it is not asked more

@@ -1,4 +1,4 @@
-//! Where on the disk of the proxy's store do requests go, and how far apart are they?
+//! The requests to the disk of the proxy's store: where they go, and how far apart they are.
 //!
 //! The kernel's tracepoint `block:block_rq_issue` writes a line for each request into an instance of tracefs that is ours
 //! alone; a thread adds the lines up, so that memory stays the same however long the run is. Nothing global is changed:

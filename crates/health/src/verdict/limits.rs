@@ -1,5 +1,5 @@
-//! From which value on does something count? Every threshold of the judge, with its reason; the reference page prints
-//! the table at the end.
+//! The values from which on something counts. Every threshold of the judge, with its reason; the reference page prints the
+//! table at the end.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Did the run come near what this machine can offer at all?
+//! Whether the run came near what this machine can offer at all.
 
 use assay_measurement::doubt::Reason;
 

@@ -1,4 +1,4 @@
-//! Did the origins' listeners, the sockets' memory or the network itself hold anything up?
+//! Whether the origins' listeners, the sockets' memory or the network itself held anything up.
 
 use assay_measurement::doubt::Reason;
 use assay_record::run::BedInfo;

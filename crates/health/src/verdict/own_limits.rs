@@ -1,4 +1,4 @@
-//! Did Assay run out of descriptors, ports or room for samples?
+//! Whether Assay ran out of descriptors, ports or room for samples.
 
 use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::ErrorKind;

@@ -1,4 +1,4 @@
-//! Was everything sent, and were think times ended, when they should have been?
+//! Whether everything was sent, and think times ended, when they should have been.
 
 use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;

@@ -1,4 +1,4 @@
-//! Did robots and origins get the processors they needed, and were those quiet?
+//! Whether robots and origins got the processors they needed, and whether those were quiet.
 
 use assay_measurement::doubt::Reason;
 

@@ -1,4 +1,4 @@
-//! Did a thread of robots or origins stand still?
+//! Whether a thread of robots or origins stood still.
 
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::Stall;

@@ -1,4 +1,4 @@
-//! How is it shown that a password is known, without sending it (RFC 7616)?
+//! Proof that a password is known, without sending it (RFC 7616).
 
 use std::borrow::Cow;
 

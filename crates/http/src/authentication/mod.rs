@@ -1,4 +1,4 @@
-//! Who does a server want to know, and who does a client say it is?
+//! Authentication: what a server asks for, and what a client says.
 //!
 //! Basic (RFC 7617) and Digest (RFC 7616 with MD5 or SHA-256, `qop=auth` or none). Challenges come in
 //! `WWW-Authenticate` or `Proxy-Authenticate`, several to a field if need be ([`challenges`]); credentials go in

@@ -1,4 +1,4 @@
-//! Did this server make this nonce, and how long ago?
+//! Nonces: whether this server made one, and how long ago.
 //!
 //! A nonce is the second it was made in, with a digest of that and a key. Whoever has the key can tell its own nonces from
 //! others without having kept any.

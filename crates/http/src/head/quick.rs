@@ -1,4 +1,4 @@
-//! How is a head read that looks as nearly all do? In one pass over its bytes.
+//! Heads that look as nearly all do, read in one pass over their bytes.
 //!
 //! Only what is beyond doubt is taken: lines that end in CR LF, no tabs, no other control characters, nothing missing.
 //! Whatever is unusual, broken or incomplete is left to the careful parser, which knows what to say about it. What is taken

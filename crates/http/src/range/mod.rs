@@ -1,4 +1,4 @@
-//! Which bytes does a `Range` request ask for, and which does a reply hold?
+//! Byte ranges: those that a request asks for, and those that a response holds.
 //!
 //! RFC 9110, chapter 14, for the unit `bytes`. A request names [`ByteRange`]s; against the length of what there is they
 //! become [`Span`]s, or nothing (416). A reply with one span says so in `Content-Range`; one with several is written by

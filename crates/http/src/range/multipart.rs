@@ -1,4 +1,4 @@
-//! How do several ranges travel in one body (`multipart/byteranges`)?
+//! Several ranges in one body (`multipart/byteranges`).
 //!
 //! Each part says in its `Content-Range` how long it is, so a reader need not look for the boundary within the bytes of
 //! a part: it counts them, and the boundary must follow. It keeps no payload.

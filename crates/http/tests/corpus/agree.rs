@@ -1,4 +1,4 @@
-//! Do this crate and a reader that forgives nothing agree on what a stream begins with?
+//! This crate and a reader that forgives nothing, held against each other on what a stream begins with.
 
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;

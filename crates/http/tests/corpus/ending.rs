@@ -1,4 +1,4 @@
-//! What becomes of a connection when all is said?
+//! What becomes of a connection when all is said.
 
 /// What becomes of a connection after what passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Does an intermediary do with a case what the case says?
+//! An intermediary, held against what a case says.
 
 use std::net::SocketAddr;
 

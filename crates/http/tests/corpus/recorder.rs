@@ -1,4 +1,4 @@
-//! What comes out at the back of an intermediary? A server that reads strictly and remembers all it gets.
+//! What comes out at the back of an intermediary. A server that reads strictly and remembers all it gets.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What does `replies.txt` say? The form is told at its head.
+//! The cases of `replies.txt`. The form is told at its head.
 
 use crate::format::{name, read, unescape};
 

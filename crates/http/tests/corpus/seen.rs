@@ -1,4 +1,5 @@
-//! Does whoever sends a case see what the case says? As many answers as requests, the right refusal, and the right end.
+//! What whoever sends a case sees, held against what the case says. As many answers as requests, the right refusal, and the
+//! right end.
 
 use std::net::SocketAddr;
 

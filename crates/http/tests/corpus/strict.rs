@@ -1,4 +1,4 @@
-//! How would somebody read a stream of messages who knows the RFC and forgives nothing?
+//! A reader of a stream of messages that knows the RFC and forgives nothing.
 //!
 //! A reader of its own, which shares no code with what it judges: what it takes for a message, everybody does.
 

@@ -1,4 +1,4 @@
-//! Do this crate and a reader that forgives nothing ever disagree about where a message ends?
+//! This crate and a reader that forgives nothing never disagree about where a message ends.
 //!
 //! Requests of the corpus, and a few replies, are changed at random. Whatever both take for a message must be the same message; what only
 //! this crate takes must, written down again, be that message to the other one.

@@ -1,4 +1,4 @@
-//! Does the reference page list what the corpus says?
+//! The reference page lists what the corpus says.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Is every request of the corpus read, or refused, as it says?
+//! Every request of the corpus is read, or refused, as it says.
 
 use crate::format::requests;
 use crate::server::serve;

@@ -1,4 +1,4 @@
-//! How would a server read a stream of requests that knows nothing but this crate?
+//! A server that reads a stream of requests and knows nothing but this crate.
 
 use assay_http::chunked::{Decoder, Piece};
 use assay_http::framing::BodyFraming;

@@ -1,4 +1,4 @@
-//! Did links do what they were told? Adds up what they report, and holds losses against their plan, packet by packet.
+//! Whether links did what they were told. Adds up what they report, and holds losses against their plan, packet by packet.
 
 use assay_link::{LinkSettings, LossPlan};
 use assay_measurement::doubt::{Doubt, Reason};

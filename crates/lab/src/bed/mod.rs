@@ -1,4 +1,4 @@
-//! Which network do the roles of a run live in? One that the lab makes, where links or congestion control are asked for.
+//! The network that the roles of a run live in. One that the lab makes, where links or congestion control are asked for.
 //!
 //! Robots, the target and origins stand in a row. Where a link is between two of them, they live in network namespaces of
 //! their own; where none is, they share one. Caches with links between them have a namespace each ([`caches`]). All addresses of 10.1.0.0/16 are the robots', of 10.2.0.0/16 the target's and

@@ -1,4 +1,4 @@
-//! Is a link what was asked for? Measured before the run, from inside its namespaces; one that is not is refused.
+//! A link, held against what was asked for. Measured before the run, from inside its namespaces; one that is not is refused.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

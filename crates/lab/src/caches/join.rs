@@ -1,4 +1,4 @@
-//! How are the lines of one request, of all caches, and the robot's own word on it put together? A pure function of both.
+//! The lines of one request, of all caches, put together with what its robot saw of it. A pure function of both.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which lines of a cache's log are requests of this run, and what do they say?
+//! The lines of a cache's log that are requests of this run, and what they say.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What do the access logs of a run's caches say of each request, and does it agree with what its robots saw?
+//! The access logs of a run's caches, held against what its robots saw.
 //!
 //! After a run: the logs are read ([`lines`]), the lines of one request are put together across caches, and beside the robots'
 //! own log of it ([`mod@join`]). What comes of it goes into the run directory; nothing is judged here.

@@ -1,4 +1,4 @@
-//! What does a plan ask of a machine? Connections, rates and volumes, from the workload alone.
+//! What a plan asks of a machine. Connections, rates and volumes, from the workload alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

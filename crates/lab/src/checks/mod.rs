@@ -1,4 +1,5 @@
-//! Can this machine carry the plan? The arithmetic, thing by thing, with its numbers in words; asks the machine nothing.
+//! Whether this machine can carry a plan. The arithmetic, thing by thing, with its numbers in words; asks the machine
+//! nothing.
 
 pub mod demand;
 mod processors;

@@ -1,4 +1,4 @@
-//! Where does a proxy write down each request, and what stands in a line of it?
+//! Where a proxy writes down each request, and what stands in a line of it.
 
 use assay_logs::format::{Dialect, Format};
 use serde::Deserialize;

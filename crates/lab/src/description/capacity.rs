@@ -1,4 +1,4 @@
-//! How much room may a proxy's stores be given?
+//! How much room a proxy's stores may be given.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! What can be chosen about a proxy beside memory, disk and processors, and what was chosen?
+//! What can be chosen about a proxy beside memory, disk and processors, and what was chosen.
 
 use std::collections::BTreeMap;
 use std::fmt;

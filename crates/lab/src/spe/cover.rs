@@ -1,4 +1,4 @@
-//! What goes on between the start and the end of an evaluation, and what of it is kept?
+//! What goes on between the start and the end of an evaluation, and what of it is kept.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! How are the Collector, the proxies under test and the Multiplier started?
+//! The start of the Collector, the proxies under test and the Multiplier.
 
 use std::net::SocketAddr;
 

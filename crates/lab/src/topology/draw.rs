@@ -1,4 +1,4 @@
-//! What does a topology look like? As text, from the robots' side to the origins'.
+//! A topology, drawn. As text, from the robots' side to the origins'.
 
 use assay_role::spread::Share;
 

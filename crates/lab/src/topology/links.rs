@@ -1,4 +1,4 @@
-//! Which caches have a link between them?
+//! The links between caches.
 
 use assay_link::LinkSettings;
 

@@ -1,4 +1,4 @@
-//! Which caches work together, who asks whom, and which robots speak to which?
+//! Caches that work together: who asks whom, and which robots speak to which.
 //!
 //! A [`TopologyChoice`] is what a file says ([`mod@read`]); a [`Topology`] is the same with every description found and every
 //! name resolved: what a run starts.

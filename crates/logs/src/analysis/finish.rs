@@ -1,4 +1,4 @@
-//! How do sums become the document?
+//! The document, made of sums.
 
 use super::tally::{Groups, Tally};
 use super::{Analyser, printable};

@@ -1,4 +1,4 @@
-//! What became of requests by host, and how long did they take? Hosts without number, in bounded memory.
+//! Requests by host: what became of them, and how long they took. Hosts without number, in bounded memory.
 
 use super::tally::{Counted, Tally};
 use crate::hash::hash;

@@ -1,6 +1,6 @@
-//! What do requests have in common? Most lines of a log are of a few hundred *kinds*: the same words for outcome and
-//! hierarchy, the same status, method and content type. A line is counted once, with its kind; kinds are added to the
-//! groups that they belong to at the end, or when there are too many of them.
+//! What requests have in common. Most lines of a log are of a few hundred *kinds*: the same words for outcome and hierarchy,
+//! the same status, method and content type. A line is counted once, with its kind; kinds are added to the groups that they
+//! belong to at the end, or when there are too many of them.
 
 use crate::access::Access;
 use crate::class::Class;

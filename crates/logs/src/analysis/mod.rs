@@ -1,4 +1,4 @@
-//! What do the lines of a log add up to? One pass, in memory of a fixed size.
+//! What the lines of a log add up to. One pass, in memory of a fixed size.
 
 mod finish;
 mod hosts;

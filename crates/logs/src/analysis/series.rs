@@ -1,4 +1,4 @@
-//! How did it go over time? Steps of a fixed width, which becomes wider when there are too many of them.
+//! A log over time. Steps of a fixed width, which becomes wider when there are too many of them.
 
 use super::tally::{Counted, Tally};
 

@@ -1,4 +1,4 @@
-//! What is counted of every group of requests?
+//! What is counted of every group of requests.
 
 use crate::class::{Class, REQUEST_CLASSES};
 use crate::hash::hash;

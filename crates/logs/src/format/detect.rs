@@ -1,4 +1,4 @@
-//! Which of the known formats is a log written in? The one that fits most of its first lines.
+//! Detection of the format that a log is written in. The one that fits most of its first lines.
 
 use super::{Dialect, Format, KNOWN, w3c};
 use crate::access::Access;

@@ -1,4 +1,4 @@
-//! What can stand in a line, and how is it read?
+//! The fields of a line, and how each is read.
 
 use super::time::{Clock, TimePattern, fraction_us};
 use crate::access::Access;

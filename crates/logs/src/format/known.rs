@@ -1,4 +1,4 @@
-//! Which formats have a name? Those that proxies write by default, and those of Assay's own descriptions.
+//! The formats that have a name. Those that proxies write by default, and those of Assay's own descriptions.
 
 use super::{Dialect, Format};
 

@@ -1,4 +1,4 @@
-//! How is a line of a log to be read? A format, compiled from the words that the proxy itself is configured with.
+//! Formats of access logs. A format, compiled from the words that the proxy itself is configured with.
 //!
 //! A format string is a row of literals and fields. It is compiled once, to steps that cut a line without copying
 //! anything; one blank in a format stands for any number of them in a line, because proxies pad.

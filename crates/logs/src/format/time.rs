@@ -1,4 +1,5 @@
-//! When was it? Clock times in words, compiled from strftime patterns, and epochs, whole or in parts.
+//! The time of a request, as a log writes it. Clock times in words, compiled from strftime patterns, and epochs, whole or in
+//! parts.
 
 /// One part of a written time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! How many different things were there? Exact for the first ones, then HyperLogLog (Flajolet and others, 2007): 16 KB,
-//! standard error 0.81 %.
+//! An estimate of how many different things there were. Exact for the first ones, then HyperLogLog (Flajolet and others,
+//! 2007): 16 KB, standard error 0.81 %.
 
 use super::places::Places;
 

@@ -1,4 +1,4 @@
-//! Which texts come most often, weigh most, and miss most? A table of a fixed size, after Space-Saving (Metwally, Agrawal
+//! The texts that come most often, weigh most, and miss most. A table of a fixed size, after Space-Saving (Metwally, Agrawal
 //! and El Abbadi, 2005) and Lossy Counting (Manku and Motwani, 2002).
 //!
 //! An entry holds exact sums since it came in, and the most that can have been missed before. When the table is full, the

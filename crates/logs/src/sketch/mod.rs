@@ -1,4 +1,4 @@
-//! What can be said of a stream of any length in memory of a fixed size, and how wrong is it?
+//! Estimates of a stream of any length in memory of a fixed size, with their errors.
 
 pub mod distinct;
 pub mod frequent;

@@ -1,5 +1,5 @@
-//! Where is the thing that has this hash? A table with open addressing: a look at it touches one line of memory, most of
-//! the time, and [`Places::warm`] lets many of them come at once.
+//! Where the thing is that has a hash. A table with open addressing: a look at it touches one line of memory, most of the
+//! time, and [`Places::warm`] lets many of them come at once.
 
 /// Values by hash. Two texts of one hash are taken for the same.
 #[derive(Debug, Clone)]

@@ -1,5 +1,5 @@
-//! How long did requests take? A histogram of 9 KB with 32 buckets per doubling: a percentile taken from it is at most
-//! 1.6 % off. And one of 130 KB with 512, for what is looked at most closely.
+//! How long requests took. A histogram of 9 KB with 32 buckets per doubling: a percentile taken from it is at most 1.6 %
+//! off. And one of 130 KB with 512, for what is looked at most closely.
 
 /// Times from 2^40 µs (12 days) on count as that.
 const LONGEST_US: u64 = (1 << 40) - 1;

@@ -1,4 +1,4 @@
-//! What are the bodies of a content type made of?
+//! What the bodies of a content type are made of.
 
 use assay_workload::model::{
     Bin, BodySource, BodySpec, Coding, Distribution, FileSet, FileSetIndex, Injection,

@@ -1,4 +1,4 @@
-//! What compiles, and yet cannot be what its author meant?
+//! What compiles, and yet cannot be what its author meant.
 
 use std::time::Duration;
 

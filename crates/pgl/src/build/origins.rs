@@ -1,4 +1,4 @@
-//! Which origins do robots see?
+//! The origins that robots see.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What do operators do with which kinds of values?
+//! Operators, and the kinds of values that they take.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Which values may be put where another type is wanted?
+//! The values that may be put where another type is wanted.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Which types and fields does the language have, and which of them have an effect here?
+//! The types and fields of the language, and which of them have an effect here.
 //!
 //! One table per group of types; `docs/reference/pgl.md` shows the same, and a test compares them.
 

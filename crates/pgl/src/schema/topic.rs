@@ -1,4 +1,4 @@
-//! What does Assay leave out on purpose, and what has gone from the language?
+//! What Assay leaves out on purpose, and what has gone from the language.
 
 use super::RecordKind;
 

@@ -1,4 +1,4 @@
-//! Which of many deadlines is the earliest? A heap of them, each with a token, from which tokens can be taken back.
+//! The earliest of many deadlines. A heap of them, each with a token, from which tokens can be taken back.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! How late was a timer served? Counted each time it is, at the cost of a few instructions.
+//! How late a timer was served. Counted each time it is, at the cost of a few instructions.
 
 use assay_measurement::histogram::{MAX_US, SparseHistogram};
 

@@ -1,4 +1,4 @@
-//! When is something due, to within microseconds?
+//! A timer that is exact to within microseconds.
 //!
 //! Tokio's own timers tick once a millisecond, which is more than most answers take. Here a heap of absolute deadlines
 //! ([`Deadlines`]) is driven by one `timerfd` per worker ([`Timer`]); the dispatcher is handed each due token at once

@@ -1,4 +1,4 @@
-//! When does a timer stop sleeping and begin to poll? Pure: time is an argument.
+//! When a timer stops sleeping and begins to poll. Pure: time is an argument.
 //!
 //! Waking up takes longer than a poll, so whoever must be punctual sleeps until a little before the deadline and polls for
 //! the rest. At least half of each wait is slept through, whatever was asked for: a thread with real-time priority that

@@ -1,4 +1,4 @@
-//! What does the proxy fetch before it is asked for?
+//! Prefetching: what the proxy fetches before it is asked for.
 //!
 //! While a page arrives that is going to be stored, it is read for what it is shown with ([`scan`]), and, if that is wanted,
 //! for the pages that it leads to; what those references mean ([`resolve`]) is fetched into the store, so that it is there

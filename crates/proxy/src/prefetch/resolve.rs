@@ -1,4 +1,4 @@
-//! Which resource does a reference in a page mean (RFC 3986, 5)?
+//! The resource that a reference in a page means (RFC 3986, 5).
 
 /// Longest reference that is followed, in bytes.
 const LONGEST: usize = 2048;

@@ -1,4 +1,4 @@
-//! Which resources does a page name, as far as can be said while it arrives?
+//! The resources that a page names, as far as can be said while it arrives.
 //!
 //! Pure, and tolerant: whatever the bytes are, there is an answer. Tags are found across the borders of what arrives;
 //! scripts, styles and comments are passed over; a tag that does not end in time is none.

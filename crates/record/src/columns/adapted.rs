@@ -1,4 +1,4 @@
-//! Which table holds what was decided about load that adapts?
+//! The table of what was decided about load that adapts.
 
 use super::{PHASE, TableSpec};
 use assay_measurement::adapted::{Adapted, Decided};

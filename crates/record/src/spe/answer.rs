@@ -1,4 +1,4 @@
-//! What did one target answer to one request, and was it what the Collector answered?
+//! The response of one target to one request, and whether it was what the Collector answered.
 
 use std::path::Path;
 

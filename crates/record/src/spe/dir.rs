@@ -1,4 +1,4 @@
-//! Where does each part of an evaluation lie?
+//! The directory of an evaluation.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What does a simultaneous evaluation of proxies leave behind?
+//! What a simultaneous evaluation of proxies leaves behind.
 //!
 //! A directory: `spe.json` ([`SpeInfo`]), `answers.parquet` (a row for each answer of each target, [`AnswerRow`]) and
 //! `doors.parquet` (what the Collector did for each target, a row a second, [`assay_role::evaluation::DoorRow`]). Target 0 is `direct`: the

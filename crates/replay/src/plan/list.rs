@@ -1,4 +1,4 @@
-//! When is each URL of a list asked for, and over which connection?
+//! When each URL of a list is asked for, and over which connection.
 //!
 //! Connections arrive at random (a Poisson process from a seed), whatever became of those before; each asks for the next
 //! few URLs of the list, one after the other. The list begins anew when it is used up.

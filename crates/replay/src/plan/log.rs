@@ -1,4 +1,4 @@
-//! When is each request of a log sent again?
+//! When each request of a log is sent again.
 //!
 //! Each keeps its distance from the first one, divided by the speed; lines a little out of order come into order
 //! (`order`), and stamps of whole seconds are spread (`spread`). Memory does not grow with the log.

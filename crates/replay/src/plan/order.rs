@@ -1,4 +1,4 @@
-//! How do lines that are a little out of order come into order, in memory of a fixed size?
+//! Lines that are a little out of order, put into order in memory of a fixed size.
 //!
 //! A proxy writes a line when a request ends, so a request that began early and took long stands behind others. The lines
 //! at hand are kept in a heap, and the earliest goes on when there are too many.

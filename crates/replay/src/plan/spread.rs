@@ -1,4 +1,4 @@
-//! When, within its second, was a request made that is known to the second only?
+//! The instant, within its second, of a request that is known to the second only.
 //!
 //! Requests of the same second are spread evenly over it, in the order of their lines: the first of *k* at its beginning,
 //! each other a *k*-th of a second later. So no second has more than its own, and none begins with a burst that never was.

@@ -1,4 +1,4 @@
-//! Do robots and logs count the same, and where they do not: by how much, and why?
+//! Whether robots and logs count the same, and where they do not: by how much, and why.
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::validations;

@@ -1,4 +1,4 @@
-//! Where did answers come from, how fast were they from there, and do the caches' logs agree with the robots?
+//! Where responses came from, how fast they were from there, and whether the caches' logs agree with the robots.
 //!
 //! From `caches.json`, in which the lab has put both together request by request. Where robots kept no log of every request,
 //! their sums are held against the logs' sums.

@@ -1,4 +1,4 @@
-//! How is it shown: tables of the page, sentences of a terminal?
+//! The logs of caches in tables of the page and sentences of a terminal.
 
 use super::document::{CacheLogFigures, CacheSources, TrafficFigures};
 use crate::document::Percentiles;

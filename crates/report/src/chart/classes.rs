@@ -1,4 +1,4 @@
-//! What kinds of answers were there? Charts of outcomes over time, and of everything that has a class.
+//! The kinds of responses that there were. Charts of outcomes over time, and of everything that has a class.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What does the target itself say it did, beside what was seen of it from outside?
+//! What the target itself says it did, beside what was seen of it from outside.
 
 use std::collections::BTreeMap;
 

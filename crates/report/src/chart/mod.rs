@@ -1,4 +1,5 @@
-//! What is a chart? One type for all of them, whoever draws it: the page of a run, that of a comparison, a figure.
+//! Charts: numbers and words, whoever draws them. One type for all of them, whoever draws it: the page of a run, that of a
+//! comparison, a figure.
 //!
 //! A chart holds numbers and words, never colours or pixels. What the run's own charts show is in [`run`],
 //! [`times`], [`classes`] and [`counters`].

@@ -1,4 +1,4 @@
-//! What do the charts of a run show over time, and against its rate?
+//! The charts of a run over time, and against its rate.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What does a chart say to those who cannot see it? A sentence, and a table of its numbers by phase.
+//! What a chart says to those who cannot see it. A sentence, and a table of its numbers by phase.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What do the charts of response times show: over time, and of the whole run?
+//! The charts of response times: over time, and of the whole run.
 
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{RobotInterval, Times};

@@ -1,4 +1,4 @@
-//! Which histograms of a run go into an HdrHistogram log, and under which tags?
+//! The histograms of a run that go into an HdrHistogram log, and their tags.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! How do the numbers of a run get into the tools of others?
+//! The numbers of a run, for the tools of others.
 //!
 //! As plain tables (a CSV or JSON-lines file each), as one table on standard output, and as a log for HdrHistogram's
 //! tools. What is written is what the run directory holds, column for column; nothing is averaged on the way.

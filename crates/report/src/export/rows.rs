@@ -1,4 +1,4 @@
-//! What does a row look like as CSV, and as a line of JSON?
+//! A row as CSV, and as a line of JSON.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! How is a heat map drawn? Darker is more; the scale of darkness is logarithmic, for one in a thousand must be seen.
+//! Heat maps, drawn. Darker is more; the scale of darkness is logarithmic, for one in a thousand must be seen.
 
 use super::panel::{NORMAL, Plot, SMALL, Sheet};
 use super::scale::drawable;

@@ -1,4 +1,4 @@
-//! How is one chart drawn: axes, phases, lines, dots, bars?
+//! One chart, drawn: axes, phases, lines, dots, bars.
 
 use super::heat;
 use super::scale::{Kind as ScaleKind, Scale, drawable};

@@ -1,4 +1,4 @@
-//! Where does a value stand on an axis, and which values are written there?
+//! Where a value stands on an axis, and which values are written there.
 
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

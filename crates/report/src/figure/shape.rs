@@ -1,4 +1,4 @@
-//! What is a drawing made of? Points are 1/72 of an inch, from the upper left corner.
+//! The shapes that drawings are made of. Points are 1/72 of an inch, from the upper left corner.
 
 /// A colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

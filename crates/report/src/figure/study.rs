@@ -1,4 +1,4 @@
-//! Which figures did the first published comparison of Varnish and Traffic Server print, and how do they look here?
+//! The figures of the first published comparison of Varnish and Traffic Server, as they look here.
 //!
 //! S. Bakhtiyari, *Performance Evaluation of the Apache Traffic Server and Varnish Reverse Proxies*, 2012. Time is in
 //! minutes from left to right with the phases above; pairs that it printed in one frame stand one above the other. Its

@@ -1,4 +1,4 @@
-//! How well did Assay itself do, in the document? Lateness, timers, stalls, processors, network.
+//! How well Assay itself did, in the document. Lateness, timers, stalls, processors, network.
 
 use std::collections::BTreeMap;
 

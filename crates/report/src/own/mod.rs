@@ -1,4 +1,4 @@
-//! What does a run say of Assay itself? Its doubts in words, its health in numbers, charts and tables.
+//! What a run says of Assay itself. Its doubts in words, its health in numbers, charts and tables.
 
 pub(crate) mod charts;
 pub(crate) mod health;

@@ -1,4 +1,4 @@
-//! How well did Assay itself do, added up? From what threads and the machine recorded to the numbers of the document.
+//! How well Assay itself did, added up. From what threads and the machine recorded to the numbers of the document.
 
 use std::collections::BTreeMap;
 

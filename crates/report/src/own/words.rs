@@ -1,4 +1,4 @@
-//! Can the numbers be trusted, in words? Each doubt with its place, its weight and its remedy; or why there is none.
+//! Whether the numbers can be trusted, in words. Each doubt with its place, its weight and its remedy; or why there is none.
 
 use assay_measurement::doubt::{Blame, Doubt};
 use serde::Serialize;

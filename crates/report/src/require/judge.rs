@@ -1,4 +1,4 @@
-//! Did a run show what was required? Judged when it has ended, from everything that was added up.
+//! Whether a run showed what was required. Judged when it has ended, from everything that was added up.
 
 use assay_record::run::RunInfo;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What can be required of? The metrics, and how each is read from what was added up.
+//! The metrics that can be required of a run. The metrics, and how each is read from what was added up.
 
 use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::error_kind::ErrorKind;

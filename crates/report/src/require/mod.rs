@@ -1,4 +1,5 @@
-//! What must a run show? Requirements such as `top1.p99(hit) < 5ms`: read, judged at the end, watched on the way.
+//! Requirements: what a run must show. Requirements such as `top1.p99(hit) < 5ms`: read, judged at the end, watched on the
+//! way.
 //!
 //! ```text
 //! [PHASE.][KIND.]METRIC[(CLASS)] [/ ideal] OP NUMBER[UNIT]

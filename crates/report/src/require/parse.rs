@@ -1,4 +1,4 @@
-//! How is a requirement written? From text to [`Requirement`], with errors that point at the place.
+//! Requirements, as they are written. From text to [`Requirement`], with errors that point at the place.
 
 use assay_measurement::error_kind::ErrorKind;
 use assay_settings::suggest::did_you_mean;

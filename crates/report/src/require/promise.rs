@@ -1,5 +1,5 @@
-//! Was a promise kept in a stretch of a run? Several requirements in one text, `p99 < 50ms, errors < 0.1%`, held against
-//! what was measured meanwhile.
+//! Whether a promise was kept in a stretch of a run. Several requirements in one text, `p99 < 50ms, errors < 0.1%`, held
+//! against what was measured meanwhile.
 
 use std::str::FromStr;
 

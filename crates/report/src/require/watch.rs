@@ -1,5 +1,5 @@
-//! How do requirements stand while the run goes on? From what was reported so far; "failed" is said only where nothing
-//! that can still come would change it.
+//! How requirements stand while the run goes on. From what was reported so far; "failed" is said only where nothing that can
+//! still come would change it.
 
 use std::collections::BTreeMap;
 

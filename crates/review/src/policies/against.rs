@@ -1,4 +1,4 @@
-//! How far are two results from each other, point by point? A cluster against its simulation, say.
+//! How far two results are from each other, point by point. A cluster against its simulation, say.
 
 use assay_record::cluster::{ClusterPoint, ClusterResult};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What do the charts of the policy report show? A line for each policy.
+//! The charts of the policy report. A line for each policy.
 
 use assay_record::cluster::{Balance, ClusterPoint, ClusterResult};
 

@@ -1,4 +1,4 @@
-//! What is in the tables, added up as the figures need it?
+//! The tables of an evaluation, added up as the figures need them.
 //!
 //! The table of answers is read once, in stretches; of each answer some bytes are kept, because differences are taken
 //! request by request and answers of one request can lie far apart.

@@ -1,4 +1,4 @@
-//! Does it matter in which order proxies are asked?
+//! Whether it matters in which order proxies are asked.
 //!
 //! The order of each request is drawn, so every proxy is at every place equally often. What an answer took more than its own
 //! proxy's mean, and more than the other answers to the same request did, is left to its place and to chance.

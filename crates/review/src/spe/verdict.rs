@@ -1,4 +1,4 @@
-//! What does the evaluation come to, in words?
+//! What the evaluation comes to, in words.
 
 use super::document::{Answer, Difference, Evaluation, TargetFigures};
 use super::views::{interval, signed_ms};

@@ -1,4 +1,4 @@
-//! What does the server answer, to whom, and what does it refuse?
+//! What the server answers, to whom, and what it refuses.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;

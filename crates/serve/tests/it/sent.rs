@@ -1,4 +1,4 @@
-//! What arrives at a collector, and what becomes of a run whose collector fails?
+//! What arrives at a collector, and what becomes of a run whose collector fails.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! Is the simulation right? Held against theory, against a study's measurements, and against itself.
+//! The simulation, held against what must be. Held against theory, against a study's measurements, and against itself.
 
 mod appendix_d;
 mod behaviour;

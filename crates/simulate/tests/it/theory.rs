@@ -1,4 +1,4 @@
-//! Queues that have closed forms: does the simulation give the same?
+//! Queues that have closed forms, and the same from the simulation.
 
 use crate::support::only;
 

@@ -1,4 +1,4 @@
-//! What is measured, and where does it stand?
+//! What is measured, and where it stands.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! When did what come, as a proxy sees it?
+//! When what comes, as a proxy sees it.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;

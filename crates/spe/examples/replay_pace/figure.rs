@@ -1,4 +1,4 @@
-//! Figure 11.7: when did each part of one page come, fetched and replayed?
+//! Figure 11.7: when each part of one page came, fetched and replayed.
 
 use std::fmt::Write as _;
 use std::io;

@@ -1,5 +1,5 @@
-//! Can a proxy tell a replayed answer from one that was fetched? Prints tables 11.1 and 11.2 of the document beside what
-//! is measured here, and draws its figure 11.7.
+//! Replayed responses, held against those that were fetched, as a proxy sees them. Prints tables 11.1 and 11.2 of the
+//! document beside what is measured here, and draws its figure 11.7.
 //!
 //! `scripts/replay-pace.sh [--urls N] [--runs N] [--link delay=20ms] [--csv FILE] [--svg FILE]`. It wants a quiet machine,
 //! and root for the link (without, everything runs over loopback, with the origin's own delays alone). A missed target is

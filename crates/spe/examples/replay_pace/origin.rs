@@ -1,4 +1,4 @@
-//! Which pages are there, and how slowly do they come?
+//! The pages, and how slowly they come.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What did the origin answer: the part that is kept beside the body?
+//! The part of an origin's response that is kept beside the body.
 
 use assay_cache::conditional::{Conditions, Validators, is_updated};
 use assay_cache::freshness::{Freshness, ReplyFacts, RequestControl, Reuse};

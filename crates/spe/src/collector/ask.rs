@@ -1,4 +1,4 @@
-//! What does a request want, and which other requests want the same?
+//! What a request wants, and which other requests want the same.
 //!
 //! The *key* is what tells needs apart: method, normalised URL, body, and the fields that make an answer somebody's own
 //! (cookies, authorisation) or only a part (ranges). Fields that an answer varies by are found out from the answer, and

@@ -1,4 +1,4 @@
-//! Which recording answers a request, or does it need a fetch of its own?
+//! The recording that answers a request, if it needs no fetch of its own.
 //!
 //! Pure. A recording that HTTP lets a cache use is replayed for everybody as long as it is fresh. Every other one (what may
 //! not be cached, what is stale, errors) is replayed, for a while, to each door that has not seen it yet, and to no door

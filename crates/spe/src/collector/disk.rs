@@ -1,4 +1,4 @@
-//! Where do recordings go that memory has no room for?
+//! Recordings that memory has no room for.
 //!
 //! Their bodies go into files, one for each; heads and times stay in memory, in an index of its own bounds. One thread does
 //! what has to do with files, in order, so that nobody waits for a disk: what is asked for while it is read is replayed

@@ -1,4 +1,4 @@
-//! Why did the Collector not start, or not go on?
+//! Why the Collector did not start, or not go on.
 
 use std::io;
 use std::net::SocketAddr;

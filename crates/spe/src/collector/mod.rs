@@ -1,4 +1,4 @@
-//! How does one trip to the origin serve many proxies, each of which believes that it made the trip itself?
+//! The Collector: one trip to the origin serves many proxies, each of which believes that it made the trip itself.
 //!
 //! The *Collector* stands where the origins would be. A request comes in through a *door* ([`server`], [`client`]), one for
 //! each proxy and one for the Multiplier; it is read ([`ask`]), its URL normalised ([`url`]), and the recordings under its

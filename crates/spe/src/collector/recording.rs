@@ -1,4 +1,4 @@
-//! How does one answer reach everyone who wants it, while it is recorded and afterwards?
+//! One response for everyone who wants it, while it is recorded and afterwards.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! How does the Collector run as a process of its own, told by standard input and reporting on standard output?
+//! The Collector as a process of its own, told by standard input and reporting on standard output.
 
 use std::rc::Rc;
 use std::time::Duration;

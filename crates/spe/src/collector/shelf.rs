@@ -1,4 +1,4 @@
-//! Where are the recordings, how much room do they take, and who has had which?
+//! Where the recordings are, how much room they take, and who has had which.
 //!
 //! What lies under one key lies together and goes together when room is needed: to disk, if there is one. What is under way,
 //! and what was one client's own answer and a door has yet to ask for, is *held*. First goes what is not held, the key that was

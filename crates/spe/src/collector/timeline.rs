@@ -1,4 +1,4 @@
-//! Which bytes of a body came when, and which of them are due by now?
+//! Which bytes of a body came when, and which of them are due by now.
 //!
 //! Pure: instants are arguments, as offsets from the request that the body answers. The fetch appends, readers take
 //! what is due at their own offset, which may be far behind. While everything is *kept* (it is going to be replayed to

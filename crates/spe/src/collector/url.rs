@@ -1,4 +1,4 @@
-//! Which spellings name the same resource (RFC 3986, 6.2.2)?
+//! Spellings that name the same resource (RFC 3986, 6.2.2).
 //!
 //! Pure: text in, text out. The document lost a result to `~`, which one proxy writes as `%7E`.
 

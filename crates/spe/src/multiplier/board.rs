@@ -1,4 +1,4 @@
-//! What do clients' thread, proxies' thread and the writing thread know together?
+//! What the clients' thread, the proxies' thread and the writing thread know together.
 //!
 //! Counters, how much is waiting for each proxy, and how much of clients' bodies is held for them. Everything here is an
 //! atomic number or a channel: nobody waits for anybody.

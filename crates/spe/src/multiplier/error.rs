@@ -1,4 +1,4 @@
-//! What can keep the Multiplier from its work?
+//! What can keep the Multiplier from its work.
 
 use std::io;
 use std::net::SocketAddr;

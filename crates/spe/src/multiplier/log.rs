@@ -1,4 +1,4 @@
-//! Where does what was measured go? Into `answers.parquet`, and on request into a text log in the document's form.
+//! Where what was measured goes: into `answers.parquet`, and on request into a text log in the document's form.
 //!
 //! In a thread of its own, behind a bounded channel: nobody waits for the disk.
 

@@ -1,4 +1,4 @@
-//! What of a client's request goes on to the Collector and to the proxies?
+//! What of a client's request goes on to the Collector and to the proxies.
 //!
 //! The request line, the fields and the body as they came; `Via` and the request's number ([`number`]) are added, and what
 //! belongs to one connection is left out. In front of one origin (reverse), a request that names a host by a whole URL goes

@@ -1,4 +1,4 @@
-//! In which order are the proxies asked this time?
+//! The order in which the proxies are asked.
 //!
 //! A pure function of the seed and the number of the request: whoever is always asked first would always find the
 //! Multiplier a little less busy.

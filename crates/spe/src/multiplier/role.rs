@@ -1,4 +1,4 @@
-//! How does the Multiplier run as a process of its own, told by standard input and reporting on standard output?
+//! The Multiplier as a process of its own, told by standard input and reporting on standard output.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Is it the same body, however it was coded?
+//! Whether two bodies are the same, however they were coded.
 
 use assay_http::coding::{Coding, GzipReader};
 use assay_http::digest::ContentMd5;

@@ -1,4 +1,4 @@
-//! Do the header fields of two answers say the same?
+//! Whether the header fields of two responses say the same.
 
 use assay_http::date;
 use assay_http::field::{Field, Fields, list};

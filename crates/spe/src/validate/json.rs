@@ -1,4 +1,4 @@
-//! Do two JSON documents say the same, some of their fields aside?
+//! Whether two JSON documents say the same, some of their fields aside.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Is a proxy's answer the one that the Collector gave?
+//! Whether a proxy's response is the one that the Collector gave.
 //!
 //! Status, header fields and body are held against each other, in this order, as the document does. Which fields may
 //! differ, and how, say [`Rules`]; bodies are compared after content decoding, by checksum, so that neither is ever held

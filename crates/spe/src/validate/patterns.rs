@@ -1,4 +1,4 @@
-//! What of a text is left when everything that fits a pattern is taken out?
+//! What of a text is left when everything that fits a pattern is taken out.
 //!
 //! A pattern is text in which `*` stands for any run of bytes, as short as possible.
 

@@ -1,4 +1,4 @@
-//! What does a rules file say?
+//! Rules files.
 
 use assay_settings::{Fields, Mistake, Source, units};
 

@@ -1,4 +1,4 @@
-//! Which differences between two answers are none?
+//! The differences between two responses that are none.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What will a switch do? Its settings in words, and what is odd about them.
+//! What a switch will do, in words. Its settings in words, and what is odd about them.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What does a switch file say? Its settings as values, with all that it leaves out filled in.
+//! Switch files. Its settings as values, with all that it leaves out filled in.
 
 mod explain;
 mod policy;

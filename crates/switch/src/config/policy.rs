@@ -1,4 +1,4 @@
-//! Which policy is meant, with which settings?
+//! The policy that is meant, with its settings.
 
 use assay_dispatch::Choice;
 use assay_dispatch::policies::bounded_hash::BoundedHashSettings;

@@ -1,4 +1,4 @@
-//! How are the plain values of a switch file read: times, sizes, addresses, lists?
+//! The plain values of a switch file: times, sizes, addresses, lists.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

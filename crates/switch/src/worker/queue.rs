@@ -1,4 +1,4 @@
-//! Who waits for a server with room, and who is next?
+//! Requests that wait for a server with room, and which is next.
 //!
 //! Requests wait in the order in which they came. When a server has room again, the first one is woken whose group has that
 //! server; it stays in its place until it really got one.

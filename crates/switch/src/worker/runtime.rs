@@ -1,4 +1,4 @@
-//! Who runs a worker's tasks, and what wakes them? One thread with tasks, sockets and a tick of its own.
+//! The tasks of a worker, and what wakes them. One thread with tasks, sockets and a tick of its own.
 //!
 //! A runtime that serves every purpose counts references in ways that threads can share, locks what nobody else touches, and
 //! makes a place for every socket that it takes away again. Here tasks are numbers in a list, nothing is shared, and a socket

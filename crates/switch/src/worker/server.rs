@@ -1,4 +1,4 @@
-//! What does a worker know of a server, and which connections to it are idle?
+//! What a worker knows of a server, and which connections to it are idle.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What does a worker go by? A configuration with everything that it needs ready at hand; replaced as a whole by a reload.
+//! What a worker goes by. A configuration with everything that it needs ready at hand; replaced as a whole by a reload.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What do tests of the switch need? Servers that do as they are told, raw clients, and a switch between them.
+//! What tests of the switch need. Servers that do as they are told, raw clients, and a switch between them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

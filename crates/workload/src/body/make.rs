@@ -1,5 +1,4 @@
-//! How is a body put together? By its type's source: data, text, words or files, with the links of a page and
-//! injected lines.
+//! A body, put together. By its type's source: data, text, words or files, with the links of a page and injected lines.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! What bytes does an object consist of? A stamp that names it, then slices of static bytes, and on top of
-//! them what must stand at its place: the links of a page, injected lines. Nothing is generated for plain
-//! bodies, and checking one is a `memcmp`.
+//! The bytes that an object consists of. A stamp that names it, then slices of static bytes, and on top of them what must
+//! stand at its place: the links of a page, injected lines. Nothing is generated for plain bodies, and checking one is a
+//! `memcmp`.
 
 mod make;
 mod overlay;

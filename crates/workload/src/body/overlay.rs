@@ -1,4 +1,4 @@
-//! What stands in a body beside what it is cut from? Links of pages, injected lines, the request's path.
+//! What stands in a body beside what it is cut from. Links of pages, injected lines, the request's path.
 
 use super::pool::{CircleIndex, Pool};
 

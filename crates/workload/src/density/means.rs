@@ -1,5 +1,4 @@
-//! What is an object of a content type like on average? Sizes as they will be seen, cachability, what a page
-//! brings.
+//! Means of an object of a content type. Sizes as they will be seen, cachability, what a page brings.
 
 use crate::Purpose;
 use crate::body::BodyTable;

@@ -1,4 +1,4 @@
-//! What does one launch of a group bring on average? Requests, hits, fill and bytes, from the mixes alone.
+//! What one launch of a group brings on average. Requests, hits, fill and bytes, from the mixes alone.
 
 mod means;
 

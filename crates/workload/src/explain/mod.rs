@@ -1,4 +1,4 @@
-//! What does this workload mean? In plain words, with numbers and units.
+//! What a workload means, in plain words, with numbers and units.
 
 mod contents;
 mod robots;

@@ -1,4 +1,4 @@
-//! What do a workload's random variables look like? Small histograms of what is really drawn.
+//! The shapes of a workload's random variables. Small histograms of what is really drawn.
 
 use serde::Serialize;
 

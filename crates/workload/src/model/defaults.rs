@@ -1,4 +1,4 @@
-//! What does a part of a workload say that nothing was said about?
+//! What a part of a workload says that nothing was said about.
 
 use super::{
     BodySpec, ClientBehaviour, Content, CookieKeeping, Credentials, Distribution, Expectation, Faults, Goal,

@@ -1,4 +1,4 @@
-//! How does a phase look whose length or population was changed while it went on?
+//! A phase whose length or population was changed while it went on.
 //!
 //! Everything before a change must stay as it was, to the last bit: a stream that is half-way through a phase
 //! goes on as if it had always known. So the lines of segments are never drawn anew; segments are cut short,

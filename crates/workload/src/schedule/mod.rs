@@ -1,4 +1,4 @@
-//! When does each phase end? Solves goals, ramps and the freeze of the working set, phase after phase.
+//! When each phase ends. Solves goals, ramps and the freeze of the working set, phase after phase.
 
 mod adapt;
 mod expected;

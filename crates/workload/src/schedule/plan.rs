@@ -1,4 +1,4 @@
-//! How long does a phase take until it reaches one of its goals?
+//! How long a phase takes until it reaches one of its goals.
 
 use std::time::Duration;
 

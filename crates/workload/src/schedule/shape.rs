@@ -1,5 +1,4 @@
-//! What goes on in a stretch of a phase? Lines for load, population and the like, and the rates that follow
-//! from them.
+//! What goes on in a stretch of a phase. Lines for load, population and the like, and the rates that follow from them.
 
 use super::Count;
 use crate::curve::{Line, integrate};

@@ -1,4 +1,4 @@
-//! What does a phase's script do now? A state machine: it is told what was measured, and answers with actions.
+//! What a phase's script does now. A state machine: it is told what was measured, and answers with actions.
 //!
 //! Nothing here knows a clock. The conductor tells it, at the end of every interval of measurement, what
 //! happened in it ([`Sample`]); `every` blocks whose sample has reached a goal by then run, and their sample

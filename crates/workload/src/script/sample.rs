@@ -1,4 +1,4 @@
-//! What was measured in a stretch of time, and under which names do scripts ask for it?
+//! What was measured in a stretch of time, and under which names scripts ask for it.
 //!
 //! Sums that can be added: two intervals after one another make one longer one.
 

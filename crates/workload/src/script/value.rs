@@ -1,4 +1,4 @@
-//! What does an expression of a script come to? Numbers, times and text, and the arithmetic between them.
+//! What an expression of a script comes to. Numbers, times and text, and the arithmetic between them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What does each node need for each service? One client alone, then as many as bring no more.
+//! The work that each node needs for each service, measured. One client alone, then as many as bring no more.
 
 use std::fmt::Write;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! What stands in front of the nodes? A switch, with the cluster file's policy and classes.
+//! What stands in front of the nodes: a switch, or clients that choose themselves. A switch, with the cluster file's policy
+//! and classes.
 
 use std::collections::HashSet;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! How do policies do on live nodes? The combinations of a cluster file, one after the other, as a simulation would run them.
+//! Policies, measured on live nodes. The combinations of a cluster file, one after the other, as a simulation would run
+//! them.
 
 use std::net::SocketAddr;
 use std::time::Duration;

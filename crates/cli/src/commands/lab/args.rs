@@ -1,4 +1,4 @@
-//! What can be typed after `assay lab`?
+//! The command line of `assay lab`.
 
 use std::path::PathBuf;
 use std::time::Duration;

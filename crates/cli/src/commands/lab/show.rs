@@ -1,4 +1,4 @@
-//! What would an experiment do, and how does one stand? In words.
+//! What an experiment would do, and how one stands, in words.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

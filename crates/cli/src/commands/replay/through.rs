@@ -1,4 +1,4 @@
-//! How does a log go through a proxy under test, with simulated origins behind it?
+//! A log, replayed through a proxy under test with simulated origins behind it.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What came out of a combination? A simulation's words, told to the counts that a measurement keeps too.
+//! The results of one combination of a simulation. A simulation's words, told to the counts that a measurement keeps too.
 
 use assay_record::cluster::{ClusterResult, Labels, NodeUse, Origin, PointSum, SCHEMA, Tally};
 use assay_simulate::{Answered, Cell, Experiment, Load, NodeSample, Recorder};

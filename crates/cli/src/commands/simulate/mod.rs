@@ -1,4 +1,4 @@
-//! `assay simulate`: what would a cluster do under these policies?
+//! `assay simulate`: what a cluster would do under several policies.
 
 pub mod collect;
 mod ward;

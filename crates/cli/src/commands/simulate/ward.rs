@@ -1,4 +1,4 @@
-//! How large should WARD's core be? The ward-analysis of every mix on every cluster.
+//! The size of WARD's core. The ward-analysis of every mix on every cluster.
 
 use std::fmt::Write;
 

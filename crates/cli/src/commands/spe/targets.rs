@@ -1,4 +1,4 @@
-//! Which proxies are under test, and how is each of them set?
+//! The proxies under test, and the settings of each.
 
 use std::path::PathBuf;
 

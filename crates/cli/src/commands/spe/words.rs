@@ -1,4 +1,4 @@
-//! What is said while an evaluation goes on, and at its end?
+//! What is printed while an evaluation goes on, and at its end.
 
 use std::fmt::Write;
 

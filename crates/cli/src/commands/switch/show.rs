@@ -1,4 +1,4 @@
-//! What does a switch that runs show? On a terminal a small view that is drawn anew each second, elsewhere a line a second on
+//! What a running switch prints. On a terminal a small view that is drawn anew each second, elsewhere a line a second on
 //! standard error, or a JSON document on standard output.
 
 use std::collections::HashMap;

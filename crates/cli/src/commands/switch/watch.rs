@@ -1,4 +1,4 @@
-//! Has a file changed since it was last looked at?
+//! A file, watched for changes.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! What is required and how does it stand, what went wrong, and what else was said?
+//! What is required and how it stands, what went wrong, and what else was said.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -1,4 +1,4 @@
-//! What do the proxy, Assay and the machine use? Processors and memory over time, connections, Assay's own timers.
+//! What the proxy, Assay and the machine use. Processors and memory over time, connections, Assay's own timers.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -1,4 +1,4 @@
-//! What does the live view look like? A page at a time, made for 80 × 24 and better when larger.
+//! The live view, as it is drawn. A page at a time, made for 80 × 24 and better when larger.
 
 mod checks;
 mod machine;

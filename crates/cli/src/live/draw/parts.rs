@@ -1,4 +1,4 @@
-//! What are pages made of? Boxes, curves, and cells of tables.
+//! The parts that pages of the live view are made of. Boxes, curves, and cells of tables.
 
 use assay_report::require::State as Stands;
 use ratatui::Frame;

@@ -1,4 +1,4 @@
-//! How did every phase go so far? A table.
+//! Every phase, and how it went so far. A table.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -1,4 +1,4 @@
-//! How long do answers take? Percentiles of now and of the phase, and how they went.
+//! Response times. Percentiles of now and of the phase, and how they went.
 
 use assay_measurement::censored::Censored;
 use assay_measurement::histogram::Histogram;
