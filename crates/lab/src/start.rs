@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_link::Namespace;
+use assay_plane::HEALTH_PATH;
 use assay_record::run::PlacementInfo;
 use assay_role::load::{OriginsSpec, RobotsSpec, Target, Timing, UniverseSpec};
 use assay_role::proxy::{OriginRoute, ProxySpec, usual_name};
@@ -482,7 +483,7 @@ impl Session {
                 let (asked, mode) = target.unwrap_or((*address, Mode::Reverse));
                 let deadline = Instant::now() + FIRST_ANSWER;
                 loop {
-                    let seen = match real::ask(from.as_ref(), asked, mode, origin, "/assay/health").await {
+                    let seen = match real::ask(from.as_ref(), asked, mode, origin, HEALTH_PATH).await {
                         Ok(200) => break,
                         Ok(status) => format!("status {status}"),
                         Err(e) => e.to_string(),
@@ -528,7 +529,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 fn no_answer(asked: SocketAddr, mode: Mode, origin: &Origin, seen: &str) -> LabError {
     LabError::run(format!(
-        "{asked} does not answer for http://{}/assay/health (as a {} proxy; last seen: {seen}); if it is a proxy that \
+        "{asked} does not answer for http://{}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a proxy that \
          was running already, it must send requests for {} to the origin at {}:{}",
         origin.authority,
         mode.name(),

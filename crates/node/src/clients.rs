@@ -16,7 +16,9 @@ use assay_plane::connection::Resources;
 use assay_plane::upstream::{Patience, Pool, Received};
 use assay_random::Rng;
 use assay_record::cluster::Tally;
-use assay_simulate::{Asked, Law, Load, NOBODY, Service, Stream, Switch, SwitchSpec, path_of};
+use assay_simulate::{
+    Asked, Law, Load, NOBODY, PAUSE_AFTER_FAILURE_S, Service, Stream, Switch, SwitchSpec, path_of,
+};
 use assay_workload::Purpose;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::task::spawn_local;
@@ -26,8 +28,6 @@ use crate::front::{Front, Own};
 use crate::pace::{Alarm, Pace};
 use crate::serve::WORK_FIELD;
 
-/// A client whose request failed asks again after this.
-const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
 /// Most kinds of failure that are told apart.
 const MOST_KINDS: usize = 16;
 

@@ -11,7 +11,7 @@ use assay_dispatch::Moment;
 use assay_measurement::histogram::Histogram;
 use assay_plane::listen::listen;
 use assay_record::cluster::NodeUse;
-use assay_simulate::{Cluster, Experiment, Failure, Group, Mix, Service, site};
+use assay_simulate::{Cluster, Experiment, Failure, Group, Mix, SAMPLE_EVERY_S, Service, site};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{oneshot, watch};
@@ -22,9 +22,6 @@ use crate::house::House;
 use crate::pace::{Alarm, Pace};
 use crate::real::RealNode;
 use crate::serve::{Machine, Server, Shared, serve};
-
-/// Nodes are looked at so often, in the model's time.
-const SAMPLE_EVERY_S: f64 = 1.0;
 
 /// How nodes do their work.
 #[derive(Debug, Clone, PartialEq, Eq)]

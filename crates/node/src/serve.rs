@@ -10,6 +10,7 @@ use assay_http::date::{DATE_BYTES, DateCache};
 use assay_http::field::write_decimal;
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
+use assay_plane::HEALTH_PATH;
 use assay_plane::clock::{RunClock, monotonic_ns};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
@@ -32,7 +33,6 @@ const SHORT_BYTES: u64 = 16 * 1024;
 pub(crate) const WORK_FIELD: &str = "X-Assay-Work";
 /// Probes ask for this.
 pub(crate) const STATE_PATH: &str = "/assay/state";
-const HEALTH_PATH: &str = "/assay/health";
 /// What bodies are made of.
 const TEXT: &[u8] = b"Assay serves what is asked for, as often as it is asked for it.\r\n";
 const POOL_BYTES: usize = 64 * 1024;

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use assay_http::head::RequestHead;
+use assay_role::mark::HEADER;
 
 use crate::peers::Source;
 use crate::respond::Handling;
@@ -90,7 +91,7 @@ pub struct Note {
 impl Note {
     /// Of a request for this URL.
     pub fn new(head: &RequestHead<'_>, url: Option<String>) -> Self {
-        let xact = head.header("x-assay").unwrap_or_default();
+        let xact = head.header(HEADER).unwrap_or_default();
         Self {
             began: Instant::now(),
             method: head.method.as_bytes().to_vec(),

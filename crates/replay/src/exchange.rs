@@ -7,12 +7,13 @@ use assay_plane::body::BodyReader;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::upstream::{Patience, Pool, Upstream};
 use assay_record::spe::AnswerError;
+use assay_role::mark::HEADER;
 
 use crate::catalogue::key;
 use crate::drive::Options;
 use crate::origin::Simulated;
 use crate::request::Call;
-use crate::stamp::{FIELD, Outcome, Stamp, request_line};
+use crate::stamp::{Outcome, Stamp, request_line};
 
 /// What became of a request. Instants are `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,7 +118,7 @@ async fn attempt(
             let head = &received.head;
             seen.status = Some(head.status);
             seen.head_bytes += received.bytes.len() as u64;
-            let stamp = head.header(FIELD).and_then(Stamp::parse);
+            let stamp = head.header(HEADER).and_then(Stamp::parse);
             (head.status, head.body(method), head.persists(method), stamp)
         })
         .await;

@@ -16,10 +16,12 @@ use assay_http::date::{DATE_BYTES, write_date};
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
 use assay_http::target::Target;
+use assay_plane::HEALTH_PATH;
 use assay_plane::clock::monotonic_ns;
 use assay_plane::connection::Resources;
 use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
 use assay_plane::listen::{accept, listen_alone};
+use assay_role::mark::HEADER;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
@@ -30,12 +32,10 @@ use tokio::task::spawn_local;
 use crate::catalogue::{Catalogue, Thing, key};
 use crate::content::Content;
 use crate::error::ReplayError;
-use crate::stamp::{FIELD, Stamp, number_of};
+use crate::stamp::{Stamp, number_of};
 
 /// How long a connection of a proxy may be idle, and each step of an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What whoever starts a proxy asks through it; no part of a log, and counted nowhere.
-const HEALTH: &str = "/assay/health";
 /// Everything was modified last at this instant: 2001-09-09.
 const MODIFIED_S: u64 = 1_000_000_000;
 
@@ -254,7 +254,7 @@ impl Simulated {
             think: Duration::ZERO,
         };
         let Ok(target) = Target::of(head) else { return plain(400) };
-        if target.path == HEALTH {
+        if target.path == HEALTH_PATH {
             return plain(200);
         }
         if !is_plain || !matches!(head.method, "GET" | "HEAD") {
@@ -285,7 +285,7 @@ impl Simulated {
     }
 
     fn lines(&self, asked: &RequestHead<'_>, key: u64, thing: Thing, status: u16) -> Vec<u8> {
-        let cause = asked.header(FIELD).and_then(number_of);
+        let cause = asked.header(HEADER).and_then(number_of);
         let made_us = monotonic_ns().div_ceil(1000);
         let mut stamp = String::with_capacity(64);
         Stamp { cause, key, made_us, status }.write(&mut stamp);
@@ -295,7 +295,7 @@ impl Simulated {
             write_date(second, &mut date);
             String::from_utf8_lossy(&date).into_owned()
         });
-        let mut lines = format!("Date: {now}\r\n{FIELD}: {stamp}\r\n");
+        let mut lines = format!("Date: {now}\r\n{HEADER}: {stamp}\r\n");
         if thing.is_storable() {
             lines += &format!(
                 "Cache-Control: public, max-age={}\r\nETag: \"{key:016x}\"\r\nLast-Modified: {modified}\r\n",

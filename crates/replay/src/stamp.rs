@@ -5,10 +5,7 @@
 
 use std::fmt::Write;
 
-/// The field, in requests and in replies.
-pub(crate) const FIELD: &str = "X-Assay";
-/// Stands for the robot in the name of nobody.
-const NOBODY: u64 = 4_294_967_295;
+use assay_role::mark::{HEADER, XactId};
 
 /// What a reply of a simulated origin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +50,7 @@ impl Outcome {
 
 /// The line that request `number` carries, with its end.
 pub(crate) fn request_line(number: u64) -> String {
-    format!("{FIELD}: 0-{number}-0-0-b\r\n")
+    format!("{HEADER}: 0-{number}-0-0-b\r\n")
 }
 
 /// The number of a request, from the value of its field.
@@ -67,7 +64,7 @@ pub(crate) fn number_of(value: &[u8]) -> Option<u64> {
 impl Stamp {
     /// Appends the field's value.
     pub fn write(&self, out: &mut String) {
-        let (robot, number) = self.cause.map_or((NOBODY, 0), |number| (0, number));
+        let (robot, number) = self.cause.map_or((XactId::NOBODY.robot, 0), |number| (0, number));
         let (key, made, status) = (self.key, self.made_us, self.status);
         // Writing to a string cannot fail.
         let _ = write!(out, "{robot}-{number}-0-{key:016x}-0-{made}-{status}");
@@ -77,10 +74,10 @@ impl Stamp {
     pub fn parse(value: &[u8]) -> Option<Self> {
         let parts: Vec<&str> = std::str::from_utf8(value).ok()?.split('-').collect();
         let [robot, number, "0", key, "0", made, status] = parts[..] else { return None };
-        let robot: u64 = robot.parse().ok()?;
+        let robot: u32 = robot.parse().ok()?;
         let number = number.parse().ok()?;
         Some(Self {
-            cause: (robot != NOBODY).then_some(number),
+            cause: (XactId::NOBODY.robot != robot).then_some(number),
             key: u64::from_str_radix(key, 16).ok()?,
             made_us: made.parse().ok()?,
             status: status.parse().ok()?,

@@ -12,10 +12,10 @@ use crate::policies::{choice, site};
 use crate::stream::{Asked, Stream};
 use crate::switch::Switch;
 
-/// A client whose request failed asks again after this.
-const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
-/// Nodes are looked at so often.
-const SAMPLE_EVERY_S: f64 = 1.0;
+/// A client whose request failed asks again after this, in seconds.
+pub const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
+/// Nodes are looked at so often, in the model's time, in seconds.
+pub const SAMPLE_EVERY_S: f64 = 1.0;
 /// Who asks in an open loop, as far as the stream is concerned.
 pub const NOBODY: u64 = u64::MAX;
 

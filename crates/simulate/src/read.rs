@@ -498,8 +498,8 @@ fn policies(layers: &Layers<'_, '_>, classes: &[String]) -> Result<Vec<NamedPoli
     }
 }
 
-/// What a request that is handed over costs in WARD's analysis, unless it is said: TCP hand-off in its paper.
-const HAND_OVER_S: f64 = 300e-6;
+/// What a request that is handed over costs in WARD's analysis, unless it is said, in seconds: TCP hand-off in its paper.
+pub const HAND_OVER_S: f64 = 300e-6;
 
 fn named(value: &Value<'_>) -> Result<PolicyChoice, Mistake> {
     let name = value.text()?;

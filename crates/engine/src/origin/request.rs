@@ -5,14 +5,12 @@ use assay_http::date::parse_date;
 use assay_http::head::{RequestHead, Version};
 use assay_http::range::{ByteRange, parse_range};
 use assay_http::target::{Target, TargetError};
+use assay_plane::HEALTH_PATH;
 use assay_role::mark::{Kind, RequestMark, XactId};
 use assay_workload::model::{Method, OriginIndex};
 use assay_workload::{Fault, Object};
 
 use super::site::World;
-
-/// The path that answers anyone.
-const HEALTH: &[u8] = b"/assay/health";
 
 /// What is to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +105,7 @@ impl Ask {
                     fields.since.filter(|_| !method.is_some_and(Method::has_body)).and_then(parse_date);
                 What::Object { object: world.universe.object(id), since_s }
             }
-            Err(_) if path == HEALTH => What::Plain(200),
+            Err(_) if path == HEALTH_PATH.as_bytes() => What::Plain(200),
             Err(_) => What::Plain(404),
         };
         // What is known to be there needs no closer look.

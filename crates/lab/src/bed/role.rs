@@ -72,8 +72,11 @@ pub fn run(spec: LinkRoleSpec) -> Result<(), LinkRoleError> {
     runtime.map_err(LinkRoleError::Setup)?.block_on(serve(links))
 }
 
-/// An inherited descriptor becomes ours.
+/// An inherited descriptor becomes ours; the standard ones are the process's own.
 fn take(descriptor: RawFd) -> io::Result<OwnedFd> {
+    if descriptor <= libc::STDERR_FILENO {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     // SAFETY: a plain system call on a number; one that is no descriptor is refused.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
     if flags < 0 {

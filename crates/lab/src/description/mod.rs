@@ -13,6 +13,7 @@ mod template;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use assay_plane::HEALTH_PATH;
 use assay_role::load::CacheBehaviour;
 use serde::Deserialize;
 
@@ -164,7 +165,7 @@ pub struct Ready {
 
 impl Default for Ready {
     fn default() -> Self {
-        Self { path: "/assay/health".into(), patience_s: 30.0 }
+        Self { path: HEALTH_PATH.into(), patience_s: 30.0 }
     }
 }
 

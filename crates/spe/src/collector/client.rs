@@ -6,6 +6,7 @@ use std::rc::Rc;
 use assay_cache::storage::MethodClass;
 use assay_http::digest::ContentMd5;
 use assay_http::head::RequestHead;
+use assay_plane::HEALTH_PATH;
 use assay_plane::body::{BodyError, Chunk};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
@@ -95,7 +96,7 @@ fn is_question_of_the_lab(head: &RequestHead<'_>) -> bool {
         Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
         None => head.target,
     };
-    head.method == "GET" && path == "/assay/health"
+    head.method == "GET" && path == HEALTH_PATH
 }
 
 /// Answers what cannot be understood; after that the connection is of no use.

@@ -32,4 +32,6 @@ pub use self::ask::NAME;
 pub use self::error::CollectorError;
 pub use self::role::run;
 pub use self::server::Collector;
-pub use self::shared::{DIRECT, DoorCounters, Totals};
+pub use self::shared::{DoorCounters, Totals};
+/// Who comes in through the door of the Multiplier.
+pub use assay_record::spe::DIRECT;

@@ -19,9 +19,7 @@ use crate::collector::disk::Disk;
 use crate::collector::shelf::Shelf;
 use crate::collector::url::{self, Target};
 
-/// Who comes in through the door of the Multiplier.
-pub const DIRECT: &str = "direct";
-
+use assay_record::spe::DIRECT;
 /// A client connection without a request, and each step of receiving one.
 pub const CLIENT_READ: Duration = Duration::from_secs(120);
 /// Each step of sending an answer.

@@ -91,8 +91,18 @@ struct Task {
     waker: Waker,
 }
 
-/// Wakes a task of the thread that it is called on. It never leaves its own.
-struct Call(u32);
+/// Wakes a task of the thread that made it. It must not be called on another: there, another task has its number, and its own
+/// would sleep on.
+struct Call {
+    task: u32,
+    /// Which thread it is for, as [`here`] tells threads apart.
+    thread: usize,
+}
+
+/// Tells this thread from all others that run: where its list of tasks lies.
+fn here(ready: &RefCell<Vec<u32>>) -> usize {
+    std::ptr::from_ref(ready).addr()
+}
 
 impl Wake for Call {
     fn wake(self: Arc<Self>) {
@@ -101,7 +111,10 @@ impl Wake for Call {
 
     fn wake_by_ref(self: &Arc<Self>) {
         // When the thread ends there is nothing left to run.
-        let _ = READY.try_with(|ready| ready.borrow_mut().push(self.0));
+        let _ = READY.try_with(|ready| {
+            assert_eq!(here(ready), self.thread, "a task of a worker was woken on another thread");
+            ready.borrow_mut().push(self.task);
+        });
     }
 }
 
@@ -221,7 +234,8 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) -> Started {
     let mut tasks = runtime.tasks.borrow_mut();
     let number = tasks.free.pop().unwrap_or_else(|| {
         let number = tasks.all.len() as u32;
-        tasks.all.push(Task { future: None, waker: Arc::new(Call(number)).into() });
+        let call = Call { task: number, thread: READY.with(here) };
+        tasks.all.push(Task { future: None, waker: Arc::new(call).into() });
         number
     });
     let task = &mut tasks.all[number as usize];
@@ -464,6 +478,22 @@ mod tests {
             receiver.recv().await
         });
         assert_eq!(ticked.expect("runs"), Some(5));
+    }
+
+    #[test]
+    fn a_task_is_not_woken_on_another_thread() {
+        let woken = run(async {
+            let (give, mut given) = tokio::sync::mpsc::unbounded_channel();
+            let task = spawn(poll_fn(move |cx| {
+                let _ = give.send(cx.waker().clone());
+                Poll::Pending
+            }));
+            let waker = given.recv().await.expect("is given");
+            let woken = std::thread::spawn(move || waker.wake()).join();
+            task.end();
+            woken
+        });
+        assert!(woken.expect("runs").is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use anyhow::anyhow;
 use assay_dispatch::Choice;
+use assay_plane::HEALTH_PATH;
 use assay_simulate::{Cell, Experiment, PolicyChoice, Service, choice, document_of, path_of};
 use assay_switch::Switch;
 use assay_switch::document::document;
@@ -66,7 +67,7 @@ fn switch_file(args: &ClusterArgs, experiment: &Experiment, cell: &Cell, nodes: 
         let every_ms = (spec.notices_after_s * args.slower * 1e3).max(1.0);
         let _ = writeln!(
             text,
-            "[health]\npath = \"/assay/health\"\ninterval = \"{every_ms}ms\"\nrise = 1\nfall = 1"
+            "[health]\npath = \"{HEALTH_PATH}\"\ninterval = \"{every_ms}ms\"\nrise = 1\nfall = 1"
         );
     }
     for (number, (address, group)) in nodes.iter().zip(experiment.clusters[cell.cluster].nodes()).enumerate()

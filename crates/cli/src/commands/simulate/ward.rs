@@ -3,13 +3,11 @@
 use std::fmt::Write;
 
 use assay_dispatch::policies::ward_analysis::{Analysis, Cost, analyse};
-use assay_simulate::{Experiment, PolicyChoice, site, ward_costs};
+use assay_simulate::{Experiment, HAND_OVER_S, PolicyChoice, site, ward_costs};
 use serde::Serialize;
 
 /// Version of the document.
 const SCHEMA: &str = "assay-ward-analysis/1";
-/// What handing a request over costs, unless a policy of the file says.
-const HAND_OVER_S: f64 = 300e-6;
 
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
