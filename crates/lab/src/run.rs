@@ -402,7 +402,8 @@ impl Session {
                 let cache = self.info.target.caches.get(usize::from(place)).map_or("", |cache| &cache.name);
                 self.writer.proxy_counters(cache, at_ms, &by_name(&counters)).map_err(cannot_write)?;
                 self.counted.insert(place, counters);
-                let counters = self.counted.values().fold(ProxyCounters::default(), |all, one| all.plus(one));
+                let mut counters = ProxyCounters::default();
+                self.counted.values().for_each(|one| counters.merge(one));
                 self.tally.proxy(&counters);
                 self.tell(LabEvent::Proxy { at_ms, counters });
             }

@@ -3,6 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::declared::{Kind, Measure, Value};
+use crate::series;
+
 /// What was decided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,22 +36,29 @@ impl Decided {
     }
 }
 
-/// One decision.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Adapted {
-    /// When it takes effect, in milliseconds since the start of the run.
-    pub at_ms: u64,
-    /// How much of the schedule the phase had taken by then, in nanoseconds.
-    pub schedule_ns: u64,
-    /// Index of the phase.
-    pub phase: u16,
-    /// What.
-    pub what: Decided,
-    /// The load factor or the share of robots alive from then on; 0 for other decisions.
-    pub value: f64,
-    /// Mean response time since the decision before, in microseconds; none: there were no answers.
-    pub response_us: Option<u64>,
-    /// What a script printed.
-    pub text: String,
+impl Measure for Decided {
+    const KIND: Kind = Kind::Text;
+
+    fn value(&self) -> Value<'_> {
+        Value::Text(self.name())
+    }
+
+    fn set(&mut self, value: Value<'_>) -> bool {
+        let named = Self::ALL.into_iter().find(|what| value == Value::Text(what.name()));
+        named.map(|what| *self = what).is_some()
+    }
+}
+
+series! {
+    /// One decision.
+    pub struct Adapted {
+        at_ms: u64 = "when it takes effect, in milliseconds since the start of the run";
+        phase: u16 = "index into `phases` of run.json";
+        schedule_ns: u64 = "how much of the schedule the phase had taken by then, in nanoseconds";
+        what: Decided = "`load`, `population`, `end` (of the phase) or `print`";
+        value: f64 = "the load factor, or the share of robots alive, from then on";
+        response_us: Option<u64> =
+            "mean response time since the decision before, in microseconds; null: there were no answers";
+        text: String = "what a script printed";
+    }
 }

@@ -4,181 +4,122 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::SparseHistogram;
+use crate::series;
 
-/// One worker thread of a role in one interval.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ThreadInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// Index of the phase that was on when it ended (robots; origins report 0 and are matched by time).
-    pub phase: u16,
-    /// `robots` or `origins`.
-    pub role: String,
-    /// Number of the thread within its role.
-    pub thread: u32,
-    /// Processor it is pinned to; none: not pinned.
-    pub cpu: Option<u32>,
-    /// Processor time it used, in microseconds.
-    pub cpu_us: u64,
-    /// Time it was ready to run and waited for a processor, in microseconds.
-    pub run_delay_us: u64,
-    /// Times it was put on a processor.
-    pub slices: u64,
-    /// How late its timer was served: the dispatcher's clock − the earliest deadline, each time it woke.
-    pub timer_lag: SparseHistogram,
-    /// The longest of those, in microseconds.
-    pub longest_lag_us: u64,
-    /// Most connections that waited to be accepted on one of its listeners (origins).
-    pub accept_queue: u32,
-    /// The limit of that.
-    pub accept_queue_limit: u32,
+series! {
+    /// One worker thread of a role in one interval.
+    pub struct ThreadInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        phase: u16 = "robots: phase that was on when it ended; origins: 0";
+        role: String = "`robots` or `origins`";
+        thread: u32 = "number of the thread within its role";
+        cpu: Option<u32> = "processor that it is pinned to; null: it is not pinned";
+        cpu_us: u64 = "processor time it used, in microseconds";
+        run_delay_us: u64 = "time it was ready to run and had no processor, in microseconds";
+        slices: u64 = "times it was put on a processor";
+        longest_lag_us: u64 = "the latest that its timer was served, in microseconds";
+        accept_queue: u32 = "origins: most connections that waited to be accepted on one of its listeners";
+        accept_queue_limit: u32 = "the limit of that";
+    } beside {
+        /// How late its timer was served: the dispatcher's clock − the earliest deadline, each time it woke.
+        timer_lag: SparseHistogram,
+    }
 }
 
-/// A worker thread stood still: its timer was served that late.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Stall {
-    /// `robots` or `origins`.
-    pub role: String,
-    /// Number of the thread within its role.
-    pub thread: u32,
-    /// When it began, in milliseconds since the start of the run.
-    pub at_ms: u64,
-    /// How long it lasted, in microseconds.
-    pub length_us: u64,
-    /// Processor time that the thread used meanwhile, in microseconds: it was busy with itself.
-    pub cpu_us: u64,
-    /// Time that it was ready to run meanwhile and had no processor, in microseconds. What neither explains, the
+series! {
+    /// A worker thread stood still: its timer was served that late. What `cpu_us` and `run_delay_us` do not explain, the
     /// process was stopped, or the machine was.
-    pub run_delay_us: u64,
+    pub struct Stall {
+        role: String = "`robots` or `origins`";
+        thread: u32 = "number of the thread within its role";
+        at_ms: u64 = "when it began, in milliseconds since the start of the run";
+        length_us: u64 = "how long it lasted, in microseconds";
+        cpu_us: u64 = "processor time that it used meanwhile, in microseconds";
+        run_delay_us: u64 = "time that it was ready to run meanwhile and had no processor, in microseconds";
+    }
 }
 
-/// How late a bare timer was on the thread's own processor before the run: what the machine itself adds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Baseline {
-    /// `robots` or `origins`.
-    pub role: String,
-    /// Number of the thread within its role.
-    pub thread: u32,
-    /// Processor it is pinned to; none: not pinned.
-    pub cpu: Option<u32>,
-    /// How long was measured, in milliseconds.
-    pub length_ms: u64,
-    /// Clock − deadline, each time the bare timer fired.
-    pub lag: SparseHistogram,
+series! {
+    /// How late a bare timer was on the thread's own processor before the run: what the machine itself adds.
+    pub struct Baseline {
+        role: String = "`robots` or `origins`";
+        thread: u32 = "number of the thread within its role";
+        cpu: Option<u32> = "processor that it is pinned to; null: it is not pinned";
+        length_ms: u64 = "how long was measured, in milliseconds";
+    } beside {
+        /// Clock − deadline, each time the bare timer fired.
+        lag: SparseHistogram,
+    }
 }
 
-/// What the network stack of a namespace counted in one interval; differences, but for levels. Without namespaces of their
-/// own, all roles are in that of the machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct NetworkInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// Whose namespace it is: roles, joined by `+`.
-    pub role: String,
-    /// TCP segments sent (`OutSegs`).
-    pub segments_out: u64,
-    /// Segments sent again (`RetransSegs`).
-    pub retransmitted: u64,
-    /// Connections that found a full accept queue (`ListenOverflows`).
-    pub listen_overflows: u64,
-    /// Connection attempts dropped by listeners for any reason (`ListenDrops`).
-    pub listen_drops: u64,
-    /// Segments dropped because a socket's backlog was full (`TCPBacklogDrop`).
-    pub backlog_drops: u64,
-    /// Times received data was thrown away for lack of memory (`RcvPruned`, `TCPRcvQDrop`).
-    pub receive_drops: u64,
-    /// Times TCP came under memory pressure (`TCPMemoryPressures`).
-    pub memory_pressures: u64,
-    /// Level: TCP sockets in use.
-    pub sockets: u64,
-    /// Level: connections in TIME_WAIT.
-    pub time_wait: u64,
-    /// Level: memory of TCP buffers, in bytes.
-    pub buffer_bytes: u64,
-    /// Level: connections in ESTABLISHED (with CLOSE_WAIT where that was not counted).
-    pub established: Option<u64>,
-    /// Level: connections in SYN_SENT.
-    pub syn_sent: Option<u64>,
-    /// Level: connections in SYN_RECV.
-    pub syn_received: Option<u64>,
-    /// Level: connections in FIN_WAIT1.
-    pub fin_wait1: Option<u64>,
-    /// Level: connections in FIN_WAIT2.
-    pub fin_wait2: Option<u64>,
-    /// Level: connections in CLOSE_WAIT.
-    pub close_wait: Option<u64>,
-    /// Level: connections in LAST_ACK or CLOSING.
-    pub last_ack: Option<u64>,
-    /// Level: listening sockets.
-    pub listening: Option<u64>,
+series! {
+    /// What the network stack of a namespace counted in one interval; differences, but for levels. Without namespaces of their
+    /// own, all roles are in that of the machine.
+    pub struct NetworkInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        role: String = "whose namespace it is: roles, joined by `+`";
+        segments_out: u64 = "TCP segments sent (`OutSegs`)";
+        retransmitted: u64 = "segments sent again (`RetransSegs`)";
+        listen_overflows: u64 = "connections that found a full accept queue (`ListenOverflows`)";
+        listen_drops: u64 = "connection attempts dropped by listeners for any reason (`ListenDrops`)";
+        backlog_drops: u64 = "segments dropped because a socket's backlog was full (`TCPBacklogDrop`)";
+        receive_drops: u64 =
+            "times received data was thrown away for lack of memory (`RcvPruned`, `TCPRcvQDrop`)";
+        memory_pressures: u64 = "times TCP came under memory pressure (`TCPMemoryPressures`)";
+        sockets: u64 = "at the end: TCP sockets in use";
+        time_wait: u64 = "at the end: connections in TIME_WAIT";
+        buffer_bytes: u64 = "at the end: memory of TCP buffers, in bytes";
+        established: Option<u64> = "at the end: connections in ESTABLISHED (with CLOSE_WAIT where that is null)";
+        syn_sent: Option<u64> = "at the end: connections in SYN_SENT";
+        syn_received: Option<u64> = "at the end: connections in SYN_RECV";
+        fin_wait1: Option<u64> = "at the end: connections in FIN_WAIT1";
+        fin_wait2: Option<u64> = "at the end: connections in FIN_WAIT2";
+        close_wait: Option<u64> = "at the end: connections in CLOSE_WAIT";
+        last_ack: Option<u64> = "at the end: connections in LAST_ACK or CLOSING";
+        listening: Option<u64> = "at the end: listening sockets";
+    }
 }
 
-/// What one direction of a link carried in one interval. What came before the start of the run is an interval of no length.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LinkInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted; 0: everything before the start.
-    pub length_ms: u64,
-    /// The link's name.
-    pub link: String,
-    /// The end that packets came from.
-    pub from: String,
-    /// Packets that came to the link.
-    pub packets: u64,
-    /// Their bytes, IP headers included.
-    pub bytes: u64,
-    /// Packets that came out.
-    pub delivered: u64,
-    /// Their bytes.
-    pub delivered_bytes: u64,
-    /// Packets that were on the wire: all but those that found the queue full.
-    pub wire: u64,
-    /// Those of them that the plan lost.
-    pub lost: u64,
-    /// Packets that found the queue full.
-    pub queue_full: u64,
-    /// Packets that the link could not carry for reasons of its own.
-    pub failed: u64,
-    /// How late packets came out, beside what was asked for.
-    pub lateness: SparseHistogram,
+series! {
+    /// What one direction of a link carried in one interval. What came before the start of the run is an interval of no length.
+    #[derive(Eq)]
+    pub struct LinkInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        link: String = "its name: the roles that it joins";
+        from: String = "the role that packets came from";
+        packets: u64 = "packets that came to the link";
+        bytes: u64 = "their bytes, IP headers included";
+        delivered: u64 = "packets that came out";
+        delivered_bytes: u64 = "their bytes";
+        wire: u64 = "packets that were on the wire: all but those that found the queue full";
+        lost: u64 = "those of them that the plan lost";
+        queue_full: u64 = "packets that found the queue full";
+        failed: u64 = "packets that the link could not carry for reasons of its own";
+    } beside {
+        /// How late packets came out, beside what was asked for.
+        lateness: SparseHistogram,
+    }
 }
 
-/// What one processor of this machine did in one interval, for whomever.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ProcessorInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// Its number.
-    pub cpu: u32,
-    /// Time that it worked (user, system, interrupts), in microseconds.
-    pub busy_us: u64,
-    /// Time that the hypervisor took from it, in microseconds.
-    pub steal_us: u64,
-    /// Of the time that it worked: programs.
-    pub user_us: u64,
-    /// Of the time that it worked: the kernel, at the wish of programs.
-    pub system_us: u64,
-    /// Of the time that it worked: interrupts.
-    pub irq_us: u64,
-    /// Of the time that it worked: what interrupts left to do, such as the network.
-    pub softirq_us: u64,
-    /// Time that it had nothing to do but somebody waited for a disk, in microseconds.
-    pub iowait_us: u64,
-    /// Time that it had nothing to do, in microseconds.
-    pub idle_us: u64,
+series! {
+    /// What one processor of this machine did in one interval, for whomever.
+    #[derive(Eq)]
+    pub struct ProcessorInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        cpu: u32 = "its number";
+        busy_us: u64 = "time that it worked, in microseconds";
+        steal_us: u64 = "time that the hypervisor took from it, in microseconds";
+        user_us: u64 = "of `busy_us`: programs";
+        system_us: u64 = "of `busy_us`: the kernel, at the wish of programs";
+        irq_us: u64 = "of `busy_us`: interrupts";
+        softirq_us: u64 = "of `busy_us`: what interrupts left to do, such as the network";
+        iowait_us: u64 = "time that it had nothing to do but somebody waited for a disk, in microseconds";
+        idle_us: u64 = "time that it had nothing to do, in microseconds";
+    }
 }
 
 /// What this machine could offer for a workload without a proxy, straight from robots to origins.

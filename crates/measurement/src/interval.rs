@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counts::{OriginCounts, RobotCounts};
+use crate::declared::Metric;
 use crate::histogram::SparseHistogram;
+use crate::series;
 
 /// Times of one class of xacts in one interval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,16 +19,22 @@ pub struct Times {
     pub ttfb: SparseHistogram,
 }
 
-/// Levels at the end of an interval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RobotLevels {
-    /// Requests ready or due that wait for a connection slot.
-    pub waiting: u64,
-    /// Requests sent and not yet answered.
-    pub in_flight: u64,
-    /// Open connections.
-    pub connections: u64,
+/// Open connections of a side, as a metric.
+pub const fn open_connections(side: &'static str) -> Metric {
+    Metric::gauge("connections").with("side", side, "Open connections.")
+}
+
+series! {
+    /// Levels at the end of an interval.
+    #[derive(Copy, Eq)]
+    pub struct RobotLevels {
+        waiting: u64 = "at the end of the interval: requests that wait for a connection",
+            metric Metric::gauge("requests_waiting");
+        in_flight: u64 = "at the end of the interval: requests sent and not yet answered",
+            metric Metric::gauge("requests_in_flight");
+        connections: u64 = "at the end of the interval: open connections",
+            metric open_connections("robots");
+    }
 }
 
 /// What the robots did in one interval that lies within one phase.
@@ -105,50 +113,33 @@ pub struct OriginInterval {
     pub connections: u64,
 }
 
-/// What a process (or a tree of them) used in one interval.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HostInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// `robots`, `origins`, `proxy` or `host`.
-    pub role: String,
-    /// CPU time used, user and system, in microseconds.
-    pub cpu_us: u64,
-    /// Resident memory at the end, in bytes.
-    pub rss_bytes: u64,
-    /// Time that runnable threads waited for a processor, in microseconds.
-    pub run_delay_us: u64,
-    /// Open file descriptors at the end.
-    pub descriptors: u64,
-    /// Time stolen by the hypervisor, all processors (role `host` only), in microseconds.
-    pub steal_us: u64,
-    /// Of the CPU time, what was spent in the program itself, in microseconds.
-    pub user_us: u64,
-    /// Of the CPU time, what was spent in the kernel for it, in microseconds.
-    pub system_us: u64,
-    /// Times that its threads gave up the processor because they had to wait (not `host`).
-    pub voluntary_switches: u64,
-    /// Times that the processor was taken from its threads (not `host`).
-    pub involuntary_switches: u64,
-    /// Page faults served without a disk (not `host`).
-    pub minor_faults: u64,
-    /// Page faults that had to read from a disk (not `host`).
-    pub major_faults: u64,
-    /// Processes at the end (not `host`).
-    pub processes: u64,
-    /// Threads at the end (not `host`).
-    pub threads: u64,
-    /// Memory, pages that are shared counted in parts (PSS); read every 10 seconds at most.
-    pub pss_bytes: Option<u64>,
-    /// Bytes that were read from disks; none where the kernel does not tell.
-    pub disk_read_bytes: Option<u64>,
-    /// Bytes that were (or will be) written to disks; none where the kernel does not tell.
-    pub disk_written_bytes: Option<u64>,
-    /// Memory charged to the role's control group, where it has one of its own.
-    pub group_bytes: Option<u64>,
-    /// Page cache: of the role's control group, where it has one of its own; of the whole machine (`host`).
-    pub cache_bytes: Option<u64>,
+series! {
+    /// What a process (or a tree of them) used in one interval.
+    pub struct HostInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        role: String = "`robots`, `origins`, `proxy`, or `host` for the whole machine";
+        cpu_us: u64 = "processor time used, user and system, in microseconds";
+        rss_bytes: u64 = "resident memory at the end, in bytes";
+        run_delay_us: u64 = "time that runnable threads waited for a processor, in microseconds";
+        descriptors: u64 = "open file descriptors at the end";
+        steal_us: u64 = "time stolen by the hypervisor (`host` only), in microseconds";
+        user_us: u64 = "of `cpu_us`: in the programs themselves";
+        system_us: u64 = "of `cpu_us`: in the kernel, for them";
+        voluntary_switches: u64 = "times that a thread gave up its processor because it had to wait (not `host`)";
+        involuntary_switches: u64 = "times that a processor was taken from a thread (not `host`)";
+        minor_faults: u64 = "page faults that needed no disk (not `host`)";
+        major_faults: u64 = "page faults that had to read from a disk (not `host`)";
+        processes: u64 = "processes at the end (not `host`)";
+        threads: u64 = "threads at the end (not `host`)";
+        pss_bytes: Option<u64> =
+            "memory at the end with shared pages counted in parts (PSS), in bytes; every 10 seconds, else null";
+        disk_read_bytes: Option<u64> = "bytes read from disks for them; null where the kernel does not tell";
+        disk_written_bytes: Option<u64> =
+            "bytes of theirs that were or will be written to disks; null where the kernel does not tell";
+        group_bytes: Option<u64> =
+            "memory charged to the role's control group, page cache included; null where it has none of its own";
+        cache_bytes: Option<u64> =
+            "page cache at the end: of the role's control group (null where it has none), of the machine (`host`)";
+    }
 }

@@ -10,6 +10,7 @@ pub mod adapted;
 pub mod answer_error;
 pub mod censored;
 pub mod counts;
+pub mod declared;
 pub mod doubt;
 pub mod error_kind;
 pub mod hdr_log;

@@ -1,126 +1,86 @@
 //! What the machine under a run did in a second. Its memory, its disks, its interfaces, and the requests that went to a
 //! disk.
 
-use serde::{Deserialize, Serialize};
+use crate::series;
 
-/// The machine as a whole in one interval.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MachineInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// Times that a processor went over to another thread.
-    pub context_switches: u64,
-    /// Interrupts served.
-    pub interrupts: u64,
-    /// Processes and threads started.
-    pub forks: u64,
-    /// Level: threads that ran or were ready to.
-    pub running: u64,
-    /// Level: threads that waited for a disk.
-    pub blocked: u64,
-    /// Level: memory that is not to be had (total − available), in bytes.
-    pub used_bytes: u64,
-    /// Level: page cache and buffers, in bytes.
-    pub cached_bytes: u64,
-    /// Level: page cache that is still to be written, in bytes.
-    pub dirty_bytes: u64,
-    /// Level: page cache that is being written, in bytes.
-    pub writeback_bytes: u64,
-    /// Level: what was moved out to swap, in bytes.
-    pub swapped_bytes: u64,
-    /// Processor time that it took Assay to measure and keep all of this the last time, in microseconds.
-    pub metering_us: u64,
+series! {
+    /// The machine as a whole in one interval.
+    #[derive(Eq)]
+    pub struct MachineInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        context_switches: u64 = "times that a processor went over to another thread";
+        interrupts: u64 = "interrupts served";
+        forks: u64 = "processes and threads started";
+        running: u64 = "threads that ran or were ready to";
+        blocked: u64 = "threads that waited for a disk";
+        used_bytes: u64 = "memory that is not to be had (total − available), in bytes";
+        cached_bytes: u64 = "page cache and buffers, in bytes";
+        dirty_bytes: u64 = "page cache that is still to be written, in bytes";
+        writeback_bytes: u64 = "page cache that is being written, in bytes";
+        swapped_bytes: u64 = "what was moved out to swap, in bytes";
+        metering_us: u64 = "processor time that it took Assay to measure roles and machine and to keep it, the second before, \
+                            in microseconds";
+    }
 }
 
-/// A disk (a whole device) in one interval.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DiskInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// The kernel's name of it.
-    pub device: String,
-    /// `store`: the proxy keeps its files on it; else empty.
-    pub holds: String,
-    /// Reads completed.
-    pub reads: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Writes completed.
-    pub writes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Time that all reads took, in milliseconds.
-    pub read_ms: u64,
-    /// Time that all writes took, in milliseconds.
-    pub write_ms: u64,
-    /// Time in which it had something to do, in milliseconds.
-    pub busy_ms: u64,
-    /// Time that requests spent in it, all together; over the length it is the mean queue.
-    pub queue_ms: u64,
-    /// Level: requests in it.
-    pub in_flight: u64,
+series! {
+    /// A disk (a whole device) in one interval.
+    #[derive(Eq)]
+    pub struct DiskInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        device: String = "the kernel's name of it";
+        holds: String = "`store`: the proxy's files are on it; else empty";
+        reads: u64 = "reads completed";
+        read_bytes: u64 = "bytes read";
+        writes: u64 = "writes completed";
+        written_bytes: u64 = "bytes written";
+        read_ms: u64 = "time that all reads took, in milliseconds";
+        write_ms: u64 = "time that all writes took, in milliseconds";
+        busy_ms: u64 = "time in which it had something to do, in milliseconds";
+        queue_ms: u64 =
+            "time that requests spent in it, all together, in milliseconds; over `length_ms` it is the mean queue";
+        in_flight: u64 = "at the end: requests in it";
+    }
 }
 
-/// A network interface in one interval.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct InterfaceInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// Whose network namespace it is in: roles, joined by `+`.
-    pub role: String,
-    /// The kernel's name of it.
-    pub interface: String,
-    /// Bytes received.
-    pub received_bytes: u64,
-    /// Packets received.
-    pub received_packets: u64,
-    /// Packets that were dropped when they came in.
-    pub receive_drops: u64,
-    /// Bytes sent.
-    pub sent_bytes: u64,
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Packets that were dropped when they were to go out.
-    pub send_drops: u64,
+series! {
+    /// A network interface in one interval.
+    #[derive(Eq)]
+    pub struct InterfaceInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        role: String = "whose network namespace it is in: roles, joined by `+`";
+        interface: String = "the kernel's name of it";
+        received_bytes: u64 = "bytes received";
+        received_packets: u64 = "packets received";
+        receive_drops: u64 = "packets dropped when they came in";
+        sent_bytes: u64 = "bytes sent";
+        sent_packets: u64 = "packets sent";
+        send_drops: u64 = "packets dropped when they were to go out";
+    }
 }
 
-/// Requests of one kind that went to the traced disk in one interval.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BlockInterval {
-    /// Milliseconds since the start of the run at which the interval began.
-    pub start_ms: u64,
-    /// How long it lasted.
-    pub length_ms: u64,
-    /// The kernel's name of the device.
-    pub device: String,
-    /// `read`, `write` or `other` (discards, flushes).
-    pub operation: String,
-    /// Requests handed to the device.
-    pub requests: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Those that began where the one before (of any kind) had ended.
-    pub sequential: u64,
-    /// Sum of the distances between where a request began and where the one before it had ended, in bytes.
-    pub seek_bytes: u64,
-    /// The lowest sector (of 512 bytes) that was asked for.
-    pub lowest_sector: u64,
-    /// The highest.
-    pub highest_sector: u64,
-    /// Requests that the kernel could not keep for want of room.
-    pub lost: u64,
-    /// Distances in sectors: the least of each bucket (0, 1, 2, 4, 8, …), and how many.
-    pub distances: Vec<(u64, u64)>,
+series! {
+    /// Requests of one kind that went to the traced disk in one interval.
+    #[derive(Eq)]
+    pub struct BlockInterval {
+        start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
+        length_ms: u64 = "how long it lasted, in milliseconds";
+        device: String = "the kernel's name of the device";
+        operation: String = "`read`, `write` or `other` (discards, flushes)";
+        requests: u64 = "requests";
+        bytes: u64 = "their bytes";
+        sequential: u64 = "those that were no seek";
+        seek_bytes: u64 = "sum of the distances of the seeks, in bytes";
+        lowest_sector: u64 = "lowest sector (of 512 bytes) that was asked for";
+        highest_sector: u64 = "highest";
+        lost: u64 = "requests that the kernel could not keep for want of room; they are in no other column";
+    } beside {
+        /// Distances in sectors: the least of each bucket (0, 1, 2, 4, 8, …), and how many.
+        distances: Vec<(u64, u64)>,
+    }
 }
 
 impl BlockInterval {

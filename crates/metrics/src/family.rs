@@ -3,6 +3,8 @@
 //! Names follow Prometheus' conventions (`assay_…`, base units, `_total`) and are put together from a stem and a unit, so that
 //! OpenTelemetry's name and unit come from the same parts.
 
+use std::borrow::Cow;
+
 /// What a metric does over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -71,7 +73,7 @@ pub struct Family<H> {
     /// What it is counted in.
     pub unit: Unit,
     /// What it means, in a sentence.
-    pub help: &'static str,
+    pub help: Cow<'static, str>,
     /// One series for each set of labels.
     pub samples: Vec<Sample<H>>,
 }

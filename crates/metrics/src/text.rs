@@ -32,7 +32,7 @@ fn write<H: Histogram>(families: &[Family<H>], open: bool) -> String {
         if let (true, Some(unit)) = (open, family.unit.suffix()) {
             line(&mut out, format_args!("# UNIT {name} {unit}"));
         }
-        line(&mut out, format_args!("# HELP {name} {}", escaped(family.help, open)));
+        line(&mut out, format_args!("# HELP {name} {}", escaped(&family.help, open)));
         for sample in &family.samples {
             let value = match &sample.value {
                 Value::Number(value) => number(*value),
@@ -124,7 +124,7 @@ mod tests {
             kind: Kind::Counter,
             stem: "errors",
             unit: Unit::None,
-            help: "Errors \\ by\nkind.",
+            help: "Errors \\ by\nkind.".into(),
             samples: vec![Sample { labels: vec![("kind", kind.into())], value: Value::Number(value) }],
         }
     }
@@ -150,7 +150,7 @@ mod tests {
             kind: Kind::Histogram,
             stem: "lateness",
             unit: Unit::Seconds,
-            help: "Late.",
+            help: "Late.".into(),
             samples: vec![Sample { labels: Vec::new(), value: Value::Times(Box::new(Three)) }],
         };
         let text = openmetrics(&[family]);

@@ -123,7 +123,7 @@ fn count_caches(client: &mut Client, ask: &Ask<'_>) {
     let passed =
         shared.is_cooperating.then(|| fields::has_passed(ask.head.headers(), &shared.name)).flatten();
     if passed.is_some() {
-        shared.count_peers(|c| c.requests += 1);
+        shared.count_peers(|c| c.peer_requests += 1);
     }
     (client.is_from_cache, client.was_here) = (passed.is_some(), passed == Some(true));
 }
@@ -145,10 +145,10 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
                     Reuse::Serve => {
                         client.shared.count(|c| c.hits += 1);
                         if stored.is_unasked.replace(false) {
-                            client.shared.prefetcher.count(|c| c.used += 1);
+                            client.shared.prefetcher.count(|c| c.prefetched_used += 1);
                         }
                         if client.is_from_cache {
-                            client.shared.count_peers(|c| c.hits += 1);
+                            client.shared.count_peers(|c| c.peer_hits += 1);
                         }
                         let handling = Handling::Hit { ttl_s: remaining_ms.div_euclid(1000) };
                         client.send_stored(ask, &stored, handling, now_ms).await?;

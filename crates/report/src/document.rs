@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::counts::{OriginRequests, RobotRequests};
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::error_kind::ErrorExample;
 use assay_record::missing::Missing;
@@ -278,26 +279,9 @@ pub struct CalibrationUse {
 pub struct Figures {
     /// Actual length, in seconds; null: it never ran.
     pub duration_s: Option<f64>,
-    /// Requests sent, at least in part.
-    pub requests: u64,
-    /// Requests due.
-    pub due: u64,
-    /// Answered without error.
-    pub completed: u64,
-    /// Plain GETs among those; hit ratios are theirs.
-    pub basic: u64,
-    /// Due, but not sent by the end of their phase.
-    pub unsent: u64,
-    /// Of those, the ones that Assay itself came to too late: no word on the target.
-    #[serde(default)]
-    pub unsent_late: u64,
-    /// Embedded objects whose page failed or whose link was not seen before the phase ended.
-    pub not_reached: u64,
-    /// Sent again on another connection: a reused one turned out to be closed, or one ended before a pipelined
-    /// request had its turn.
-    pub retries: u64,
-    /// Completed pages.
-    pub pages: u64,
+    /// What became of its requests.
+    #[serde(flatten)]
+    pub counts: RobotRequests,
     /// Sum of the identities that came due, in hexadecimal; the same for every proxy.
     pub due_digest: String,
     /// Requests per second.
@@ -578,20 +562,11 @@ pub struct Seeks {
 /// The origins' side.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OriginFigures {
-    /// Requests received.
-    pub requests: u64,
+    /// What they counted.
+    #[serde(flatten)]
+    pub counts: OriginRequests,
     /// Requests per second.
     pub rate: Option<f64>,
-    /// Answered with 304.
-    pub not_modified: u64,
-    /// The target's own validations.
-    pub validations: u64,
-    /// Requests that were not HTTP, or for nothing that exists.
-    pub refused: u64,
-    /// Connections that ended in the middle.
-    pub broken: u64,
-    /// Body bytes sent.
-    pub body_bytes: u64,
     /// Reply written − request complete, think time included.
     pub service_time_ms: Percentiles,
     /// How much later than asked think times ended.

@@ -111,13 +111,8 @@ pub(crate) fn offload(tally: &Tally) -> Offload {
 fn origin_figures(tally: &Tally, seconds: Option<f64>) -> OriginFigures {
     let counts = &tally.origins;
     OriginFigures {
-        requests: counts.requests,
+        counts: counts.into(),
         rate: per_second(counts.requests, seconds),
-        not_modified: counts.not_modified,
-        validations: counts.validations,
-        refused: counts.refused,
-        broken: counts.broken,
-        body_bytes: counts.body_bytes_out,
         service_time_ms: percentiles(&tally.origin_service),
         lateness_us: lateness(&tally.origin_lateness),
     }
@@ -130,15 +125,7 @@ pub fn figures(tally: &Tally) -> Figures {
     let (dhr, bhr) = hit_ratios(tally);
     let mut figures = Figures {
         duration_s: seconds,
-        requests: counts.sent,
-        due: counts.due,
-        completed: counts.completed,
-        basic: counts.basic,
-        unsent: counts.unsent,
-        unsent_late: counts.unsent_late,
-        not_reached: counts.not_reached,
-        retries: counts.retries,
-        pages: counts.pages,
+        counts: counts.into(),
         due_digest: format!("{:016x}", counts.due_digest),
         rate: Rate {
             offered: per_second(counts.due, seconds),
@@ -248,7 +235,7 @@ mod tests {
     #[test]
     fn nothing_measured_is_null_and_never_a_number() {
         let figures = figures(&Tally::default());
-        assert_eq!(figures.requests, 0);
+        assert_eq!(figures.counts.requests, 0);
         assert_eq!(figures.rate.offered, None);
         assert_eq!(figures.dhr, HitRatio::default());
         assert_eq!(figures.offload.requests, None);

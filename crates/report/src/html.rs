@@ -282,7 +282,8 @@ fn errors(summary: &Summary) -> Vec<ErrorView<'_>> {
             kind,
             count: format::count(*count),
             words: words::kind_words(kind),
-            share: (summary.total.requests > 0).then(|| format::share(*count, summary.total.requests)),
+            share: (summary.total.counts.requests > 0)
+                .then(|| format::share(*count, summary.total.counts.requests)),
             meaning: words::kind_meaning(kind),
             examples: summary.examples.iter().filter(|example| example.kind.name() == kind).collect(),
         })

@@ -128,10 +128,10 @@ fn load(summary: &Summary) -> TableView {
             (
                 "requests",
                 &[
-                    ("due", |f| count(f.due)),
-                    ("sent", |f| count(f.requests)),
-                    ("unsent", |f| count(f.unsent)),
-                    ("not reached", |f| count(f.not_reached)),
+                    ("due", |f| count(f.counts.due)),
+                    ("sent", |f| count(f.counts.requests)),
+                    ("unsent", |f| count(f.counts.unsent)),
+                    ("not reached", |f| count(f.counts.not_reached)),
                     ("errors", |f| count(f.errors.total)),
                 ],
             ),
@@ -237,11 +237,11 @@ fn special(summary: &Summary) -> Option<TableView> {
     let phases = summary.phases.iter().map(|phase| (phase.name.as_str(), &phase.figures, phase.invalid));
     let rows: Vec<_> = phases.chain([("whole run", &summary.total, !summary.valid)]).collect();
     let groups = special::columns(&rows.iter().map(|row| row.1).collect::<Vec<_>>());
-    let columns: Vec<special::Column> = groups.iter().flat_map(|group| group.1.iter().copied()).collect();
+    let columns: Vec<&special::Column> = groups.iter().flat_map(|group| &group.1).collect();
     let last = rows.len() - 1;
-    let rows = rows.iter().enumerate().map(|(index, (name, figures, invalid))| RowView {
+    let rows = rows.iter().enumerate().map(|(index, (name, _, invalid))| RowView {
         name: (*name).to_owned(),
-        cells: columns.iter().map(|(_, value)| count(value(&figures.special))).collect(),
+        cells: columns.iter().map(|(_, shown)| count(shown[index])).collect(),
         total: index == last,
         invalid: *invalid,
     });
@@ -315,7 +315,11 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
         "Rate",
         opt_number(total.rate.measured),
         "requests/s",
-        format!("{} offered; {} answered{rate}", opt_number(total.rate.offered), count(total.completed)),
+        format!(
+            "{} offered; {} answered{rate}",
+            opt_number(total.rate.offered),
+            count(total.counts.completed)
+        ),
     )];
     if !words::is_direct(summary) {
         let dhr = beside(&|f| format!("{} %", percent(f.dhr.measured)));
@@ -363,8 +367,13 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
         ..tile("Errors", count(total.errors.total), "", "every byte of every answer is checked".into())
     });
     tiles.push(Tile {
-        mood: if words::kept_up(summary) && total.unsent > 0 { "" } else { bad(total.unsent) },
-        ..tile("Unsent", count(total.unsent), "", format!("of {} requests due", count(total.due)))
+        mood: if words::kept_up(summary) && total.counts.unsent > 0 { "" } else { bad(total.counts.unsent) },
+        ..tile(
+            "Unsent",
+            count(total.counts.unsent),
+            "",
+            format!("of {} requests due", count(total.counts.due)),
+        )
     });
     tiles
 }

@@ -1,5 +1,6 @@
-//! Requests that are more than a plain GET: parts, codings, redirections, logins, uploads, faults on purpose.
+//! What became of requests that are more than a plain GET: parts, codings, redirections, logins, uploads, faults on purpose.
 
+use assay_measurement::counts::{OriginSpecial, RobotSpecial};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,115 +12,48 @@ use crate::tally::Tally;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Special {
-    /// Answered with parts of an object (206).
-    pub parts: u64,
-    /// Of those, with more than one part.
-    pub multiparts: u64,
-    /// Asked for parts that are not there, and told so (416).
-    pub unsatisfied: u64,
-    /// Answered with a coded body (gzip), decoded and compared.
-    pub coded: u64,
-    /// Answered after one redirection or more.
-    pub redirected: u64,
-    /// Refused for good: 401, 406, 407.
-    pub refused: u64,
-    /// Met a fault on purpose, and the target passed it on.
-    pub faults_passed: u64,
-    /// Were to meet a fault on purpose, and were answered as if there were none.
-    pub faults_hidden: u64,
-    /// Broken off by the robot, on purpose.
-    pub broken_off: u64,
-    /// Broken off by the origin, on purpose.
-    pub broken_off_by_origin: u64,
-    /// Origins asked who it is (401).
-    pub challenges: u64,
-    /// Requests whose user was proven to an origin.
-    pub authenticated: u64,
-    /// Requests that named a user and did not prove it.
-    pub wrong_credentials: u64,
-    /// Cookies that origins set.
-    pub cookies_set: u64,
-    /// Request bodies that origins asked for with 100.
-    pub continued: u64,
-    /// Request bodies that origins did not want (417).
-    pub expectations_refused: u64,
+    /// What robots counted.
+    #[serde(flatten)]
+    pub robots: RobotSpecial,
+    /// What origins counted.
+    #[serde(flatten)]
+    pub origins: OriginSpecial,
     /// Faults on purpose that origins made: an error status, a reset, a late first byte, a slow body.
     pub faults: u64,
-    /// Requests that had met a fault, and that origins saw again within ten seconds.
-    pub retried: u64,
 }
 
 /// The numbers of a phase or a run.
 pub(crate) fn special(tally: &Tally) -> Special {
-    let (robots, origins) = (&tally.robots, &tally.origins);
     Special {
-        parts: robots.parts,
-        multiparts: robots.multiparts,
-        unsatisfied: robots.unsatisfied,
-        coded: robots.coded,
-        redirected: robots.redirected,
-        refused: robots.refused,
-        faults_passed: robots.faults_passed,
-        faults_hidden: robots.faults_hidden,
-        broken_off: robots.broken_off,
-        broken_off_by_origin: robots.broken_off_by_origin,
-        challenges: origins.challenges,
-        authenticated: origins.authenticated,
-        wrong_credentials: origins.wrong_credentials,
-        cookies_set: origins.cookies_set,
-        continued: origins.continued,
-        expectations_refused: origins.expectations_refused,
-        faults: origins.fault_statuses
-            + origins.fault_resets
-            + origins.fault_slow_starts
-            + origins.fault_slow_bodies,
-        retried: origins.retried,
+        robots: (&tally.robots).into(),
+        origins: (&tally.origins).into(),
+        faults: tally.origins.faults(),
     }
 }
 
-/// A column: its head, and what it shows.
-pub(crate) type Column = (&'static str, fn(&Special) -> u64);
+/// Titles of the groups of columns, in their order.
+const GROUPS: [&str; 5] =
+    ["parts and codings", "redirections and logins", "uploads", "faults on purpose", "broken off on purpose"];
 
-const GROUPS: [(&str, &[Column]); 5] = [
-    (
-        "parts and codings",
-        &[
-            ("206", |s| s.parts),
-            ("multipart", |s| s.multiparts),
-            ("416", |s| s.unsatisfied),
-            ("coded", |s| s.coded),
-        ],
-    ),
-    (
-        "redirections and logins",
-        &[
-            ("redirected", |s| s.redirected),
-            ("challenges", |s| s.challenges),
-            ("proven", |s| s.authenticated),
-            ("disproven", |s| s.wrong_credentials),
-            ("refused", |s| s.refused),
-            ("cookies", |s| s.cookies_set),
-        ],
-    ),
-    ("uploads", &[("continued", |s| s.continued), ("unwanted", |s| s.expectations_refused)]),
-    (
-        "faults on purpose",
-        &[
-            ("made", |s| s.faults),
-            ("passed on", |s| s.faults_passed),
-            ("hidden", |s| s.faults_hidden),
-            ("retried", |s| s.retried),
-        ],
-    ),
-    ("broken off on purpose", &[("by robots", |s| s.broken_off), ("by origins", |s| s.broken_off_by_origin)]),
-];
+/// A column: its head, and what it shows of each row.
+pub(crate) type Column = (&'static str, Vec<u64>);
 
-/// The columns in which at least one of `rows` has something.
+/// The columns in which at least one of `rows` has something, by group.
 pub(crate) fn columns(rows: &[&Figures]) -> Vec<(&'static str, Vec<Column>)> {
-    let occurs = |(_, value): &Column| rows.iter().any(|figures| value(&figures.special) > 0);
-    let kept =
-        GROUPS.iter().map(|(title, columns)| (*title, columns.iter().copied().filter(occurs).collect()));
-    kept.filter(|(_, columns): &(_, Vec<Column>)| !columns.is_empty()).collect()
+    let shown = |of: &dyn Fn(&Special) -> u64| rows.iter().map(|row| of(&row.special)).collect::<Vec<u64>>();
+    let made = ("faults on purpose", "made", shown(&|special| special.faults));
+    let robots =
+        RobotSpecial::COLUMNS.iter().map(|(group, head, of)| (*group, *head, shown(&|s| of(&s.robots))));
+    let origins =
+        OriginSpecial::COLUMNS.iter().map(|(group, head, of)| (*group, *head, shown(&|s| of(&s.origins))));
+    let occurs = |column: &(&str, &str, Vec<u64>)| column.2.iter().any(|count| *count > 0);
+    let all: Vec<_> = [made].into_iter().chain(robots).chain(origins).filter(occurs).collect();
+    let of_group = |title: &'static str| {
+        let columns =
+            all.iter().filter(|column| column.0 == title).map(|(_, head, shown)| (*head, shown.clone()));
+        (title, columns.collect::<Vec<Column>>())
+    };
+    GROUPS.into_iter().map(of_group).filter(|(_, columns)| !columns.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -130,7 +64,8 @@ mod tests {
     fn only_what_occurred_has_a_column() {
         let none = Figures::default();
         assert!(columns(&[&none]).is_empty());
-        let special = Special { parts: 3, faults_hidden: 1, ..Special::default() };
+        let mut special = Special::default();
+        (special.robots.parts, special.robots.faults_hidden) = (3, 1);
         let some = Figures { special, ..Figures::default() };
         let heads: Vec<_> = columns(&[&none, &some])
             .into_iter()

@@ -171,7 +171,7 @@ const SAME_LOAD: f64 = 0.99;
 /// The phase that the target is judged by: of the primary ones, else of those in the statistics, the last under
 /// the highest mean load.
 fn baseline<'a>(planned: &'a [PhaseInfo], ran: &[PhaseFigures]) -> Option<&'a str> {
-    let ran = |n: usize| ran.get(n).is_some_and(|phase| phase.figures.completed > 0);
+    let ran = |n: usize| ran.get(n).is_some_and(|phase| phase.figures.counts.completed > 0);
     let of = |wanted: fn(&PhaseInfo) -> bool| -> Vec<&PhaseInfo> {
         let numbered = planned.iter().enumerate();
         numbered.filter(|(n, phase)| wanted(phase) && ran(*n)).map(|(_, phase)| phase).collect()
@@ -244,7 +244,8 @@ mod tests {
             ..PhaseInfo::default()
         };
         let judged = |phases: &[PhaseInfo], completed: u64| {
-            let figures = Figures { completed, ..Figures::default() };
+            let mut figures = Figures::default();
+            figures.counts.completed = completed;
             let ran = |phase: &PhaseInfo| PhaseFigures {
                 name: phase.name.clone(),
                 start_ms: None,

@@ -253,7 +253,7 @@ impl Page {
                 count(outcomes.collapsed),
                 count(outcomes.revalidated),
                 count(outcomes.miss),
-                count(total.basic)
+                count(total.counts.basic)
             ),
         );
         self.fact(
@@ -416,12 +416,9 @@ impl Group {
 fn groups(rows: &[&Figures]) -> Vec<Group> {
     let mut groups = plain_groups(rows);
     for (title, columns) in special::columns(rows) {
-        let group = Group::new(title);
-        groups.push(
-            columns
-                .into_iter()
-                .fold(group, |group, (head, value)| group.column(head, rows, |f| count(value(&f.special)))),
-        );
+        let shown =
+            |column: &special::Column| (column.0, column.1.iter().map(|number| count(*number)).collect());
+        groups.push(Group { title, columns: columns.iter().map(shown).collect() });
     }
     groups
 }
@@ -429,8 +426,8 @@ fn groups(rows: &[&Figures]) -> Vec<Group> {
 fn plain_groups(rows: &[&Figures]) -> Vec<Group> {
     vec![
         Group::new("requests")
-            .column("sent", rows, |f| count(f.requests))
-            .column("unsent", rows, |f| count(f.unsent))
+            .column("sent", rows, |f| count(f.counts.requests))
+            .column("unsent", rows, |f| count(f.counts.unsent))
             .column("errors", rows, |f| count(f.errors.total)),
         Group::new("rate, per second").column("offered", rows, |f| opt_number(f.rate.offered)).column(
             "measured",
@@ -508,6 +505,8 @@ fn unbroken(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::counts::RobotRequests;
+
     use super::*;
 
     #[test]
@@ -525,8 +524,9 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let figures = Figures { requests: 1_234_567, ..Figures::default() };
-        let group = Group::new("requests").column("sent", &[&figures], |f| count(f.requests));
+        let counts = RobotRequests { requests: 1_234_567, ..RobotRequests::default() };
+        let figures = Figures { counts, ..Figures::default() };
+        let group = Group::new("requests").column("sent", &[&figures], |f| count(f.counts.requests));
         assert_eq!(group.row(&group.heads()), "     sent");
         assert_eq!(group.row(&group.cells(0)), "1,234,567");
     }

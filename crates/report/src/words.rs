@@ -77,7 +77,7 @@ fn tested(summary: &Summary) -> Finding {
     let scale = rehearsed(summary.workload_info.scale).map_or_else(String::new, |text| format!(", {text}"));
     let text = format!(
         "{robots} sent {} requests to {}{length} (workload {}{scale}).",
-        count(total.requests),
+        count(total.counts.requests),
         target(summary),
         summary.workload,
     );
@@ -86,7 +86,7 @@ fn tested(summary: &Summary) -> Finding {
 
 fn speed(summary: &Summary) -> Finding {
     let total = &summary.total;
-    if total.due == 0 {
+    if total.counts.due == 0 {
         return finding(
             Topic::Speed,
             Mood::Doubtful,
@@ -103,19 +103,19 @@ fn speed(summary: &Summary) -> Finding {
     if kept_up(summary) {
         let rate = total.rate.measured.map(format::number);
         let rate = rate.map_or_else(String::new, |rate| format!(", {rate} answers per second on average"));
-        let sent = match total.unsent {
+        let sent = match total.counts.unsent {
             0 => "all requests that came due were sent".to_owned(),
             unsent => format!(
                 "all but {} of {} requests due ({}) were sent before their phase ended",
                 count(unsent),
-                count(total.due),
-                share(unsent, total.due)
+                count(total.counts.due),
+                share(unsent, total.counts.due)
             ),
         };
         let text = format!("{it} kept up: {sent}{rate}.{times}");
         return finding(Topic::Speed, Mood::Good, text);
     }
-    let worst = summary.phases.iter().max_by_key(|phase| phase.figures.unsent);
+    let worst = summary.phases.iter().max_by_key(|phase| phase.figures.counts.unsent);
     let worst = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
     let answered = total.response_time_ms.completed.p99.map_or_else(String::new, |p99| {
         format!(
@@ -128,9 +128,9 @@ fn speed(summary: &Summary) -> Finding {
         Mood::Bad,
         format!(
             "{it} did not keep up: {} of {} requests due ({}) could not be sent before their phase ended{worst}.{times}{answered}",
-            count(total.unsent),
-            count(total.due),
-            share(total.unsent, total.due),
+            count(total.counts.unsent),
+            count(total.counts.due),
+            share(total.counts.unsent, total.counts.due),
         ),
     )
 }
@@ -188,9 +188,10 @@ pub(crate) fn kept_up(summary: &Summary) -> bool {
 
 fn few_unsent<'a>(total: &Figures, mut phases: impl Iterator<Item = &'a Figures>) -> bool {
     let few = |figures: &Figures| {
-        figures.unsent.saturating_sub(figures.unsent_late) as f64 <= figures.due as f64 * KEPT_UP_UNSENT
+        figures.counts.unsent.saturating_sub(figures.counts.unsent_late) as f64
+            <= figures.counts.due as f64 * KEPT_UP_UNSENT
     };
-    few(total) && phases.all(|figures| figures.due < ENOUGH || few(figures))
+    few(total) && phases.all(|figures| figures.counts.due < ENOUGH || few(figures))
 }
 
 fn savings(summary: &Summary) -> Finding {
@@ -252,14 +253,14 @@ fn savings(summary: &Summary) -> Finding {
 fn correctness(summary: &Summary) -> Finding {
     let total = &summary.total;
     if total.errors.total == 0 {
-        let text = match total.completed {
+        let text = match total.counts.completed {
             0 => "No answer came, so none could be checked.".to_owned(),
             completed => format!(
                 "Nothing was wrong: every byte of {} answers was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
                 count(completed)
             ),
         };
-        let mood = if total.completed > 0 { Mood::Good } else { Mood::Doubtful };
+        let mood = if total.counts.completed > 0 { Mood::Good } else { Mood::Doubtful };
         return finding(Topic::Correctness, mood, text);
     }
     let mut kinds: Vec<(&String, &u64)> = total.errors.by_kind.iter().collect();
@@ -268,7 +269,7 @@ fn correctness(summary: &Summary) -> Finding {
         kinds.iter().take(4).map(|(kind, n)| format!("{} {}", count(**n), kind_words(kind))).collect();
     let more = kinds.len().saturating_sub(4);
     let more = if more > 0 { format!(" and {more} other kinds") } else { String::new() };
-    let mood = if total.errors.total as f64 > total.requests as f64 * BAD_ERRORS {
+    let mood = if total.errors.total as f64 > total.counts.requests as f64 * BAD_ERRORS {
         Mood::Bad
     } else {
         Mood::Doubtful
@@ -276,8 +277,8 @@ fn correctness(summary: &Summary) -> Finding {
     let text = format!(
         "{} of {} requests ({}) ended in an error: {}{more}.",
         count(total.errors.total),
-        count(total.requests),
-        share(total.errors.total, total.requests),
+        count(total.counts.requests),
+        share(total.errors.total, total.counts.requests),
         named.join(", "),
     );
     finding(Topic::Correctness, mood, text)
@@ -363,14 +364,14 @@ pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
     let total = &summary.total;
     warnings.extend(far_from_ideal(summary));
-    if total.origins.refused > 0 {
+    if total.origins.counts.refused > 0 {
         warnings.push(format!(
             "The origins got {} that {} not for them or not HTTP: see the target's logs in proxy/.",
-            match total.origins.refused {
+            match total.origins.counts.refused {
                 1 => "1 request".to_owned(),
                 refused => format!("{} requests", count(refused)),
             },
-            if total.origins.refused == 1 { "was" } else { "were" }
+            if total.origins.counts.refused == 1 { "was" } else { "were" }
         ));
     }
     warnings
@@ -383,7 +384,7 @@ fn far_from_ideal(summary: &Summary) -> Vec<String> {
         let ratio = &phase.figures.dhr;
         let (Some(ideal), Some(measured)) = (ratio.ideal, ratio.measured) else { continue };
         let gap = ideal - measured;
-        if phase.figures.basic >= ENOUGH && gap.abs() > IDEAL_GAP && !is_direct(summary) {
+        if phase.figures.counts.basic >= ENOUGH && gap.abs() > IDEAL_GAP && !is_direct(summary) {
             let side = if gap > 0.0 { &mut below } else { &mut above };
             side.push(format!(
                 "{} ({} % of {} %)",
@@ -474,6 +475,8 @@ pub(crate) fn used(figures: &Figures) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use assay_measurement::counts::RobotRequests;
+
     use super::*;
 
     #[test]
@@ -485,10 +488,13 @@ mod tests {
 
     #[test]
     fn a_few_requests_left_at_the_ends_of_short_phases_are_no_failure() {
-        let figures = |due, unsent| Figures { due, unsent, ..Figures::default() };
+        let figures = |due, unsent| Figures {
+            counts: RobotRequests { due, unsent, ..RobotRequests::default() },
+            ..Figures::default()
+        };
         let kept_up = |phases: &[Figures]| {
             let sum = |of: fn(&Figures) -> u64| phases.iter().map(of).sum();
-            few_unsent(&figures(sum(|f| f.due), sum(|f| f.unsent)), phases.iter())
+            few_unsent(&figures(sum(|f| f.counts.due), sum(|f| f.counts.unsent)), phases.iter())
         };
         assert!(kept_up(&[figures(200, 20), figures(30_000, 60)]));
         assert!(!kept_up(&[figures(200, 20)]));

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 
 use crate::evaluation::{CollectorInterval, MultiplierCounters};
 use assay_measurement::adapted::Adapted;
+use assay_measurement::counts;
+use assay_measurement::declared::{Metric, add, named};
 use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::health::{Baseline, LinkInterval, Stall, ThreadInterval};
@@ -98,52 +100,80 @@ pub enum Event {
     Done,
 }
 
-/// Counters of the built-in proxy, since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ProxyCounters {
-    /// Requests answered.
-    pub requests: u64,
-    /// From the store.
-    pub hits: u64,
-    /// Joined another's fetch.
-    pub collapsed: u64,
-    /// Confirmed by the origin.
-    pub revalidated: u64,
-    /// Fetched.
-    pub misses: u64,
-    /// Not cachable at all (methods, directives).
-    pub passed: u64,
-    /// Objects dropped to make room.
-    pub evictions: u64,
-    /// Objects stored now.
-    pub objects: u64,
-    /// Bytes stored now, overhead included.
-    pub stored_bytes: u64,
-    /// Requests sent to origins.
-    pub origin_requests: u64,
-    /// Origin fetches that failed.
-    pub origin_errors: u64,
-    /// What came of asking other caches, and of being asked by them.
-    #[serde(default, skip_serializing_if = "PeerCounters::is_nothing")]
-    pub peers: PeerCounters,
-    /// What came of fetching before being asked.
-    #[serde(default, skip_serializing_if = "PrefetchCounters::is_nothing")]
-    pub prefetch: PrefetchCounters,
+const fn by_outcome(outcome: &'static str) -> Metric {
+    let help = "The target's own word on how it answered; what it does not count is 0.";
+    Metric::counter("proxy_outcomes").with("outcome", outcome, help)
 }
 
-/// What a cache fetched before it was asked for it, since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PrefetchCounters {
-    /// Fetches begun.
-    pub fetches: u64,
-    /// Bytes of bodies that they brought.
-    pub bytes: u64,
-    /// Objects fetched in this way that were hit later.
-    pub used: u64,
-    /// References that were not followed because too many were waiting.
-    pub dropped: u64,
+counts! {
+    /// Counters of the built-in proxy, since its start.
+    #[derive(Copy)]
+    pub struct ProxyCounters {
+        requests: "requests that the target says it answered", metric Metric::counter("proxy_requests");
+        hits: "requests answered from the store", metric by_outcome("hit");
+        collapsed: "requests that joined another's fetch", metric by_outcome("collapsed");
+        revalidated: "requests confirmed by the origin", metric by_outcome("revalidated");
+        misses: "requests that were fetched", metric by_outcome("miss");
+        passed: "requests that are not cachable at all (methods, directives)", metric by_outcome("passed");
+        evictions: "objects that the target says it dropped to make room",
+            metric Metric::counter("proxy_evictions");
+        objects: "objects that the target says it stores", metric Metric::gauge("proxy_objects");
+        stored_bytes: "bytes that the target says it stores, overhead included", metric Metric::gauge("proxy_stored");
+        origin_requests: "requests that the target says it sent", metric Metric::counter("proxy_origin_requests");
+        origin_errors: "fetches that the target says failed", metric Metric::counter("proxy_origin_errors");
+    }
+    beside {
+        /// What came of asking other caches, and of being asked by them.
+        #[serde(default, skip_serializing_if = "PeerCounters::is_nothing")]
+        peers: PeerCounters,
+        /// What came of fetching before being asked.
+        #[serde(default, skip_serializing_if = "PrefetchCounters::is_nothing")]
+        prefetch: PrefetchCounters,
+    }
+}
+
+counts! {
+    /// What a cache fetched before it was asked for it, since its start.
+    #[derive(Copy)]
+    pub struct PrefetchCounters {
+        prefetched: "fetches begun before anybody asked";
+        prefetched_bytes: "bytes of bodies that they brought";
+        prefetched_used: "objects fetched in this way that were hit later";
+        prefetches_dropped: "references that were not followed because too many were waiting";
+    }
+}
+
+counts! {
+    /// What a cache asked others for, and what others asked it for, since its start.
+    #[derive(Copy)]
+    pub struct PeerCounters {
+        icp_sent: "ICP queries sent";
+        icp_replies: "responses to ICP queries that came in time";
+        icp_hits: "responses to ICP queries that said hit";
+        icp_timeouts: "ICP queries without a response in time, of those that were waited for";
+        icp_answered: "ICP queries of others that were answered";
+        icp_answered_hits: "ICP queries of others that were answered with a hit";
+        icp_refused: "ICP queries and messages that were refused: from strangers, or not understood";
+        icp_bytes: "bytes of ICP messages sent, queries and responses";
+        icp_wait_us: "how long fetches have waited for responses to ICP queries, added up, in microseconds";
+        sibling_hits: "fetches that a sibling answered from its store";
+        false_hits: "siblings that had said hit and then had nothing";
+        parent_fetches: "fetches that a parent answered";
+        parent_hits: "fetches that a parent answered from its store, as it says itself";
+        peer_errors: "fetches that a peer was asked for in vain: no connection, or no response";
+        sibling_bytes: "bytes of bodies that siblings sent";
+        parent_bytes: "bytes of bodies that parents sent";
+        peer_requests: "requests that came from other caches; they are among all requests";
+        peer_hits: "requests of other caches that were answered from the store; they are among all hits";
+        loops: "requests that had been here before, and went to their origin straight";
+    }
+}
+
+impl PeerCounters {
+    /// True of a cache that stands alone.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl PrefetchCounters {
@@ -151,160 +181,19 @@ impl PrefetchCounters {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
-
-    /// Names and numbers.
-    pub fn by_name(&self) -> [(&'static str, u64); 4] {
-        [
-            ("prefetched", self.fetches),
-            ("prefetched_bytes", self.bytes),
-            ("prefetched_used", self.used),
-            ("prefetches_dropped", self.dropped),
-        ]
-    }
-
-    /// Of both.
-    #[must_use]
-    pub fn plus(self, other: &Self) -> Self {
-        Self {
-            fetches: self.fetches.saturating_add(other.fetches),
-            bytes: self.bytes.saturating_add(other.bytes),
-            used: self.used.saturating_add(other.used),
-            dropped: self.dropped.saturating_add(other.dropped),
-        }
-    }
 }
 
 impl ProxyCounters {
-    /// Of both.
-    #[must_use]
-    pub fn plus(mut self, other: &Self) -> Self {
-        let Self { requests, hits, collapsed, revalidated, misses, passed, evictions, .. } = other;
-        let Self { objects, stored_bytes, origin_requests, origin_errors, peers, prefetch, .. } = other;
-        for (sum, more) in [
-            (&mut self.requests, requests),
-            (&mut self.hits, hits),
-            (&mut self.collapsed, collapsed),
-            (&mut self.revalidated, revalidated),
-            (&mut self.misses, misses),
-            (&mut self.passed, passed),
-            (&mut self.evictions, evictions),
-            (&mut self.objects, objects),
-            (&mut self.stored_bytes, stored_bytes),
-            (&mut self.origin_requests, origin_requests),
-            (&mut self.origin_errors, origin_errors),
-        ] {
-            *sum = sum.saturating_add(*more);
-        }
-        self.peers = self.peers.plus(peers);
-        self.prefetch = self.prefetch.plus(prefetch);
-        self
-    }
-}
-
-/// What a cache asked others for, and what others asked it for, since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PeerCounters {
-    /// ICP queries sent.
-    pub icp_sent: u64,
-    /// Answers to them that came in time.
-    pub icp_replies: u64,
-    /// Of these, hits.
-    pub icp_hits: u64,
-    /// Queries that nobody answered in time, of those that were waited for.
-    pub icp_timeouts: u64,
-    /// ICP queries of others that were answered.
-    pub icp_answered: u64,
-    /// Of these, with a hit.
-    pub icp_answered_hits: u64,
-    /// Queries and messages that were refused: from strangers, or not understood.
-    pub icp_refused: u64,
-    /// Bytes of ICP messages sent, questions and answers.
-    pub icp_bytes: u64,
-    /// How long fetches have waited for answers, added up, in microseconds.
-    pub icp_wait_us: u64,
-    /// Fetches that a sibling answered from its store.
-    pub sibling_hits: u64,
-    /// Siblings that had said hit and then had nothing.
-    pub false_hits: u64,
-    /// Fetches that a parent answered.
-    pub parent_fetches: u64,
-    /// Of these, from the parent's store, as it says itself.
-    pub parent_hits: u64,
-    /// Fetches that a peer was asked for in vain: no connection, or no answer.
-    pub peer_errors: u64,
-    /// Bytes of bodies that siblings sent.
-    pub sibling_bytes: u64,
-    /// Bytes of bodies that parents sent.
-    pub parent_bytes: u64,
-    /// Requests that came from other caches; they are among all requests.
-    pub requests: u64,
-    /// Of these, answered from the store; they are among all hits.
-    pub hits: u64,
-    /// Requests that had been here before, and went to their origin straight.
-    pub loops: u64,
-}
-
-impl PeerCounters {
-    /// Of both.
-    #[must_use]
-    pub fn plus(mut self, other: &Self) -> Self {
-        for (sum, (_, more)) in [
-            &mut self.icp_sent,
-            &mut self.icp_replies,
-            &mut self.icp_hits,
-            &mut self.icp_timeouts,
-            &mut self.icp_answered,
-            &mut self.icp_answered_hits,
-            &mut self.icp_refused,
-            &mut self.icp_bytes,
-            &mut self.icp_wait_us,
-            &mut self.sibling_hits,
-            &mut self.false_hits,
-            &mut self.parent_fetches,
-            &mut self.parent_hits,
-            &mut self.peer_errors,
-            &mut self.sibling_bytes,
-            &mut self.parent_bytes,
-            &mut self.requests,
-            &mut self.hits,
-            &mut self.loops,
-        ]
-        .into_iter()
-        .zip(other.by_name())
-        {
-            *sum = sum.saturating_add(more);
-        }
-        self
+    /// Every counter by its name in the record. Of a cache that stands alone, there is nothing to say about others.
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let peers = Some(&self.peers).filter(|peers| !peers.is_nothing());
+        let prefetch = Some(&self.prefetch).filter(|prefetch| !prefetch.is_nothing());
+        let of_others = peers.into_iter().flat_map(named).chain(prefetch.into_iter().flat_map(named));
+        named(self).chain(of_others)
     }
 
-    /// True of a cache that stands alone.
-    pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Every counter by its name in the record.
-    pub fn by_name(&self) -> [(&'static str, u64); 19] {
-        [
-            ("icp_sent", self.icp_sent),
-            ("icp_replies", self.icp_replies),
-            ("icp_hits", self.icp_hits),
-            ("icp_timeouts", self.icp_timeouts),
-            ("icp_answered", self.icp_answered),
-            ("icp_answered_hits", self.icp_answered_hits),
-            ("icp_refused", self.icp_refused),
-            ("icp_bytes", self.icp_bytes),
-            ("icp_wait_us", self.icp_wait_us),
-            ("sibling_hits", self.sibling_hits),
-            ("false_hits", self.false_hits),
-            ("parent_fetches", self.parent_fetches),
-            ("parent_hits", self.parent_hits),
-            ("peer_errors", self.peer_errors),
-            ("sibling_bytes", self.sibling_bytes),
-            ("parent_bytes", self.parent_bytes),
-            ("peer_requests", self.requests),
-            ("peer_hits", self.hits),
-            ("loops", self.loops),
-        ]
+    /// Adds to the counter of this name; false: there is no such counter.
+    pub fn add(&mut self, name: &str, more: u64) -> bool {
+        add(self, name, more) || add(&mut self.peers, name, more) || add(&mut self.prefetch, name, more)
     }
 }

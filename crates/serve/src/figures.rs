@@ -3,8 +3,12 @@
 //! Labels are few and bounded: outcomes, kinds of errors, roles, reasons, status codes of HTTP. There is none for the phase:
 //! `assay_phase_info` names the one that is on.
 
+use std::borrow::Cow;
+
 use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::declared::{Described, Metric, Unit as DeclaredUnit};
 use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::interval::open_connections;
 use assay_measurement::validations;
 use assay_metrics::{Kind, Labels, Unit};
 
@@ -24,19 +28,33 @@ impl Families {
         help: &'static str,
         samples: Vec<Sample>,
     ) {
-        self.0.push(Family { kind, stem, unit, help, samples });
+        self.0.push(Family { kind, stem, unit, help: help.into(), samples });
     }
 
     fn counter(&mut self, name: (&'static str, Unit), help: &'static str, value: f64) {
         self.add(Kind::Counter, name, help, vec![plain(value)]);
     }
 
-    fn count(&mut self, stem: &'static str, help: &'static str, value: u64) {
-        self.counter((stem, Unit::None), help, value as f64);
+    /// Every field that is declared to be a metric.
+    fn declared<T: Described>(&mut self, item: &T) {
+        for field in T::FIELDS {
+            if let (Some(metric), Some(number)) = (field.metric, (field.get)(item).uint()) {
+                self.put(metric, field.meaning, field.unit(), number as f64);
+            }
+        }
     }
 
-    fn bytes(&mut self, stem: &'static str, help: &'static str, value: u64) {
-        self.counter((stem, Unit::Bytes), help, value as f64);
+    /// A series of a metric that is declared; the first of a metric makes its family.
+    fn put(&mut self, metric: Metric, meaning: &'static str, unit: DeclaredUnit, number: f64) {
+        let labels = metric.label.map(|(name, value)| (name, value.to_owned())).into_iter().collect();
+        let sample = Sample { labels, value: Value::Number(number) };
+        if let Some(family) = self.0.iter_mut().find(|family| family.stem == metric.stem) {
+            return family.samples.push(sample);
+        }
+        let kind = if metric.gauge { Kind::Gauge } else { Kind::Counter };
+        let unit = if unit == DeclaredUnit::Bytes { Unit::Bytes } else { Unit::None };
+        let help = metric.help.map_or_else(|| sentence(meaning).into(), Cow::Borrowed);
+        self.0.push(Family { kind, stem: metric.stem, unit, help, samples: vec![sample] });
     }
 
     /// A gauge; none when there is nothing to say.
@@ -47,6 +65,13 @@ impl Families {
     fn times(&mut self, stem: &'static str, help: &'static str, samples: Vec<Sample>) {
         self.add(Kind::Histogram, (stem, Unit::Seconds), help, samples);
     }
+}
+
+/// A field's meaning as a sentence.
+fn sentence(meaning: &str) -> String {
+    let mut rest = meaning.chars();
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(rest).chain(['.']).collect()
 }
 
 fn plain(value: f64) -> Sample {
@@ -65,15 +90,17 @@ fn timed(labels: Labels, times: &Times) -> Sample {
 pub(crate) fn families(state: &State, now_unix_ms: u64, own_cpu_s: f64) -> Vec<Family> {
     let mut all = Families::default();
     run(&mut all, state, now_unix_ms);
+    all.declared(&state.robots);
     requests(&mut all, &state.robots);
-    outcomes(&mut all, &state.robots);
     ratios(&mut all, state);
     times(&mut all, state);
-    connections(&mut all, state);
-    origins(&mut all, &state.origins);
+    all.declared(&state.levels);
+    all.put(open_connections("origins"), "", DeclaredUnit::Count, state.origin_connections as f64);
+    all.declared(&state.origins);
     resources(&mut all, state);
     network(&mut all, state);
-    proxy(&mut all, state);
+    // The target's own word; not ours.
+    state.proxy.iter().for_each(|counters| all.declared(counters));
     own(&mut all, state, own_cpu_s);
     all.0
 }
@@ -139,22 +166,6 @@ fn run(all: &mut Families, state: &State, now_unix_ms: u64) {
 }
 
 fn requests(all: &mut Families, counts: &RobotCounts) {
-    all.count("requests_due", "Requests that came due.", counts.due);
-    all.count("requests_sent", "Requests sent, at least in part.", counts.sent);
-    all.count("requests_completed", "Requests answered without error.", counts.completed);
-    all.count("requests_unsent", "Requests due and not sent by the end of their phase.", counts.unsent);
-    all.count(
-        "requests_unsent_late",
-        "Unsent requests that Assay itself came to too late.",
-        counts.unsent_late,
-    );
-    all.count(
-        "requests_not_reached",
-        "Embedded objects whose page failed or whose link was not seen in time.",
-        counts.not_reached,
-    );
-    all.count("requests_retried", "Requests sent again on another connection.", counts.retries);
-    all.count("pages_completed", "Pages answered with all of their objects.", counts.pages);
     let errors = ErrorKind::ALL
         .map(|kind| labelled("kind", kind.name(), counts.errors.get(&kind).copied().unwrap_or(0) as f64));
     all.add(
@@ -175,33 +186,6 @@ fn requests(all: &mut Families, counts: &RobotCounts) {
         codes.push(labelled("code", "other", others as f64));
     }
     all.add(Kind::Counter, ("responses", Unit::None), "Completed requests by status code.", codes);
-}
-
-fn outcomes(all: &mut Families, counts: &RobotCounts) {
-    let by_outcome = |values: [u64; 4]| {
-        let names = ["hit", "collapsed", "revalidated", "miss"];
-        names.into_iter().zip(values).map(|(name, value)| labelled("outcome", name, value as f64)).collect()
-    };
-    all.add(
-        Kind::Counter,
-        ("basic_requests", Unit::None),
-        "Completed basic requests (plain GETs) by outcome, as replies show it.",
-        by_outcome([counts.hits, counts.collapsed, counts.revalidated, counts.misses]),
-    );
-    all.add(
-        Kind::Counter,
-        ("basic_body", Unit::Bytes),
-        "Body bytes of completed basic requests by outcome.",
-        by_outcome([counts.hit_bytes, counts.collapsed_bytes, counts.revalidated_bytes, counts.miss_bytes]),
-    );
-    all.count("basic_requests_due", "Basic requests that came due.", counts.due_basic);
-    all.bytes("basic_body_due", "Body bytes of basic requests that came due.", counts.due_basic_bytes);
-    all.count("offered_hits", "Of those due, revisits of cachable objects.", counts.offered_hits);
-    all.bytes("offered_hits_body", "Body bytes of offered hits.", counts.offered_hit_bytes);
-    all.count("ideal_requests", "Basic requests that the ideal cache was asked for.", counts.ideal_basic);
-    all.bytes("ideal_requests_body", "Body bytes of those.", counts.ideal_basic_bytes);
-    all.count("ideal_hits", "Of those, what an infinite cache would have hit.", counts.ideal_hits);
-    all.bytes("ideal_hits_body", "Body bytes of ideal hits.", counts.ideal_hit_bytes);
 }
 
 /// Hits that the origin says it validated are none: as in the summary.
@@ -282,65 +266,6 @@ fn times(all: &mut Families, state: &State) {
     all.times("timer_lag", "How late timers of worker threads were served.", lags);
 }
 
-fn connections(all: &mut Families, state: &State) {
-    let (robots, origins) = (&state.robots, &state.origins);
-    let by_side = |robots: u64, origins: u64| {
-        vec![labelled("side", "robots", robots as f64), labelled("side", "origins", origins as f64)]
-    };
-    all.add(
-        Kind::Counter,
-        ("connections_opened", Unit::None),
-        "Connections opened by robots, and accepted by origins.",
-        by_side(robots.connections_opened, origins.connections_opened),
-    );
-    all.add(
-        Kind::Counter,
-        ("connections_closed", Unit::None),
-        "Connections closed, by whichever end.",
-        by_side(robots.connections_closed, origins.connections_closed),
-    );
-    all.add(
-        Kind::Gauge,
-        ("connections", Unit::None),
-        "Open connections.",
-        by_side(state.levels.connections, state.origin_connections),
-    );
-    all.add(
-        Kind::Counter,
-        ("received", Unit::Bytes),
-        "Bytes read from sockets, heads included.",
-        by_side(robots.wire_bytes_in, origins.wire_bytes_in),
-    );
-    all.add(
-        Kind::Counter,
-        ("sent", Unit::Bytes),
-        "Bytes written to sockets, heads included.",
-        by_side(robots.wire_bytes_out, origins.wire_bytes_out),
-    );
-    all.bytes("received_body", "Body bytes that robots received.", robots.body_bytes_in);
-    let waiting = Some(state.levels.waiting as f64);
-    all.gauge(("requests_waiting", Unit::None), "Requests that wait for a connection.", waiting);
-    let in_flight = Some(state.levels.in_flight as f64);
-    all.gauge(("requests_in_flight", Unit::None), "Requests sent and not yet answered.", in_flight);
-}
-
-fn origins(all: &mut Families, counts: &OriginCounts) {
-    all.count("origin_requests", "Requests that origins received.", counts.requests);
-    all.count("origin_not_modified", "Requests that origins answered with 304.", counts.not_modified);
-    all.count("origin_validations", "Validations that the target made on its own.", counts.validations);
-    all.count(
-        "origin_validated_basic",
-        "Of those, answered with 304 for basic requests: what looks like a hit and is a validation.",
-        counts.validated_basic,
-    );
-    all.bytes("origin_sent_body", "Body bytes that origins sent.", counts.body_bytes_out);
-    all.count(
-        "origin_refused",
-        "Requests to origins that were not HTTP or for nothing that exists.",
-        counts.refused,
-    );
-}
-
 fn resources(all: &mut Families, state: &State) {
     let by_role = |of: fn(&Used) -> Option<f64>| {
         let one = |(role, used)| Some(labelled("role", String::clone(role), of(used)?));
@@ -410,29 +335,6 @@ fn network(all: &mut Families, state: &State) {
         "Connections in TIME_WAIT.",
         by_role(|network| network.time_wait),
     );
-}
-
-/// The target's own word; not ours.
-fn proxy(all: &mut Families, state: &State) {
-    let Some(counters) = &state.proxy else { return };
-    all.count("proxy_requests", "Requests that the target says it answered.", counters.requests);
-    let outcomes = [
-        ("hit", counters.hits),
-        ("collapsed", counters.collapsed),
-        ("revalidated", counters.revalidated),
-        ("miss", counters.misses),
-        ("passed", counters.passed),
-    ];
-    let outcomes = outcomes.map(|(outcome, count)| labelled("outcome", outcome, count as f64)).to_vec();
-    let help = "The target's own word on how it answered; what it does not count is 0.";
-    all.add(Kind::Counter, ("proxy_outcomes", Unit::None), help, outcomes);
-    all.count("proxy_evictions", "Objects that the target says it dropped to make room.", counters.evictions);
-    all.count("proxy_origin_requests", "Requests that the target says it sent.", counters.origin_requests);
-    all.count("proxy_origin_errors", "Fetches that the target says failed.", counters.origin_errors);
-    let objects = Some(counters.objects as f64);
-    all.gauge(("proxy_objects", Unit::None), "Objects that the target says it stores.", objects);
-    let stored = Some(counters.stored_bytes as f64);
-    all.gauge(("proxy_stored", Unit::Bytes), "Bytes that the target says it stores.", stored);
 }
 
 fn own(all: &mut Families, state: &State, own_cpu_s: f64) {

@@ -104,7 +104,7 @@ mod tests {
 
     fn family(kind: Kind, value: Value) -> Family {
         let samples = vec![Sample { labels: vec![("class", "hit".into())], value }];
-        Family { kind, stem: "response_time", unit: Unit::Seconds, help: "Time.", samples }
+        Family { kind, stem: "response_time", unit: Unit::Seconds, help: "Time.".into(), samples }
     }
 
     fn metric_of(family: Family) -> Json {

@@ -39,11 +39,11 @@ fn text(all: &Snapshot) -> String {
 }
 
 fn families(all: &Snapshot) -> Vec<Family> {
-    let one = |kind, stem, help, count| Family {
+    let one = |kind, stem, help: &'static str, count| Family {
         kind,
         stem,
         unit: Unit::None,
-        help,
+        help: help.into(),
         samples: vec![Sample { labels: Labels::new(), value: Value::Count(count) }],
     };
     let gauge = |stem, help, count| one(Kind::Gauge, stem, help, count);
@@ -77,12 +77,12 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
         tallies.iter().map(|(labels, tally)| Sample { labels: labels.clone(), value: value(tally) }).collect()
     };
     let counter =
-        |stem, unit, help, value| Family { kind: Kind::Counter, stem, unit, help, samples: of(value) };
-    let times = |stem, help, value| Family {
+        |stem, unit, help: &'static str, value| Family { kind: Kind::Counter, stem, unit, help: help.into(), samples: of(value) };
+    let times = |stem, help: &'static str, value| Family {
         kind: Kind::Histogram,
         stem,
         unit: Unit::Seconds,
-        help,
+        help: help.into(),
         samples: of(value),
     };
     let by_code = |(labels, tally): &(Labels, &Tally)| -> Vec<Sample> {
@@ -97,7 +97,7 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
         kind: Kind::Counter,
         stem: "switch_requests",
         unit: Unit::None,
-        help: "Requests by class, server and first digit of the status; no server: the switch answered",
+        help: "Requests by class, server and first digit of the status; no server: the switch answered".into(),
         samples: tallies.iter().flat_map(by_code).collect(),
     };
     [
@@ -120,13 +120,13 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
 
 /// What there is of each server, now.
 fn of_servers(all: &Snapshot) -> [Family; 4] {
-    let gauge = |stem, help, value: fn(&ServerNow) -> Value| {
+    let gauge = |stem, help: &'static str, value: fn(&ServerNow) -> Value| {
         let of = |server: &ServerNow| Sample {
             labels: vec![("server", server.name.clone())],
             value: value(server),
         };
         let samples = all.servers.iter().map(of).collect();
-        Family { kind: Kind::Gauge, stem, unit: Unit::None, help, samples }
+        Family { kind: Kind::Gauge, stem, unit: Unit::None, help: help.into(), samples }
     };
     [
         gauge("switch_server_up", "Whether a server can be asked, now", |server| {

@@ -205,9 +205,12 @@ impl Table {
 
     /// A number as a narrower type, or a message that names the column.
     pub fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, FileError> {
-        T::try_from(value).map_err(|_| {
-            FileError::damaged(&self.path, format!("column {name} holds {value}, out of its range"))
-        })
+        T::try_from(value).map_err(|_| self.out_of_range(name, value))
+    }
+
+    /// A number that is none of what the column can hold.
+    pub fn out_of_range(&self, name: &str, value: u64) -> FileError {
+        FileError::damaged(&self.path, format!("column {name} holds {value}, out of its range"))
     }
 
     /// A value that the caller does not know.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use assay_plane::HEALTH_PATH;
 use assay_role::load::CacheBehaviour;
+use assay_role::words::ProxyCounters;
 use serde::Deserialize;
 
 use crate::plan::Mode;
@@ -244,62 +245,28 @@ pub enum CounterFormat {
     LogWords,
 }
 
-/// Our own names of a proxy's counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Counter {
-    /// Requests answered.
-    Requests,
-    /// From the store.
-    Hits,
-    /// Joined another's fetch.
-    Collapsed,
-    /// Confirmed by the origin.
-    Revalidated,
-    /// Fetched.
-    Misses,
-    /// Not cachable at all.
-    Passed,
-    /// Objects dropped to make room.
-    Evictions,
-    /// Objects stored now.
-    Objects,
-    /// Bytes stored now.
-    StoredBytes,
-    /// Requests sent to origins.
-    OriginRequests,
-    /// Origin fetches that failed.
-    OriginErrors,
-    /// ICP queries sent.
-    IcpSent,
-    /// Answers to them.
-    IcpReplies,
-    /// Of these, hits.
-    IcpHits,
-    /// Queries that nobody answered in time.
-    IcpTimeouts,
-    /// ICP queries of others that were answered.
-    IcpAnswered,
-    /// Of these, with a hit.
-    IcpAnsweredHits,
-    /// Bytes of ICP messages sent.
-    IcpBytes,
-    /// Fetches that a sibling answered.
-    SiblingHits,
-    /// Siblings that had said hit and then had nothing.
-    FalseHits,
-    /// Fetches that a parent answered.
-    ParentFetches,
-    /// Of these, from the parent's store.
-    ParentHits,
-    /// Bytes of bodies that siblings sent.
-    SiblingBytes,
-    /// Bytes of bodies that parents sent.
-    ParentBytes,
-    /// Requests that came from other caches.
-    PeerRequests,
-    /// Of these, answered from the store.
-    PeerHits,
+/// The name of one of our own counters of a proxy; a description writes `-` for `_`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Counter(String);
+
+impl Counter {
+    /// The name in the record.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Counter {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let name = text.replace('-', "_");
+        match ProxyCounters::default().add(&name, 0) {
+            true => Ok(Self(name)),
+            false => Err(format!("{text:?} is no counter of ours")),
+        }
+    }
 }
 
 /// One counter of a source, with a factor.

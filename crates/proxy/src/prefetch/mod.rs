@@ -175,7 +175,7 @@ fn submit(shared: &Rc<Shared>, job: Job) {
     let prefetcher = &shared.prefetcher;
     let Some(settings) = prefetcher.settings else { return };
     if prefetcher.waiting.borrow().len() >= settings.waiting as usize {
-        return prefetcher.count(|c| c.dropped += 1);
+        return prefetcher.count(|c| c.prefetches_dropped += 1);
     }
     prefetcher.waiting.borrow_mut().push_back(job);
     if prefetcher.under_way.get() < settings.at_once {
@@ -198,7 +198,7 @@ async fn fetch(shared: &Rc<Shared>, job: &Job) {
     let target =
         Target { authority: Some(&job.what.authority), path: &job.what.path, is_absolute: job.is_absolute };
     let Some(order) = order(shared, job, &target) else { return };
-    shared.prefetcher.count(|c| c.fetches += 1);
+    shared.prefetcher.count(|c| c.prefetched += 1);
     let (fetch, mut reader) = Fetch::start(shared, order, true);
     let Outcome::Reply(fetched) = fetch.settled().await else { return };
     if !fetched.is_shared || fetched.length.is_some_and(|bytes| bytes > job.budget.get()) {
@@ -212,7 +212,7 @@ async fn fetch(shared: &Rc<Shared>, job: &Job) {
     let mut parts = Vec::new();
     while reader.take(&mut parts).await == Taken::Chunks {
         let bytes: usize = parts.drain(..).map(|part| part.len()).sum();
-        shared.prefetcher.count(|c| c.bytes += bytes as u64);
+        shared.prefetcher.count(|c| c.prefetched_bytes += bytes as u64);
         match job.budget.get().checked_sub(bytes as u64) {
             Some(left) => job.budget.set(left),
             None => {

@@ -74,7 +74,7 @@ fn what_a_sibling_has_comes_from_it_and_is_kept() {
         assert!(other.get("/x", "").await.head.contains("other; hit"));
         assert_eq!(origin.count(), 1);
         let (one, other) = (one.counters(), other.counters());
-        assert_eq!((one.hits, one.peers.requests, one.peers.hits), (1, 1, 1));
+        assert_eq!((one.hits, one.peers.peer_requests, one.peers.peer_hits), (1, 1, 1));
         assert_eq!((one.peers.icp_sent, one.peers.icp_hits, one.peers.icp_answered_hits), (1, 0, 1));
         assert_eq!((other.peers.sibling_hits, other.peers.sibling_bytes), (1, 5));
         assert_eq!((other.hits, other.misses, other.origin_requests), (1, 1, 0));
@@ -115,7 +115,7 @@ fn misses_go_through_the_parent_and_its_hits_are_told_from_its_misses() {
         let (left, right, parent) = (left.counters().peers, right.counters().peers, parent.counters());
         assert_eq!((left.parent_fetches, left.parent_hits), (1, 0));
         assert_eq!((right.parent_fetches, right.parent_hits, right.icp_sent), (1, 1, 0));
-        assert_eq!((parent.peers.requests, parent.peers.hits, parent.peers.icp_answered), (2, 1, 1));
+        assert_eq!((parent.peers.peer_requests, parent.peers.peer_hits, parent.peers.icp_answered), (2, 1, 1));
     });
 }
 

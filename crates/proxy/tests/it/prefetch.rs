@@ -69,7 +69,7 @@ fn what_a_page_is_shown_with_is_a_hit_afterwards() {
             assert!(bed.get(path, "").await.cache_status().contains("hit"), "{path}");
         }
         let counters = bed.counters();
-        assert_eq!((counters.prefetch.fetches, counters.prefetch.used, counters.prefetch.bytes), (3, 3, 15));
+        assert_eq!((counters.prefetch.prefetched, counters.prefetch.prefetched_used, counters.prefetch.prefetched_bytes), (3, 3, 15));
         assert_eq!(origin.count(), 4);
         let image = &origin.seen()[1];
         assert!(
@@ -114,7 +114,7 @@ fn pages_that_are_somebodys_own_cause_nothing() {
         {
             bed.get(path, fields).await;
         }
-        assert_eq!((bed.counters().prefetch.fetches, origin.count()), (0, 4));
+        assert_eq!((bed.counters().prefetch.prefetched, origin.count()), (0, 4));
     });
 }
 
@@ -133,7 +133,7 @@ fn what_may_not_be_shared_is_not_kept_and_not_tried_again() {
         assert_eq!(origin.count(), 3);
         bed.get("/two", "").await;
         assert_eq!(bed.get("/x.gif", "").await.body(), "mine");
-        assert_eq!((origin.count(), bed.counters().prefetch.fetches), (5, 1));
+        assert_eq!((origin.count(), bed.counters().prefetch.prefetched), (5, 1));
     });
 }
 
@@ -174,12 +174,12 @@ fn a_page_causes_no_more_than_it_may() {
         until(|| few.counters().objects == 8).await;
         let small = bed(&origin, Prefetch { page_bytes: 3_500, at_once: 1, ..usual("embedded") });
         small.get("/page", "").await;
-        until(|| small.counters().prefetch.fetches == 4).await;
+        until(|| small.counters().prefetch.prefetched == 4).await;
         until(|| small.counters().objects == 4).await;
-        assert_eq!(small.counters().prefetch.bytes, 3_000);
+        assert_eq!(small.counters().prefetch.prefetched_bytes, 3_000);
         let patient = bed(&origin, Prefetch { waiting: 10, at_once: 1, ..usual("embedded") });
         patient.get("/page", "").await;
-        until(|| patient.counters().prefetch.fetches == 10).await;
-        assert_eq!(patient.counters().prefetch.dropped, 40);
+        until(|| patient.counters().prefetch.prefetched == 10).await;
+        assert_eq!(patient.counters().prefetch.prefetches_dropped, 40);
     });
 }

@@ -2,14 +2,16 @@
 //!
 //! `docs/reference/run-directory.md` prints these tables; a test keeps it so.
 
-pub(crate) mod adapted;
 pub(crate) mod health;
 pub(crate) mod host;
+pub(crate) mod rows;
 
+use assay_measurement::adapted::Adapted;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::declared::Described;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::SparseHistogram;
-use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_measurement::interval::{OriginInterval, RobotInterval, RobotLevels};
 use assay_table::FileError;
 use assay_table::{Cell, Column, Kind, Table};
 
@@ -23,122 +25,19 @@ pub(crate) struct TableSpec {
     pub columns: fn() -> Vec<Column>,
 }
 
+/// Columns of a declared type whose rows other tables know by their number.
+fn numbered<T: Described>() -> Vec<Column> {
+    let mut columns = rows::columns::<T>();
+    columns.insert(0, INTERVAL);
+    columns
+}
+
 impl TableSpec {
     /// Names of all columns.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         (self.columns)().iter().map(|column| column.name).collect()
     }
 }
-
-macro_rules! count_columns {
-    ($columns:ident, $cells:ident, $read:ident, $counts:ty, $($field:ident: $about:literal),+ $(,)?) => {
-        const $columns: &[Column] = &[$(Column::new(stringify!($field), Kind::Uint, $about)),+];
-
-        fn $cells(counts: &$counts, row: &mut Vec<Cell<'_>>) {
-            $(row.push(Cell::Uint(counts.$field));)+
-        }
-
-        fn $read(table: &Table, row: usize) -> Result<$counts, FileError> {
-            let mut counts = <$counts>::default();
-            // A column that the file does not have was added after it was written: it counts as zero.
-            $(if table.has(stringify!($field)) {
-                counts.$field = table.uint(stringify!($field), row)?;
-            })+
-            Ok(counts)
-        }
-    };
-}
-
-count_columns!(
-    ROBOT_COUNTS, robot_cells, robot_counts, RobotCounts,
-    due: "requests due (a page counts its embedded objects when it comes due)",
-    due_basic: "basic ones among them",
-    due_basic_bytes: "body bytes of those, as the origin would send them (coded, where it would code the body)",
-    offered_hits: "basic revisits of cachable objects: offered hits",
-    offered_hit_bytes: "body bytes of those",
-    due_digest: "wrapping sum of the digests of the identities that came due",
-    sent: "requests sent, at least in part",
-    unsent: "due, but not sent by the end of the phase",
-    unsent_late: "unsent ones that Assay itself came to too late",
-    not_reached: "embedded objects whose page failed or whose link was not seen before the phase ended",
-    completed: "answered without error",
-    retries: "sent again on another connection: a reused one turned out to be closed, or one ended before a pipelined request had its turn",
-    pages: "pages completed, embedded objects included",
-    basic: "completed basic xacts (plain GETs)",
-    basic_bytes: "body bytes of those",
-    hits: "basic xacts answered from the store, as the reply shows it",
-    hit_bytes: "body bytes of those",
-    collapsed: "basic xacts that joined another's fetch",
-    collapsed_bytes: "body bytes of those",
-    revalidated: "basic xacts confirmed by the origin, as the reply shows it",
-    revalidated_bytes: "body bytes of those",
-    misses: "basic xacts that the origin answered",
-    miss_bytes: "body bytes of those",
-    ideal_hits: "what an infinite cache with the target's declared behaviour would have hit of `ideal_basic`",
-    ideal_hit_bytes: "body bytes of those",
-    ideal_basic: "completed basic xacts that ideal was asked about; over a run, `basic`",
-    ideal_basic_bytes: "body bytes of those",
-    body_bytes_in: "body bytes received",
-    wire_bytes_in: "bytes read from sockets",
-    wire_bytes_out: "bytes written to sockets",
-    connections_opened: "connections opened",
-    connections_closed: "connections closed, by either side",
-    parts: "answered with parts of an object (206)",
-    multiparts: "of those, answered with more than one part",
-    coded: "answered with a coded body (gzip), decoded and compared",
-    unsatisfied: "asked for parts that are not there, and told so (416)",
-    redirected: "answered after one redirection or more",
-    refused: "refused: 401 or 407 to a robot that is nobody or has a wrong password, 406",
-    logged_in: "answered after the robot was asked who it is (401, 407) and said so",
-    uninvited: "asked whether the request's body may come, were told no (417), and were sent without asking",
-    faults_passed: "met a fault on purpose that the target passed on",
-    faults_hidden: "were to meet a fault on purpose, and were answered as if there were none",
-    broken_off: "broken off by the robot, on purpose",
-    broken_off_by_origin: "broken off by the origin, on purpose",
-    cookies_taken: "cookies that robots took from replies and keep",
-    cookies_sent: "requests with cookies",
-    invited: "request bodies sent when 100 had come",
-    impatient: "request bodies sent because no word had come in time",
-    held: "embedded objects that robots had in a cache of their own: these never come due",
-    substituted: "requests sent on an idle connection to an address that stands for their own",
-    dropped_samples: "samples that could not be kept; any makes the run invalid",
-);
-
-count_columns!(
-    ORIGIN_COUNTS, origin_cells, origin_counts, OriginCounts,
-    requests: "requests received",
-    responses: "answered in full",
-    not_modified: "answered with 304",
-    validations: "conditional requests that no robot had asked for: the proxy's own validations",
-    validated_basic: "of those, answered with 304 for basic xacts: hits that were really revalidations",
-    validated_basic_bytes: "body bytes of the objects so confirmed",
-    body_bytes_out: "body bytes sent",
-    wire_bytes_in: "bytes read from sockets",
-    wire_bytes_out: "bytes written to sockets",
-    connections_opened: "connections accepted",
-    connections_closed: "connections closed",
-    refused: "requests that were not HTTP, or for no object of this universe",
-    broken: "connections that ended in the middle of a request or a reply",
-    ranges: "answered with 206: a part, or several",
-    multiparts: "of those, with several parts in one body",
-    unsatisfied: "answered with 416: the object has none of the bytes asked for",
-    redirects: "answered with 302, on purpose",
-    challenges: "answered with 401: who asks was not said, or not proven",
-    wrong_credentials: "of those, requests that named a user and did not prove it",
-    authenticated: "requests whose user was proven",
-    cookies_set: "cookies in replies",
-    coded: "replies in a content coding",
-    unacceptable: "answered with 406: no coding that the client accepts",
-    broken_off: "bodies broken off on purpose, as the reply had said",
-    fault_statuses: "faults on purpose: an error status",
-    fault_resets: "faults on purpose: the connection was reset",
-    fault_slow_starts: "faults on purpose: the first byte was late",
-    fault_slow_bodies: "faults on purpose: the body was sent slowly",
-    retried: "requests that met a fault and were made again within ten seconds",
-    continued: "request bodies that were asked for with 100",
-    expectations_refused: "answered with 417, on purpose: the request body was not wanted",
-    wrong_uploads: "request bodies that were not what the robot sends",
-);
 
 const INTERVAL: Column = Column::new("interval", Kind::Uint, "number of the interval on its side, from 0");
 const START: Column = Column::new(
@@ -157,16 +56,8 @@ pub(crate) const ROBOTS: TableSpec = TableSpec {
     about: "What the robots counted: a row per interval (a second, or less at a phase's ends) and phase.",
     columns: || {
         let mut columns = vec![INTERVAL, START, LENGTH, PHASE];
-        columns.extend_from_slice(ROBOT_COUNTS);
-        columns.extend([
-            Column::new(
-                "waiting",
-                Kind::Uint,
-                "at the end of the interval: requests that wait for a connection",
-            ),
-            Column::new("in_flight", Kind::Uint, "at the end: requests sent and not yet answered"),
-            Column::new("connections", Kind::Uint, "at the end: open connections"),
-        ]);
+        columns.extend(rows::columns::<RobotCounts>());
+        columns.extend(rows::columns::<RobotLevels>());
         columns
     },
 };
@@ -177,7 +68,7 @@ pub(crate) const ORIGINS: TableSpec = TableSpec {
     about: "What the origins counted: a row per interval and phase, as the requests themselves name it.",
     columns: || {
         let mut columns = vec![INTERVAL, START, LENGTH, PHASE];
-        columns.extend_from_slice(ORIGIN_COUNTS);
+        columns.extend(rows::columns::<OriginCounts>());
         columns.push(Column::new("connections", Kind::Uint, "at the end of the interval: open connections"));
         columns
     },
@@ -283,6 +174,14 @@ pub(crate) const PROXY: TableSpec = TableSpec {
     },
 };
 
+/// What was decided about load that adapts.
+pub(crate) const ADAPTED: TableSpec = TableSpec {
+    file: "adapted.parquet",
+    about: "What thermostats and scripts decided about the load, a row per decision; empty where the load follows the \
+            schedule alone.",
+    columns: rows::columns::<Adapted>,
+};
+
 /// Every xact, when asked for.
 pub(crate) const XACTS: TableSpec = TableSpec {
     file: "xacts.parquet",
@@ -355,23 +254,21 @@ pub(crate) const SERIES: [&TableSpec; 20] = [
     &host::INTERFACES,
     &host::BLOCKS,
     &host::SEEKS,
-    &adapted::ADAPTED,
+    &ADAPTED,
     &health::LINKS,
 ];
 
 /// The row of an interval in robots.parquet.
-pub(crate) fn robots_row(number: u64, interval: &RobotInterval) -> Vec<Cell<'static>> {
+pub(crate) fn robots_row(number: u64, interval: &RobotInterval) -> Vec<Cell<'_>> {
     let mut row = head(number, interval.start_ms, interval.length_ms, interval.phase);
-    robot_cells(&interval.counts, &mut row);
-    let levels = &interval.levels;
-    row.extend([levels.waiting, levels.in_flight, levels.connections].map(Cell::Uint));
+    row.extend(rows::cells(&interval.counts).chain(rows::cells(&interval.levels)));
     row
 }
 
 /// The row of an interval in origins.parquet.
-pub(crate) fn origins_row(number: u64, interval: &OriginInterval) -> Vec<Cell<'static>> {
+pub(crate) fn origins_row(number: u64, interval: &OriginInterval) -> Vec<Cell<'_>> {
     let mut row = head(number, interval.start_ms, interval.length_ms, interval.phase);
-    origin_cells(&interval.counts, &mut row);
+    row.extend(rows::cells(&interval.counts));
     row.push(Cell::Uint(interval.connections));
     row
 }
@@ -382,17 +279,14 @@ fn head(number: u64, start_ms: u64, length_ms: u64, phase: u16) -> Vec<Cell<'sta
 
 /// Reads a row of robots.parquet; histograms and maps come from other tables.
 pub(crate) fn read_robots(table: &Table, row: usize) -> Result<RobotInterval, FileError> {
-    let mut interval = RobotInterval {
+    Ok(RobotInterval {
         start_ms: table.uint("start_ms", row)?,
         length_ms: table.uint("length_ms", row)?,
         phase: table.narrow("phase", table.uint("phase", row)?)?,
-        counts: robot_counts(table, row)?,
+        counts: rows::read(table, row)?,
+        levels: rows::read(table, row)?,
         ..RobotInterval::default()
-    };
-    interval.levels.waiting = table.uint("waiting", row)?;
-    interval.levels.in_flight = table.uint("in_flight", row)?;
-    interval.levels.connections = table.uint("connections", row)?;
-    Ok(interval)
+    })
 }
 
 /// Reads a row of origins.parquet; histograms come from another table.
@@ -401,7 +295,7 @@ pub(crate) fn read_origins(table: &Table, row: usize) -> Result<OriginInterval, 
         start_ms: table.uint("start_ms", row)?,
         length_ms: table.uint("length_ms", row)?,
         phase: table.narrow("phase", table.uint("phase", row)?)?,
-        counts: origin_counts(table, row)?,
+        counts: rows::read(table, row)?,
         connections: table.uint("connections", row)?,
         ..OriginInterval::default()
     })

@@ -1,13 +1,14 @@
 //! How a journal becomes Parquet files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Entry, ProxySample, read_journal};
 use crate::checksums::Checksums;
-use crate::columns::{self, TableSpec, adapted, health, host};
+use crate::columns::{self, TableSpec, health, host, rows};
 use crate::dir::{RunDir, RunDirError};
+use assay_measurement::declared::Described;
 use assay_measurement::error_kind::ErrorExample;
-use assay_measurement::health::{Baseline, LinkInterval, ThreadInterval};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::machine::BlockInterval;
@@ -53,33 +54,8 @@ pub(super) fn convert_to(
 
 /// The Parquet files of the series, being written.
 struct Tables {
-    robots: TableWriter,
-    origins: TableWriter,
-    classes: TableWriter,
-    errors: TableWriter,
-    times: TableWriter,
-    histograms: TableWriter,
-    host: TableWriter,
-    proxy: TableWriter,
-    threads: TableWriter,
-    stalls: TableWriter,
-    baselines: TableWriter,
-    network: TableWriter,
-    processors: TableWriter,
-    adapted: TableWriter,
-    machine: TableWriter,
-    disks: TableWriter,
-    interfaces: TableWriter,
-    blocks: TableWriter,
-    seeks: TableWriter,
-    block_intervals: u64,
-    links: TableWriter,
-    robot_intervals: u64,
-    origin_intervals: u64,
-    thread_intervals: u64,
-    baseline_count: u64,
-    link_intervals: u64,
-    histogram_count: u64,
+    /// Each with the number of its rows so far.
+    writers: BTreeMap<&'static str, (TableWriter, u64)>,
     /// Knows where buckets end.
     ruler: Histogram,
 }
@@ -95,37 +71,23 @@ struct Owner {
 
 impl Tables {
     fn create(out: &Path) -> Result<Self, FileError> {
-        let create = |spec: &TableSpec| TableWriter::create(&out.join(spec.file), (spec.columns)());
-        Ok(Self {
-            robots: create(&columns::ROBOTS)?,
-            origins: create(&columns::ORIGINS)?,
-            classes: create(&columns::CLASSES)?,
-            errors: create(&columns::ERRORS)?,
-            times: create(&columns::TIMES)?,
-            histograms: create(&columns::HISTOGRAMS)?,
-            host: create(&host::HOST)?,
-            proxy: create(&columns::PROXY)?,
-            threads: create(&health::THREADS)?,
-            stalls: create(&health::STALLS)?,
-            baselines: create(&health::BASELINES)?,
-            network: create(&host::NETWORK)?,
-            processors: create(&health::PROCESSORS)?,
-            adapted: create(&adapted::ADAPTED)?,
-            machine: create(&host::MACHINE)?,
-            disks: create(&host::DISKS)?,
-            interfaces: create(&host::INTERFACES)?,
-            blocks: create(&host::BLOCKS)?,
-            seeks: create(&host::SEEKS)?,
-            block_intervals: 0,
-            links: create(&health::LINKS)?,
-            robot_intervals: 0,
-            origin_intervals: 0,
-            thread_intervals: 0,
-            baseline_count: 0,
-            link_intervals: 0,
-            histogram_count: 0,
-            ruler: Histogram::new(),
-        })
+        let create = |spec: &&'static TableSpec| {
+            TableWriter::create(&out.join(spec.file), (spec.columns)()).map(|writer| (spec.file, (writer, 0)))
+        };
+        let writers = columns::SERIES.iter().map(create).collect::<Result<_, _>>()?;
+        Ok(Self { writers, ruler: Histogram::new() })
+    }
+
+    /// Adds a row to one of the series' tables.
+    fn push(&mut self, spec: &TableSpec, row: &[Cell<'_>]) -> Result<(), FileError> {
+        let Some((writer, rows)) = self.writers.get_mut(spec.file) else { return Ok(()) };
+        *rows += 1;
+        writer.push(row)
+    }
+
+    /// The number of a table's next row.
+    fn next(&self, spec: &TableSpec) -> u64 {
+        self.writers.get(spec.file).map_or(0, |(_, rows)| *rows)
     }
 
     /// A row, or some, of whatever it is.
@@ -133,34 +95,56 @@ impl Tables {
         match entry {
             Entry::Robots(interval) => self.robots(interval),
             Entry::Origins(interval) => self.origins(interval),
-            Entry::Host(interval) => self.host.push(&host::host_row(interval)),
+            Entry::Host(interval) => self.plain(&host::HOST, &**interval),
             Entry::Proxy(sample) => self.proxy(sample),
             // Examples are no table.
             Entry::Example(_) => Ok(()),
-            Entry::Thread(interval) => self.thread(interval),
-            Entry::Stall(stall) => self.stalls.push(&health::stall_row(stall)),
-            Entry::Baseline(baseline) => self.baseline(baseline),
-            Entry::Adapted(decision) => self.adapted.push(&adapted::row(decision)),
-            Entry::Link(interval) => self.link(interval),
-            Entry::Network(interval) => self.network.push(&host::network_row(interval)),
-            Entry::Processors(intervals) => intervals
-                .iter()
-                .try_for_each(|interval| self.processors.push(&health::processor_row(interval))),
-            Entry::Machine(interval) => self.machine.push(&host::machine_row(interval)),
-            Entry::Disks(intervals) => {
-                intervals.iter().try_for_each(|interval| self.disks.push(&host::disk_row(interval)))
+            Entry::Thread(interval) => {
+                let (start_ms, phase) = (interval.start_ms, interval.phase);
+                let owner = self.numbered(&health::THREADS, "threads", &**interval, start_ms, phase)?;
+                self.histogram(owner, "timer_lag", "all", &interval.timer_lag)
             }
-            Entry::Interfaces(intervals) => {
-                intervals.iter().try_for_each(|interval| self.interfaces.push(&host::interface_row(interval)))
+            Entry::Stall(stall) => self.plain(&health::STALLS, &**stall),
+            Entry::Baseline(baseline) => {
+                let owner = self.numbered(&health::BASELINES, "baseline", &**baseline, 0, 0)?;
+                self.histogram(owner, "timer_lag", "all", &baseline.lag)
             }
-            Entry::Blocks(intervals) => intervals.iter().try_for_each(|interval| self.block(interval)),
+            Entry::Adapted(decision) => self.plain(&columns::ADAPTED, &**decision),
+            Entry::Link(interval) => {
+                let owner = self.numbered(&health::LINKS, "links", &**interval, interval.start_ms, 0)?;
+                self.histogram(owner, "lateness", "all", &interval.lateness)
+            }
+            Entry::Network(interval) => self.plain(&host::NETWORK, &**interval),
+            Entry::Processors(all) => all.iter().try_for_each(|one| self.plain(&health::PROCESSORS, one)),
+            Entry::Machine(interval) => self.plain(&host::MACHINE, &**interval),
+            Entry::Disks(all) => all.iter().try_for_each(|one| self.plain(&host::DISKS, one)),
+            Entry::Interfaces(all) => all.iter().try_for_each(|one| self.plain(&host::INTERFACES, one)),
+            Entry::Blocks(all) => all.iter().try_for_each(|one| self.block(one)),
         }
     }
 
+    /// A row of a table whose columns are those of its type.
+    fn plain<T: Described>(&mut self, spec: &TableSpec, item: &T) -> Result<(), FileError> {
+        self.push(spec, &rows::row(None, item))
+    }
+
+    /// The same, of a table whose rows other tables know by their number.
+    fn numbered<T: Described>(
+        &mut self,
+        spec: &TableSpec,
+        side: &'static str,
+        item: &T,
+        start_ms: u64,
+        phase: u16,
+    ) -> Result<Owner, FileError> {
+        let owner = Owner { side, interval: self.next(spec), start_ms, phase };
+        self.push(spec, &rows::row(Some(owner.interval), item))?;
+        Ok(owner)
+    }
+
     fn robots(&mut self, interval: &RobotInterval) -> Result<(), FileError> {
-        let number = self.robot_intervals;
-        self.robot_intervals += 1;
-        self.robots.push(&columns::robots_row(number, interval))?;
+        let number = self.next(&columns::ROBOTS);
+        self.push(&columns::ROBOTS, &columns::robots_row(number, interval))?;
         let owner =
             Owner { side: "robots", interval: number, start_ms: interval.start_ms, phase: interval.phase };
         let counts = &interval.counts;
@@ -176,7 +160,7 @@ impl Tables {
         for (kind, count) in &counts.errors {
             let mut row = owner.cells().to_vec();
             row.extend([Cell::Text(kind.name()), Cell::Uint(*count)]);
-            self.errors.push(&row)?;
+            self.push(&columns::ERRORS, &row)?;
         }
         for (metric, class, histogram) in interval.histograms() {
             self.histogram(owner, metric, class, histogram)?;
@@ -185,9 +169,8 @@ impl Tables {
     }
 
     fn origins(&mut self, interval: &OriginInterval) -> Result<(), FileError> {
-        let number = self.origin_intervals;
-        self.origin_intervals += 1;
-        self.origins.push(&columns::origins_row(number, interval))?;
+        let number = self.next(&columns::ORIGINS);
+        self.push(&columns::ORIGINS, &columns::origins_row(number, interval))?;
         let owner =
             Owner { side: "origins", interval: number, start_ms: interval.start_ms, phase: interval.phase };
         for (metric, class, histogram) in columns::origin_histograms(interval) {
@@ -196,35 +179,10 @@ impl Tables {
         Ok(())
     }
 
-    fn thread(&mut self, interval: &ThreadInterval) -> Result<(), FileError> {
-        let number = self.thread_intervals;
-        self.thread_intervals += 1;
-        self.threads.push(&health::thread_row(number, interval))?;
-        let owner =
-            Owner { side: "threads", interval: number, start_ms: interval.start_ms, phase: interval.phase };
-        self.histogram(owner, "timer_lag", "all", &interval.timer_lag)
-    }
-
-    fn baseline(&mut self, baseline: &Baseline) -> Result<(), FileError> {
-        let number = self.baseline_count;
-        self.baseline_count += 1;
-        self.baselines.push(&health::baseline_row(number, baseline))?;
-        let owner = Owner { side: "baseline", interval: number, start_ms: 0, phase: 0 };
-        self.histogram(owner, "timer_lag", "all", &baseline.lag)
-    }
-
-    fn link(&mut self, interval: &LinkInterval) -> Result<(), FileError> {
-        let number = self.link_intervals;
-        self.link_intervals += 1;
-        self.links.push(&health::link_row(number, interval))?;
-        let owner = Owner { side: "links", interval: number, start_ms: interval.start_ms, phase: 0 };
-        self.histogram(owner, "lateness", "all", &interval.lateness)
-    }
-
     fn class(&mut self, owner: Owner, by: &str, value: &str, count: u64) -> Result<(), FileError> {
         let mut row = owner.cells().to_vec();
         row.extend([Cell::Text(by), Cell::Text(value), Cell::Uint(count)]);
-        self.classes.push(&row)
+        self.push(&columns::CLASSES, &row)
     }
 
     fn histogram(
@@ -238,8 +196,7 @@ impl Tables {
             return Ok(());
         }
         let [interval, start, phase] = owner.cells();
-        let number = Cell::Uint(self.histogram_count);
-        self.histogram_count += 1;
+        let number = Cell::Uint(self.next(&columns::TIMES));
         let head =
             [number, Cell::Text(owner.side), interval, start, phase, Cell::Text(metric), Cell::Text(class)];
         let row = |values: [u64; 3]| {
@@ -249,43 +206,30 @@ impl Tables {
             row
         };
         let count = histogram.buckets.iter().map(|(_, count)| count).sum();
-        self.times.push(&row([count, histogram.sum_us, histogram.max_us]))?;
+        self.push(&columns::TIMES, &row([count, histogram.sum_us, histogram.max_us]))?;
         for &(low_us, count) in &histogram.buckets {
-            self.histograms.push(&row([low_us, self.ruler.bucket_high_us(low_us), count]))?;
+            let high_us = self.ruler.bucket_high_us(low_us);
+            self.push(&columns::HISTOGRAMS, &row([low_us, high_us, count]))?;
         }
         Ok(())
     }
 
     fn block(&mut self, interval: &BlockInterval) -> Result<(), FileError> {
-        let number = self.block_intervals;
-        self.block_intervals += 1;
-        self.blocks.push(&host::block_row(interval))?;
-        host::seek_rows(number, interval).try_for_each(|row| self.seeks.push(&row))
+        let number = self.next(&host::BLOCKS);
+        self.plain(&host::BLOCKS, interval)?;
+        host::seek_rows(number, interval).try_for_each(|row| self.push(&host::SEEKS, &row))
     }
 
     fn proxy(&mut self, sample: &ProxySample) -> Result<(), FileError> {
         for (name, value) in &sample.counters {
-            self.proxy.push(&[
-                Cell::Uint(sample.at_ms),
-                Cell::Text(name),
-                Cell::Float(*value),
-                Cell::Text(&sample.cache),
-            ])?;
+            let (at, cache) = (Cell::Uint(sample.at_ms), Cell::Text(&sample.cache));
+            self.push(&columns::PROXY, &[at, Cell::Text(name), Cell::Float(*value), cache])?;
         }
         Ok(())
     }
 
     fn finish(self) -> Result<(), FileError> {
-        let Self { robots, origins, classes, errors, times, histograms, host, proxy, .. } = self;
-        let Self { threads, stalls, baselines, network, processors, adapted, links, .. } = self;
-        let Self { machine, disks, interfaces, blocks, seeks, .. } = self;
-        let of_the_run = [robots, origins, classes, errors, times, histograms, host, proxy];
-        let of_itself = [threads, stalls, baselines, network, processors, adapted, links];
-        let below = [machine, disks, interfaces, blocks, seeks];
-        for table in of_the_run.into_iter().chain(of_itself).chain(below) {
-            table.finish()?;
-        }
-        Ok(())
+        self.writers.into_values().try_for_each(|(writer, _)| writer.finish())
     }
 }
 
@@ -297,8 +241,6 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::series::SeriesWriter;
     use assay_table::Table;

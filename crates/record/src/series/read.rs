@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{ProxySample, Series};
 use crate::checksums::Checksums;
-use crate::columns::{self, TableSpec, adapted, health, host};
+use crate::columns::{self, TableSpec, health, host, rows};
 use crate::dir::{RunDir, RunDirError};
 use crate::file;
 use crate::missing::{Gap, Gaps};
@@ -58,22 +58,22 @@ impl Reader<'_> {
         self.stand_ins()?;
         self.each(&columns::CLASSES, Always, Series::read_class)?;
         self.each(&columns::ERRORS, Always, Series::read_error)?;
-        self.series.threads = self.rows(&health::THREADS, Later, Yes, health::read_thread)?;
-        self.series.baselines = self.rows(&health::BASELINES, Later, Yes, health::read_baseline)?;
-        self.series.stalls = self.rows(&health::STALLS, Later, No, health::read_stall)?;
-        self.series.network = self.rows(&host::NETWORK, Later, No, host::read_network)?;
-        self.series.processors = self.rows(&health::PROCESSORS, Later, No, health::read_processor)?;
-        self.series.adapted = self.rows(&adapted::ADAPTED, Later, No, adapted::read)?;
-        self.series.machine = self.rows(&host::MACHINE, Later, No, host::read_machine)?;
-        self.series.disks = self.rows(&host::DISKS, Later, No, host::read_disk)?;
-        self.series.interfaces = self.rows(&host::INTERFACES, Later, No, host::read_interface)?;
-        self.series.blocks = self.rows(&host::BLOCKS, Later, Yes, host::read_block)?;
+        self.series.threads = self.rows(&health::THREADS, Later, Yes, rows::read)?;
+        self.series.baselines = self.rows(&health::BASELINES, Later, Yes, rows::read)?;
+        self.series.stalls = self.rows(&health::STALLS, Later, No, rows::read)?;
+        self.series.network = self.rows(&host::NETWORK, Later, No, rows::read)?;
+        self.series.processors = self.rows(&health::PROCESSORS, Later, No, rows::read)?;
+        self.series.adapted = self.rows(&columns::ADAPTED, Later, No, rows::read)?;
+        self.series.machine = self.rows(&host::MACHINE, Later, No, rows::read)?;
+        self.series.disks = self.rows(&host::DISKS, Later, No, rows::read)?;
+        self.series.interfaces = self.rows(&host::INTERFACES, Later, No, rows::read)?;
+        self.series.blocks = self.rows(&host::BLOCKS, Later, Yes, rows::read)?;
         if let Some(seeks) = self.open(&host::SEEKS, Later)? {
             host::read_seeks(&seeks, &mut self.series.blocks).or_else(|error| self.gaps.error(error))?;
         }
-        self.series.links = self.rows(&health::LINKS, Later, Yes, health::read_link)?;
+        self.series.links = self.rows(&health::LINKS, Later, Yes, rows::read)?;
         self.read_histograms()?;
-        self.series.host = self.rows(&host::HOST, Always, No, host::read_host)?;
+        self.series.host = self.rows(&host::HOST, Always, No, rows::read)?;
         self.each(&columns::PROXY, Always, Series::read_counter)?;
         self.read_examples()
     }

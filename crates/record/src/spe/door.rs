@@ -2,37 +2,17 @@
 
 use std::path::Path;
 
-use crate::columns::TableSpec;
-use crate::dir::RunDirError;
 use assay_role::evaluation::DoorRow;
-use assay_table::{Cell, Column, FileError, Kind, Table, TableWriter};
+use assay_table::{Table, FileError, TableWriter};
+
+use crate::columns::{TableSpec, rows};
+use crate::dir::RunDirError;
 
 /// A row per second and door.
 pub(crate) const DOORS: TableSpec = TableSpec {
     file: "doors.parquet",
     about: "What the Collector did for each target: a row per second and door.",
-    columns: || {
-        vec![
-            Column::new("at_s", Kind::Uint, "the second, since the start"),
-            Column::new(
-                "door",
-                Kind::Uint,
-                "whose door: index into `targets` of spe.json; 0: the Multiplier's",
-            ),
-            Column::new("requests", Kind::Uint, "requests that came in"),
-            Column::new("fetches", Kind::Uint, "of these, those that made the Collector ask an origin"),
-            Column::new("replays", Kind::Uint, "answered from a recording"),
-            Column::new("joined", Kind::Uint, "joined a fetch that was under way"),
-            Column::new("validations", Kind::Uint, "answered 304"),
-            Column::new("bytes_in", Kind::Uint, "bytes of request bodies"),
-            Column::new("bytes_out", Kind::Uint, "bytes of bodies sent to that door"),
-            Column::new(
-                "late_max_us",
-                Kind::Uint,
-                "how late the latest chunk of a replay was written, in microseconds",
-            ),
-        ]
-    },
+    columns: rows::columns::<DoorRow>,
 };
 
 /// Writes rows as they come.
@@ -48,19 +28,7 @@ impl DoorWriter {
 
     /// Adds a row.
     pub fn push(&mut self, row: &DoorRow) -> Result<(), RunDirError> {
-        let cells = [
-            row.at_s.into(),
-            row.door.into(),
-            row.requests,
-            row.fetches,
-            row.replays,
-            row.joined,
-            row.validations,
-            row.bytes_in,
-            row.bytes_out,
-            row.late_max_us,
-        ];
-        Ok(self.writer.push(&cells.map(Cell::Uint))?)
+        Ok(self.writer.push(&rows::row(None, row))?)
     }
 
     /// Writes what is left and gives the file its name.
@@ -72,22 +40,8 @@ impl DoorWriter {
 /// Reads a whole table.
 pub fn read_doors(path: &Path) -> Result<Vec<DoorRow>, RunDirError> {
     let table = Table::read(path, &DOORS.names())?;
-    let read = |row| {
-        let uint = |name: &str| table.uint(name, row);
-        Ok(DoorRow {
-            at_s: table.narrow("at_s", uint("at_s")?)?,
-            door: table.narrow("door", uint("door")?)?,
-            requests: uint("requests")?,
-            fetches: uint("fetches")?,
-            replays: uint("replays")?,
-            joined: uint("joined")?,
-            validations: uint("validations")?,
-            bytes_in: uint("bytes_in")?,
-            bytes_out: uint("bytes_out")?,
-            late_max_us: uint("late_max_us")?,
-        })
-    };
-    (0..table.rows()).map(read).collect::<Result<_, _>>().map_err(FileError::into)
+    let rows = (0..table.rows()).map(|row| rows::read(&table, row));
+    rows.collect::<Result<_, FileError>>().map_err(FileError::into)
 }
 
 #[cfg(test)]

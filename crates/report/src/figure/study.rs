@@ -141,7 +141,7 @@ fn bars(summary: &Summary) -> Option<Chart> {
         ("BHR, %", |f| f.bhr.measured.map(|ratio| ratio * 100.0)),
     ];
     let mut busiest: Vec<usize> = (0..summary.phases.len()).collect();
-    busiest.sort_by_key(|index| std::cmp::Reverse(summary.phases[*index].figures.completed));
+    busiest.sort_by_key(|index| std::cmp::Reverse(summary.phases[*index].figures.counts.completed));
     busiest.truncate(MOST_PHASES);
     busiest.sort_unstable();
     let roles = ["s0", "s1", "s2", "s3", "s4", "s5"];

@@ -34,7 +34,7 @@ fn every_table_goes_out_whole_in_both_forms() {
     let column = names.iter().position(|name| *name == "sent").unwrap();
     let sent: u64 =
         csv.lines().skip(1).map(|row| row.split(',').nth(column).unwrap().parse::<u64>().unwrap()).sum();
-    assert_eq!(sent, Summary::from_run(&run.dir).unwrap().total.requests);
+    assert_eq!(sent, Summary::from_run(&run.dir).unwrap().total.counts.requests);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_summary_in_long_form_has_every_figure_of_every_phase() {
     let summary = Summary::from_run(&run.dir).unwrap();
     let p99 = summary.phases[3].figures.response_time_ms.hit.p99.unwrap();
     assert!(text.contains(&format!("\ntop1,response_time_ms.hit.p99,{p99}\n")), "{text}");
-    assert!(text.contains(&format!("\ntotal,requests,{}\n", summary.total.requests)));
+    assert!(text.contains(&format!("\ntotal,requests,{}\n", summary.total.counts.requests)));
 }
 
 /// Reads the log with HdrHistogram's own Python library and adds up what it finds.

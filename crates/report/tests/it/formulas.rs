@@ -12,14 +12,14 @@ fn totals_are_the_sums_of_the_phases() {
     let sum = |pick: fn(&assay_report::summary::Figures) -> u64| -> u64 {
         summary.phases.iter().map(|phase| pick(&phase.figures)).sum()
     };
-    assert_eq!(summary.total.requests, sum(|f| f.requests));
-    assert_eq!(summary.total.unsent, sum(|f| f.unsent));
+    assert_eq!(summary.total.counts.requests, sum(|f| f.counts.requests));
+    assert_eq!(summary.total.counts.unsent, sum(|f| f.counts.unsent));
     assert_eq!(summary.total.errors.total, sum(|f| f.errors.total));
     assert_eq!(summary.total.response_time_ms.all.count, sum(|f| f.response_time_ms.all.count));
-    assert_eq!(summary.total.origins.requests, sum(|f| f.origins.requests));
-    let requests = summary.total.requests + summary.total.unsent;
-    assert_eq!(requests, summary.total.due);
-    assert!(summary.total.unsent > 0 && summary.total.errors.total > 0, "the story is not empty");
+    assert_eq!(summary.total.origins.counts.requests, sum(|f| f.origins.counts.requests));
+    let requests = summary.total.counts.requests + summary.total.counts.unsent;
+    assert_eq!(requests, summary.total.counts.due);
+    assert!(summary.total.counts.unsent > 0 && summary.total.errors.total > 0, "the story is not empty");
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn rates_use_the_actual_length_of_a_phase() {
     let warm = &summary.phases[0];
     assert_eq!((warm.start_ms, warm.end_ms), (Some(0), Some(4250)));
     assert_eq!(warm.figures.duration_s, Some(4.25));
-    let expected = warm.figures.due as f64 / 4.25;
+    let expected = warm.figures.counts.due as f64 / 4.25;
     assert!((warm.figures.rate.offered.unwrap() - expected).abs() < 0.001);
 }
 

@@ -31,6 +31,38 @@ fn the_published_schema_is_that_of_the_code() {
     golden(&path, &format!("{:#}\n", Summary::json_schema()));
 }
 
+/// Every field that the summary can have, by its path.
+#[test]
+fn every_field_of_the_summary_keeps_its_name() {
+    let schema = serde_json::to_value(Summary::json_schema()).unwrap();
+    let mut paths = Vec::new();
+    fields(&schema, &schema, "", &mut paths);
+    paths.sort();
+    paths.dedup();
+    golden(&golden_path("summary-fields.txt"), &(paths.join("\n") + "\n"));
+}
+
+fn fields(root: &Value, schema: &Value, at: &str, paths: &mut Vec<String>) {
+    if !schema.is_object() {
+        return;
+    }
+    if let Some(target) = schema["$ref"].as_str() {
+        fields(root, root.pointer(target.trim_start_matches('#')).unwrap(), at, paths);
+    }
+    let required: Vec<&Value> = schema["required"].as_array().into_iter().flatten().collect();
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        let mark = if required.contains(&&Value::from(name.as_str())) { " required" } else { "" };
+        paths.push(format!("{at}/{name}{mark}"));
+        fields(root, inner, &format!("{at}/{name}"), paths);
+    }
+    for key in ["items", "additionalProperties"] {
+        fields(root, &schema[key], &format!("{at}/*"), paths);
+    }
+    for key in ["anyOf", "allOf", "oneOf"] {
+        schema[key].as_array().into_iter().flatten().for_each(|one| fields(root, one, at, paths));
+    }
+}
+
 #[test]
 fn every_summary_is_true_to_the_schema_and_comes_back_as_it_was() {
     let validator = jsonschema::validator_for(&Summary::json_schema()).unwrap();
@@ -99,12 +131,12 @@ fn phases_that_never_ran_are_listed_with_zero_requests() {
     assert_eq!(summary.phases.len(), 9);
     let names: Vec<&str> = summary.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names[3..5], ["top1", "dec"]);
-    assert!(summary.phases[3].figures.requests > 0);
-    assert_eq!(summary.phases[4].figures.requests, 0);
+    assert!(summary.phases[3].figures.counts.requests > 0);
+    assert_eq!(summary.phases[4].figures.counts.requests, 0);
     assert_eq!(summary.phases[4].start_ms, None);
     assert_eq!(summary.phases[4].figures.rate.offered, None);
     let nothing = of(Story::Nothing);
-    assert_eq!(nothing.total.requests, 0);
+    assert_eq!(nothing.total.counts.requests, 0);
     assert_eq!(nothing.total.duration_s, None);
 }
 

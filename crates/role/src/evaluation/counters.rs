@@ -1,5 +1,6 @@
 //! What the Collector and the Multiplier report while they run.
 
+use assay_measurement::series;
 use serde::{Deserialize, Serialize};
 
 /// What the Collector says once a second: counters since its start, and what each door did in that second.
@@ -96,28 +97,19 @@ pub struct TargetCounters {
     pub body_bytes: u64,
 }
 
-/// One second at one door of the Collector.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DoorRow {
-    /// The second, since the start.
-    pub at_s: u32,
-    /// Whose door: index into `SpeInfo::targets`; 0 is the Multiplier's.
-    pub door: u16,
-    /// Requests that came in.
-    pub requests: u64,
-    /// Of these, those that made the Collector ask an origin.
-    pub fetches: u64,
-    /// Answered from a recording.
-    pub replays: u64,
-    /// Joined a fetch that was under way.
-    pub joined: u64,
-    /// Answered 304.
-    pub validations: u64,
-    /// Bytes of request bodies.
-    pub bytes_in: u64,
-    /// Bytes of bodies sent to that door.
-    pub bytes_out: u64,
-    /// How late the latest chunk of a replay was written, in microseconds.
-    pub late_max_us: u64,
+series! {
+    /// One second at one door of the Collector.
+    #[derive(Copy, Eq)]
+    pub struct DoorRow {
+        at_s: u32 = "the second, since the start";
+        door: u16 = "whose door: index into `targets` of spe.json; 0: the Multiplier's";
+        requests: u64 = "requests that came in";
+        fetches: u64 = "of these, those that made the Collector ask an origin";
+        replays: u64 = "answered from a recording";
+        joined: u64 = "joined a fetch that was under way";
+        validations: u64 = "answered 304";
+        bytes_in: u64 = "bytes of request bodies";
+        bytes_out: u64 = "bytes of bodies sent to that door";
+        late_max_us: u64 = "how late the latest chunk of a replay was written, in microseconds";
+    }
 }

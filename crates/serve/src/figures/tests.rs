@@ -204,6 +204,33 @@ fn the_reference_lists_every_metric() {
     assert!(written == reference(), "UPDATE_GOLDEN=1 writes docs/reference/metrics.md anew");
 }
 
+/// Compares with a file that is kept: what others ask for by name stays.
+#[test]
+fn every_metric_keeps_its_name_type_and_labels() {
+    let mut lines: Vec<String> = Vec::new();
+    for family in families(&full(), 0, 0.0) {
+        for sample in &family.samples {
+            // What these say depends on the run.
+            let free = ["run", "workload", "target", "target_version", "seed", "version", "phase", "index"];
+            let label = |(name, value): &(&'static str, String)| match free.contains(name) {
+                true => (*name).to_owned(),
+                false => format!("{name}={value}"),
+            };
+            let labels: Vec<String> = sample.labels.iter().map(label).collect();
+            let line = format!("{:?} {} {}", family.kind, family.name(), labels.join(" "));
+            lines.push(line.trim_end().to_owned());
+        }
+    }
+    lines.sort();
+    let text = lines.join("\n") + "\n";
+    let path = root().join("crates/serve/tests/golden/metrics.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == text, "crates/serve/tests/golden/metrics.txt differs; a name that is published stays");
+}
+
 #[test]
 fn every_query_of_the_dashboard_names_metrics_and_labels_that_exist() {
     let dashboard = std::fs::read_to_string(root().join("contrib/grafana/assay.json")).unwrap();

@@ -1,0 +1,56 @@
+//! The columns of declared types, and how values become rows and come back.
+
+use assay_measurement::declared::{Described, Kind as Declared, Value};
+use assay_table::{Cell, Column, Kind, Table, FileError};
+
+/// The columns of a type, one for each field.
+pub(crate) fn columns<T: Described>() -> Vec<Column> {
+    let column = |name, kind, about| match kind {
+        Declared::Uint => Column::new(name, Kind::Uint, about),
+        Declared::OptionalUint => Column::optional(name, Kind::Uint, about),
+        Declared::Float => Column::new(name, Kind::Float, about),
+        Declared::Text => Column::new(name, Kind::Text, about),
+    };
+    T::FIELDS.iter().map(|field| column(field.name, field.kind, field.meaning)).collect()
+}
+
+/// A row: the number that other tables know it by, if any, and its values.
+pub(crate) fn row<T: Described>(number: Option<u64>, item: &T) -> Vec<Cell<'_>> {
+    number.map(Cell::Uint).into_iter().chain(cells(item)).collect()
+}
+
+/// The values of an item, in the order of its columns.
+pub(crate) fn cells<T: Described>(item: &T) -> impl Iterator<Item = Cell<'_>> {
+    T::FIELDS.iter().map(|field| match (field.get)(item) {
+        Value::Uint(number) => Cell::Uint(number),
+        Value::Float(number) => Cell::Float(number),
+        Value::Text(text) => Cell::Text(text),
+        Value::None => Cell::Null,
+    })
+}
+
+/// Reads a row; what is kept beside the fields comes from other tables. A column that the file does not have was added after
+/// it was written, but for those that say when something was: without them, a row says nothing.
+pub(crate) fn read<T: Described>(table: &Table, row: usize) -> Result<T, FileError> {
+    let mut item = T::default();
+    for field in T::FIELDS {
+        let name = field.name;
+        if !table.has(name) && !["start_ms", "length_ms", "at_ms"].contains(&name) {
+            continue;
+        }
+        let value = match field.kind {
+            Declared::Uint => Value::Uint(table.uint(name, row)?),
+            Declared::OptionalUint => table.opt_uint(name, row)?.map_or(Value::None, Value::Uint),
+            Declared::Float => Value::Float(table.float(name, row)?),
+            Declared::Text => Value::Text(table.text(name, row)?),
+        };
+        if !(field.set)(&mut item, value) {
+            return Err(match value {
+                Value::Text(text) => table.unknown(name, text),
+                Value::Uint(number) => table.out_of_range(name, number),
+                Value::Float(_) | Value::None => table.unknown(name, "a value of another kind"),
+            });
+        }
+    }
+    Ok(item)
+}
