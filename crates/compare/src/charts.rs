@@ -3,7 +3,7 @@
 //! A line is the mean over a subject's runs; the band around it reaches from the lowest run to the highest.
 
 use assay_measurement::histogram::Histogram;
-use assay_measurement::validations;
+use assay_measurement::ratios::HitRatio;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 use serde::Serialize;
@@ -83,14 +83,14 @@ impl Axis {
 fn row(step: &Step<'_>, ruler: &Histogram) -> Row {
     let counts = &step.robots;
     let all = Merged::of(step.all.iter().copied());
-    let hits = counts.hits + counts.collapsed - validations::hidden(counts, &step.origins);
+    let dhr = HitRatio::of_documents(counts, &step.origins).measured;
     let proxy = step.roles.get("proxy");
     Row {
         offered: step.per_second(counts.due),
         throughput: step.per_second(counts.completed),
         response_ms: all.mean_us().map(|us| us / 1000.0),
         p99_ms: all.quantile_us(0.99, ruler).map(|us| us / 1000.0),
-        dhr_percent: (counts.basic > 0).then(|| hits as f64 * 100.0 / counts.basic as f64),
+        dhr_percent: dhr.map(|ratio| ratio * 100.0),
         cpu: proxy.filter(|used| used.watched_us > 0).map(|used| used.cpu_us as f64 / used.watched_us as f64),
         memory_mb: proxy.map(|used| used.rss_bytes as f64 / f64::from(1 << 20)),
     }

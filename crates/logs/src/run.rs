@@ -1,7 +1,7 @@
 //! The log of a run: which lines are its robots', in which phase, and whether the log agrees with what robots counted.
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
-use assay_measurement::validations;
+use assay_measurement::ratios::Outcomes;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
@@ -33,7 +33,7 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
     let (mut robots, mut origins) = (RobotCounts::default(), OriginCounts::default());
     series.robots.iter().for_each(|interval| robots.merge(&interval.counts));
     series.origins.iter().for_each(|interval| origins.merge(&interval.counts));
-    let hidden = validations::hidden(&robots, &origins);
+    let outcomes = Outcomes::of(&robots, &origins);
     let plain = &document.plain;
     let answered = robots.completed + robots.retries;
     let mut rows = vec![row(
@@ -46,14 +46,14 @@ pub fn reconcile(document: &Document, info: &RunInfo, series: &Series, bodies_on
         rows.extend([
             row(
                 "plain GETs: hits and joined",
-                robots.hits + robots.collapsed - hidden,
+                outcomes.hit + outcomes.collapsed,
                 plain.local_hits + plain.sibling_hits + plain.parent_hits,
                 "robots tell a hit by who caused the answer that they got; the proxy calls a hit what its cache had, \
                  also for requests that robots do not count as plain (reloads, requests with a condition)",
             ),
             row(
                 "plain GETs: revalidated",
-                robots.revalidated + hidden,
+                outcomes.revalidated,
                 plain.revalidated,
                 "robots see a revalidation only where the origin answered 304 to a request without a condition of their own; \
                  not every proxy has a word for it",

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use assay_measurement::ratios::ratio;
+
 use crate::document::{Count, Document, Figures, Grouping, TopUrl};
 
 /// How text may look.
@@ -121,7 +123,7 @@ impl Page {
         if let (Some(dhr), Some(bhr)) = (all.dhr, all.bhr) {
             let text = format!("DHR {}, BHR {}", percent(Some(dhr)), percent(Some(bhr)));
             let text = self.paint(GREEN, &text);
-            let share = |part: u64| percent((all.requests > 0).then(|| part as f64 / all.requests as f64));
+            let share = |part: u64| percent(ratio(part, all.requests));
             let parts = format!(
                 "{text}: local {}, sibling {}, parent {}; {} revalidated",
                 share(all.local_hits),
@@ -276,7 +278,7 @@ impl Page {
         let head = self.paint(DIM, &head);
         self.line(&head);
         for (name, figures) in rows {
-            let share = if total > 0 { figures.requests as f64 / total as f64 } else { 0.0 };
+            let share = ratio(figures.requests, total).unwrap_or(0.0);
             let mut row = format!(
                 "{} {:>10} {:>6} {:>8}",
                 pad(&shorten(&name, width), width),

@@ -20,5 +20,6 @@ pub mod interval;
 pub mod machine;
 pub mod outcome;
 pub mod planned_fault;
-pub mod validations;
+pub mod ratios;
+mod validations;
 pub mod xact;

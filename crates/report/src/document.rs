@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use assay_measurement::counts::{OriginRequests, RobotRequests};
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::error_kind::ErrorExample;
+pub use assay_measurement::ratios::{HitRatio, Offload, Outcomes};
 use assay_record::missing::Missing;
 use assay_record::run::{BedInfo, HostInfo, PlacementInfo, TargetInfo, WorkloadInfo};
 use schemars::JsonSchema;
@@ -339,39 +340,6 @@ pub struct Rate {
     pub offered: Option<f64>,
     /// Answered without error.
     pub measured: Option<f64>,
-}
-
-/// A hit ratio, 0 to 1, of basic xacts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HitRatio {
-    /// Revisits of cachable objects: known from the stream alone.
-    pub offered: Option<f64>,
-    /// What an infinite cache with the target's declared behaviour would have hit of the requests sent.
-    pub ideal: Option<f64>,
-    /// What the target hit.
-    pub measured: Option<f64>,
-}
-
-/// 1 − at the origins ÷ at the robots; negative when the target asks for more than it is asked for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Offload {
-    /// Of requests.
-    pub requests: Option<f64>,
-    /// Of body bytes.
-    pub bytes: Option<f64>,
-}
-
-/// How completed basic xacts were answered.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcomes {
-    /// From the store.
-    pub hit: u64,
-    /// With another request's fetch.
-    pub collapsed: u64,
-    /// From the store, after the origin confirmed it.
-    pub revalidated: u64,
-    /// By the origin.
-    pub miss: u64,
 }
 
 /// Times by class.

@@ -2,6 +2,7 @@
 
 use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::histogram::Histogram;
+use assay_measurement::ratios;
 
 use crate::document::{
     Bandwidth, ByClass, Connections, Disk, Errors, Figures, HitRatio, Lateness, Offload, OriginFigures,
@@ -21,9 +22,13 @@ fn per_second(count: u64, seconds: Option<f64>) -> Option<f64> {
     seconds.filter(|s| *s > 0.0).map(|s| round(count as f64 / s, 3))
 }
 
+fn six_digits(value: f64) -> f64 {
+    round(value, 6)
+}
+
 /// A share, to six decimals; none of nothing.
 pub fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| round(part as f64 / whole as f64, 6))
+    ratios::ratio(part, whole).map(six_digits)
 }
 
 fn megabits(bytes: u64, seconds: Option<f64>) -> Option<f64> {
@@ -71,43 +76,6 @@ fn by_class(tally: &Tally, all: Censored, of: fn(&MergedTimes) -> &Histogram) ->
     }
 }
 
-pub(crate) fn hit_ratios(tally: &Tally) -> (HitRatio, HitRatio) {
-    let counts = &tally.robots;
-    let measured = counts.hits + counts.collapsed - tally.hidden_validations();
-    let measured_bytes = counts.hit_bytes + counts.collapsed_bytes - tally.hidden_validation_bytes();
-    let documents = HitRatio {
-        offered: ratio(counts.offered_hits, counts.due_basic),
-        ideal: ratio(counts.ideal_hits, counts.ideal_basic),
-        measured: ratio(measured, counts.basic),
-    };
-    let bytes = HitRatio {
-        offered: ratio(counts.offered_hit_bytes, counts.due_basic_bytes),
-        ideal: ratio(counts.ideal_hit_bytes, counts.ideal_basic_bytes),
-        measured: ratio(measured_bytes, counts.basic_bytes),
-    };
-    (documents, bytes)
-}
-
-fn outcomes(tally: &Tally) -> Outcomes {
-    let hidden = tally.hidden_validations();
-    let from_hits = hidden.min(tally.robots.hits);
-    Outcomes {
-        hit: tally.robots.hits - from_hits,
-        collapsed: tally.robots.collapsed - (hidden - from_hits),
-        revalidated: tally.robots.revalidated + hidden,
-        miss: tally.robots.misses,
-    }
-}
-
-pub(crate) fn offload(tally: &Tally) -> Offload {
-    let spared =
-        |origin: u64, client: u64| (client > 0).then(|| round(1.0 - origin as f64 / client as f64, 6));
-    Offload {
-        requests: spared(tally.origins.requests, tally.robots.sent),
-        bytes: spared(tally.origins.body_bytes_out, tally.robots.body_bytes_in),
-    }
-}
-
 fn origin_figures(tally: &Tally, seconds: Option<f64>) -> OriginFigures {
     let counts = &tally.origins;
     OriginFigures {
@@ -122,7 +90,6 @@ fn origin_figures(tally: &Tally, seconds: Option<f64>) -> OriginFigures {
 pub fn figures(tally: &Tally) -> Figures {
     let counts = &tally.robots;
     let seconds = tally.span.map(|span| span.length_s());
-    let (dhr, bhr) = hit_ratios(tally);
     let mut figures = Figures {
         duration_s: seconds,
         counts: counts.into(),
@@ -131,10 +98,10 @@ pub fn figures(tally: &Tally) -> Figures {
             offered: per_second(counts.due, seconds),
             measured: per_second(counts.completed, seconds),
         },
-        dhr,
-        bhr,
-        offload: offload(tally),
-        outcomes: outcomes(tally),
+        dhr: HitRatio::of_documents(counts, &tally.origins).map(six_digits),
+        bhr: HitRatio::of_bytes(counts, &tally.origins).map(six_digits),
+        offload: Offload::of(counts, &tally.origins).map(six_digits),
+        outcomes: Outcomes::of(counts, &tally.origins),
         response_time_ms: by_class(tally, tally.response(), |times| &times.response),
         service_time_ms: by_class(tally, tally.service(), |times| &times.service),
         ttfb_ms: by_class(tally, tally.ttfb(), |times| &times.ttfb),

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use assay_record::run::{CacheInfo, RunInfo};
 use assay_record::series::Series;
 
+use assay_measurement::ratios::ratio;
+
 use crate::document::{CacheFigures, Hierarchy, IcpFigures, PhaseFigures};
 use crate::format::{NOTHING, bytes, count, percent, time_ms};
 use crate::page::{RowView, TableView};
@@ -86,7 +88,7 @@ fn cache_figures(cache: &CacheInfo, counted: impl Fn(&str) -> u64) -> CacheFigur
 
 /// Shares of what robots asked; none where nobody asked.
 fn ratios(figures: &mut CacheFigures) {
-    let share = |part: u64| (figures.requests > 0).then(|| part as f64 / figures.requests as f64);
+    let share = |part: u64| ratio(part, figures.requests);
     let (local, sibling, parent) =
         (share(figures.local_hits), share(figures.sibling_hits), share(figures.parent_hits));
     (figures.local_hit_ratio, figures.sibling_hit_ratio, figures.parent_hit_ratio) = (local, sibling, parent);

@@ -1,4 +1,4 @@
-//! What became of requests that are more than a plain GET: parts, codings, redirections, logins, uploads, faults on purpose.
+//! Requests that are more than a plain GET: parts, codings, redirections, logins, uploads, faults on purpose.
 
 use assay_measurement::counts::{OriginSpecial, RobotSpecial};
 use schemars::JsonSchema;

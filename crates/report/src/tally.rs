@@ -7,7 +7,6 @@ use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::machine::{BlockInterval, DiskInterval};
-use assay_measurement::validations;
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
@@ -382,17 +381,6 @@ impl Tally {
             }
         }
     }
-
-    /// Basic xacts that look like hits but that the origin says it validated (a proxy need not update
-    /// stored headers from a 304). Those that showed it are counted as revalidated already.
-    pub fn hidden_validations(&self) -> u64 {
-        validations::hidden(&self.robots, &self.origins)
-    }
-
-    /// Their body bytes.
-    pub fn hidden_validation_bytes(&self) -> u64 {
-        validations::hidden_bytes(&self.robots, &self.origins)
-    }
 }
 
 #[cfg(test)]
@@ -432,18 +420,5 @@ mod tests {
         assert_eq!(parts[1].resources["proxy"].cpu_us, 300_000.0);
         let total = Tally::of_run(&parts, span(0, 1000), &series);
         assert_eq!(total.resources["proxy"].cpu_us, 400_000.0);
-    }
-
-    #[test]
-    fn a_validation_that_the_reply_showed_is_not_taken_from_the_hits_again() {
-        let mut tally = Tally::default();
-        tally.robots.hits = 10;
-        tally.origins.validated_basic = 4;
-        assert_eq!(tally.hidden_validations(), 4);
-        tally.robots.revalidated = 4;
-        assert_eq!(tally.hidden_validations(), 0);
-        tally.robots.hits = 1;
-        tally.origins.validated_basic = 100;
-        assert_eq!(tally.hidden_validations(), 1, "no more than there are");
     }
 }

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::counts::RobotCounts;
 use assay_measurement::declared::{Described, Metric, Unit as DeclaredUnit};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::open_connections;
-use assay_measurement::validations;
+use assay_measurement::ratios::HitRatio;
 use assay_metrics::{Kind, Labels, Unit};
 
 use crate::news::Stage;
@@ -188,16 +188,7 @@ fn requests(all: &mut Families, counts: &RobotCounts) {
     all.add(Kind::Counter, ("responses", Unit::None), "Completed requests by status code.", codes);
 }
 
-/// Hits that the origin says it validated are none: as in the summary.
-fn measured(robots: &RobotCounts, origins: &OriginCounts) -> [u64; 2] {
-    [
-        robots.hits + robots.collapsed - validations::hidden(robots, origins),
-        robots.hit_bytes + robots.collapsed_bytes - validations::hidden_bytes(robots, origins),
-    ]
-}
-
 fn ratios(all: &mut Families, state: &State) {
-    let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let scopes = [
         ("run", Some((&state.robots, &state.origins))),
         ("phase", state.current().map(|(_, phase)| (&phase.robots, &phase.origins))),
@@ -205,19 +196,12 @@ fn ratios(all: &mut Families, state: &State) {
     let (mut documents, mut bytes) = (Vec::new(), Vec::new());
     for (scope, counts) in scopes {
         let Some((robots, origins)) = counts else { continue };
-        let [hits, hit_bytes] = measured(robots, origins);
-        let dhr = [
-            ("offered", ratio(robots.offered_hits, robots.due_basic)),
-            ("ideal", ratio(robots.ideal_hits, robots.ideal_basic)),
-            ("measured", ratio(hits, robots.basic)),
-        ];
-        let bhr = [
-            ("offered", ratio(robots.offered_hit_bytes, robots.due_basic_bytes)),
-            ("ideal", ratio(robots.ideal_hit_bytes, robots.ideal_basic_bytes)),
-            ("measured", ratio(hit_bytes, robots.basic_bytes)),
-        ];
-        for (found, ratios) in [(&mut documents, dhr), (&mut bytes, bhr)] {
-            found.extend(ratios.into_iter().filter_map(|(kind, ratio)| {
+        let of_documents = HitRatio::of_documents(robots, origins);
+        let of_bytes = HitRatio::of_bytes(robots, origins);
+        for (found, ratio) in [(&mut documents, of_documents), (&mut bytes, of_bytes)] {
+            let HitRatio { offered, ideal, measured } = ratio;
+            let kinds = [("offered", offered), ("ideal", ideal), ("measured", measured)];
+            found.extend(kinds.into_iter().filter_map(|(kind, ratio)| {
                 let labels = vec![("kind", kind.to_owned()), ("scope", scope.to_owned())];
                 Some(Sample { labels, value: Value::Number(ratio?) })
             }));

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use assay_lab::{LabEvent, Stage};
 use assay_measurement::adapted::{Adapted, Decided};
 use assay_measurement::censored::Censored;
-use assay_measurement::counts::RobotCounts;
+use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::histogram::{Histogram, SparseHistogram};
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
+use assay_measurement::ratios::{HitRatio, Outcomes};
 use assay_record::run::PhaseInfo;
 
 use super::own::Own;
@@ -52,8 +53,8 @@ pub struct PhaseState {
     pub progress: Option<f64>,
     /// Robots' counts of this phase.
     pub counts: RobotCounts,
-    /// What the origins say were validations, not hits: xacts and bytes.
-    pub validated: (u64, u64),
+    /// Origins' counts of this phase.
+    pub origins: OriginCounts,
     /// Response times of hits; none: there was none.
     pub hit: Option<Box<Histogram>>,
     /// Of misses.
@@ -93,8 +94,8 @@ pub struct Second {
     length_ms: u64,
     /// Robots' counts.
     pub counts: RobotCounts,
-    /// Basic xacts that the origins say were validations, not hits.
-    validated: u64,
+    /// Origins' counts.
+    origins: OriginCounts,
     hit: Vec<SparseHistogram>,
     miss: Vec<SparseHistogram>,
     other: Vec<SparseHistogram>,
@@ -120,7 +121,7 @@ impl Second {
         Settled {
             hit_us: merged(&self.hit),
             miss_us: merged(&self.miss),
-            dhr: dhr(&self.counts, self.validated).measured,
+            dhr: HitRatio::of_documents(&self.counts, &self.origins).measured,
         }
     }
 
@@ -133,17 +134,6 @@ impl Second {
     pub fn measured(&self) -> f64 {
         self.rate(self.counts.completed)
     }
-}
-
-/// A hit ratio thrice, 0 to 1; none: nothing to divide by.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Ratios {
-    /// From the stream alone.
-    pub offered: Option<f64>,
-    /// Of an infinite cache.
-    pub ideal: Option<f64>,
-    /// Of the target.
-    pub measured: Option<f64>,
 }
 
 /// The last few seconds, merged.
@@ -160,20 +150,7 @@ pub struct Recent {
     /// What Assay itself added.
     pub lateness: Histogram,
     /// Document hit ratios.
-    pub dhr: Ratios,
-}
-
-/// Outcomes of basic xacts of a phase.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Outcomes {
-    /// From the store.
-    pub hit: u64,
-    /// Joined another's fetch.
-    pub collapsed: u64,
-    /// Confirmed by the origin.
-    pub revalidated: u64,
-    /// Made by the origin.
-    pub miss: u64,
+    pub dhr: HitRatio,
 }
 
 /// Everything the live view knows.
@@ -305,13 +282,9 @@ impl State {
     }
 
     fn take_origins(&mut self, interval: &OriginInterval) {
-        let (xacts, bytes) = (interval.counts.validated_basic, interval.counts.validated_basic_bytes);
-        self.with_phase(interval.phase, |phase| {
-            phase.validated.0 += xacts;
-            phase.validated.1 += bytes;
-        });
+        self.with_phase(interval.phase, |phase| phase.origins.merge(&interval.counts));
         if let Some(second) = self.seconds.iter_mut().rev().find(|s| s.start_ms <= interval.start_ms) {
-            second.validated += xacts;
+            second.origins.merge(&interval.counts);
         }
     }
 
@@ -401,10 +374,10 @@ impl State {
     /// The last few seconds.
     pub fn recent(&self) -> Recent {
         let mut recent = Recent::default();
-        let (mut counts, mut validated) = (RobotCounts::default(), 0);
+        let (mut counts, mut origins) = (RobotCounts::default(), OriginCounts::default());
         for second in self.seconds.iter().rev().take(RECENT_SECONDS) {
             counts.merge(&second.counts);
-            validated += second.validated;
+            origins.merge(&second.origins);
             for (sum, times) in [
                 (&mut recent.hit, &second.hit),
                 (&mut recent.miss, &second.miss),
@@ -415,7 +388,7 @@ impl State {
                 times.iter().for_each(|times| sum.merge_sparse(times));
             }
         }
-        recent.dhr = dhr(&counts, validated);
+        recent.dhr = HitRatio::of_documents(&counts, &origins);
         recent
     }
 
@@ -483,55 +456,19 @@ impl PhaseState {
     }
 
     /// Document hit ratios so far.
-    pub fn dhr(&self) -> Ratios {
-        dhr(&self.counts, self.validated.0)
+    pub fn dhr(&self) -> HitRatio {
+        HitRatio::of_documents(&self.counts, &self.origins)
     }
 
     /// Byte hit ratios so far.
-    pub fn bhr(&self) -> Ratios {
-        let c = &self.counts;
-        Ratios {
-            offered: ratio(c.offered_hit_bytes, c.due_basic_bytes),
-            ideal: ratio(c.ideal_hit_bytes, c.ideal_basic_bytes),
-            measured: ratio(
-                (c.hit_bytes + c.collapsed_bytes)
-                    .saturating_sub(hidden(self.validated.1, c.revalidated_bytes)),
-                c.basic_bytes,
-            ),
-        }
+    pub fn bhr(&self) -> HitRatio {
+        HitRatio::of_bytes(&self.counts, &self.origins)
     }
 
-    /// Outcomes so far; hits that the origin says it validated are revalidations.
+    /// Outcomes so far.
     pub fn outcomes(&self) -> Outcomes {
-        let c = &self.counts;
-        let moved = hidden(self.validated.0, c.revalidated).min(c.hits);
-        Outcomes {
-            hit: c.hits - moved,
-            collapsed: c.collapsed,
-            revalidated: c.revalidated + moved,
-            miss: c.misses,
-        }
+        Outcomes::of(&self.counts, &self.origins)
     }
-}
-
-fn dhr(counts: &RobotCounts, validated: u64) -> Ratios {
-    Ratios {
-        offered: ratio(counts.offered_hits, counts.due_basic),
-        ideal: ratio(counts.ideal_hits, counts.ideal_basic),
-        measured: ratio(
-            (counts.hits + counts.collapsed).saturating_sub(hidden(validated, counts.revalidated)),
-            counts.basic,
-        ),
-    }
-}
-
-/// Validations that look like hits to robots: those that the origins saw beyond those that replies showed.
-fn hidden(validated: u64, shown: u64) -> u64 {
-    validated.saturating_sub(shown)
-}
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// What a stage is, in words.

@@ -6,6 +6,7 @@ use assay_measurement::counts::RobotCounts;
 use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::{Histogram, MAX_US};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
+use assay_measurement::ratios::ratio;
 use assay_record::peak::{Check, Outcome, Step};
 use assay_record::run::{PhaseInfo, RunInfo};
 use assay_record::series::Entry;
@@ -214,7 +215,7 @@ pub(super) fn step(measured: &Measured<'_>, judge: &mut Judge) -> Step {
         // What no page led to was never asked for.
         offered_per_s: counts.due.saturating_sub(counts.not_reached) as f64 / length_s,
         completed_per_s: counts.completed as f64 / length_s,
-        error_share: if ended > 0 { errors as f64 / ended as f64 } else { 0.0 },
+        error_share: ratio(errors, ended).unwrap_or(0.0),
         mean_ms: times.mean_us().map(|us| us / 1e3),
         p50_ms: quantile_ms(0.5),
         p99_ms: quantile_ms(0.99),

@@ -6,6 +6,7 @@ use assay_measurement::counts::RobotCounts;
 use assay_measurement::health::{Baseline, NetworkInterval, ProcessorInterval, Stall, ThreadInterval};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
+use assay_measurement::ratios::ratio;
 use assay_record::run::PhaseInfo;
 use assay_record::series::Entry;
 
@@ -143,7 +144,7 @@ pub struct StallSum {
 
 /// A part of a whole; 0 of nothing.
 pub fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    ratio(part, whole).unwrap_or(0.0)
 }
 
 impl PhaseEvidence {

@@ -1,5 +1,7 @@
 //! The document, made of sums.
 
+use assay_measurement::ratios::ratio;
+
 use super::tally::{Groups, Tally};
 use super::{Analyser, printable};
 use crate::class::Class;
@@ -222,7 +224,7 @@ fn count(sketch: &crate::sketch::distinct::Distinct) -> Count {
 /// Counts and ratios; without outcomes there are no ratios.
 fn figures(tally: &Tally, known: bool) -> Figures {
     let requests = tally.requests();
-    let ratio = |part: u64, whole: u64| (known && whole > 0).then(|| part as f64 / whole as f64);
+    let ratio = |part, whole| ratio(part, whole).filter(|_| known);
     Figures {
         requests,
         bytes: tally.bytes,

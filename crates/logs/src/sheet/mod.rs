@@ -4,6 +4,8 @@ mod plots;
 
 use assay_record::sheet::{Row, Section, Sheet, Table, Tile};
 
+use assay_measurement::ratios::ratio;
+
 use crate::document::{Document, Figures, Grouping, TopUrl};
 use crate::terminal::{count, date, duration, estimate, ms, percent, several, size};
 
@@ -88,7 +90,7 @@ fn input(input: &crate::document::InputInfo) -> String {
 
 fn tiles(document: &Document) -> Vec<Tile> {
     let all = &document.all;
-    let share = |part: u64| percent((all.requests > 0).then(|| part as f64 / all.requests as f64));
+    let share = |part: u64| percent(ratio(part, all.requests));
     let mut tiles = vec![Tile {
         title: "Requests".into(),
         value: count(all.requests),
@@ -144,7 +146,7 @@ fn figures_table<'a>(
 ) -> Table {
     let heads = ["requests", "share", "bytes", "DHR", "BHR", "mean", "median", "95 %", "99 %", "longest"];
     let rows = rows.map(|(name, figures)| {
-        let share = (total > 0).then(|| figures.requests as f64 / total as f64);
+        let share = ratio(figures.requests, total);
         let mut cells = vec![
             count(figures.requests),
             percent(share),

@@ -115,7 +115,10 @@ fn misses_go_through_the_parent_and_its_hits_are_told_from_its_misses() {
         let (left, right, parent) = (left.counters().peers, right.counters().peers, parent.counters());
         assert_eq!((left.parent_fetches, left.parent_hits), (1, 0));
         assert_eq!((right.parent_fetches, right.parent_hits, right.icp_sent), (1, 1, 0));
-        assert_eq!((parent.peers.peer_requests, parent.peers.peer_hits, parent.peers.icp_answered), (2, 1, 1));
+        assert_eq!(
+            (parent.peers.peer_requests, parent.peers.peer_hits, parent.peers.icp_answered),
+            (2, 1, 1)
+        );
     });
 }
 

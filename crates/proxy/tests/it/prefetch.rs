@@ -69,7 +69,14 @@ fn what_a_page_is_shown_with_is_a_hit_afterwards() {
             assert!(bed.get(path, "").await.cache_status().contains("hit"), "{path}");
         }
         let counters = bed.counters();
-        assert_eq!((counters.prefetch.prefetched, counters.prefetch.prefetched_used, counters.prefetch.prefetched_bytes), (3, 3, 15));
+        assert_eq!(
+            (
+                counters.prefetch.prefetched,
+                counters.prefetch.prefetched_used,
+                counters.prefetch.prefetched_bytes
+            ),
+            (3, 3, 15)
+        );
         assert_eq!(origin.count(), 4);
         let image = &origin.seen()[1];
         assert!(

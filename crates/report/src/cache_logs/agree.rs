@@ -1,7 +1,7 @@
 //! Whether robots and logs count the same, and where they do not: by how much, and why.
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
-use assay_measurement::validations;
+use assay_measurement::ratios::Outcomes;
 use assay_record::caches::{Answers, CacheLogs, Seen, Source};
 
 use super::ALL;
@@ -147,7 +147,7 @@ fn odd_hits(rows: &[&Answers], is_plain: &dyn Fn(&Answers) -> bool) -> String {
 
 /// From the sums of both sides: why they differ can only be guessed.
 fn sums(all: &[&Answers], robots: &RobotCounts, origins: &OriginCounts) -> Vec<Agreement> {
-    let hidden = validations::hidden(robots, origins);
+    let outcomes = Outcomes::of(robots, origins);
     let rows = [
         (
             "requests answered",
@@ -157,13 +157,13 @@ fn sums(all: &[&Answers], robots: &RobotCounts, origins: &OriginCounts) -> Vec<A
         ),
         (
             "plain GETs: hits",
-            robots.hits + robots.collapsed - hidden,
+            outcomes.hit + outcomes.collapsed,
             count_of(all, |row| row.basic && row.source.is_hit()),
             "robots tell a hit by whom the answer was made for, the cache by what it had; `--xact-log` tells which",
         ),
         (
             "plain GETs: revalidated",
-            robots.revalidated + hidden,
+            outcomes.revalidated,
             count_of(all, |row| row.basic && row.source == Source::Revalidated),
             "not every proxy has a word for what an origin confirmed",
         ),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_measurement::validations;
+use assay_measurement::ratios::Outcomes;
 use assay_record::series::Series;
 
 use super::{Chart, Line, Text, dashed, line, short, time_chart};
@@ -41,8 +41,8 @@ pub(super) fn charts(steps: &[Step<'_>], series: &Series, step_ms: u64) -> Vec<C
     let together = Series { proxy: series.proxy_together().into_owned(), ..Series::default() };
     let read = Readings { series: &together, step_ms, count: steps.len() };
     let hits = |s: &Step<'_>| {
-        let hidden = validations::hidden(&s.robots, &s.origins);
-        s.per_second(s.robots.hits + s.robots.collapsed - hidden)
+        let outcomes = Outcomes::of(&s.robots, &s.origins);
+        s.per_second(outcomes.hit + outcomes.collapsed)
     };
     let pairs = [
         Pair {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use assay_measurement::validations;
+use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::ratios::HitRatio;
 use assay_record::series::Series;
 
 use super::times::{self, RESPONSE};
@@ -19,10 +20,6 @@ use crate::words;
 
 /// Steps that a chart shows at most.
 const MOST_STEPS: u64 = 1800;
-
-fn ratio_percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
-}
 
 /// Makes all charts of a run.
 pub fn charts(summary: &Summary, series: &Series) -> Charts {
@@ -114,36 +111,22 @@ fn load(steps: &[Step<'_>]) -> Vec<Chart> {
 }
 
 fn hit_ratios(steps: &[Step<'_>]) -> Vec<Chart> {
-    let documents = vec![
-        dashed(line("offered", "offered", steps, |s| {
-            ratio_percent(s.robots.offered_hits, s.robots.due_basic)
-        })),
-        line("ideal", "ideal", steps, |s| ratio_percent(s.robots.ideal_hits, s.robots.ideal_basic)),
-        line("measured", "hit", steps, |s| {
-            let hits = s.robots.hits + s.robots.collapsed - validations::hidden(&s.robots, &s.origins);
-            ratio_percent(hits, s.robots.basic)
-        }),
-    ];
-    let bytes = vec![
-        dashed(line("offered", "offered", steps, |s| {
-            ratio_percent(s.robots.offered_hit_bytes, s.robots.due_basic_bytes)
-        })),
-        line("ideal", "ideal", steps, |s| {
-            ratio_percent(s.robots.ideal_hit_bytes, s.robots.ideal_basic_bytes)
-        }),
-        line("measured", "hit", steps, |s| {
-            let hidden = validations::hidden_bytes(&s.robots, &s.origins);
-            let bytes = s.robots.hit_bytes + s.robots.collapsed_bytes - hidden;
-            ratio_percent(bytes, s.robots.basic_bytes)
-        }),
-    ];
+    let lines = |of: fn(&RobotCounts, &OriginCounts) -> HitRatio| {
+        let percent = |s: &Step<'_>, pick: fn(HitRatio) -> Option<f64>| {
+            pick(of(&s.robots, &s.origins).map(|ratio| ratio * 100.0))
+        };
+        let lines = [
+            dashed(line("offered", "offered", steps, |s| percent(s, |ratio| ratio.offered))),
+            line("ideal", "ideal", steps, |s| percent(s, |ratio| ratio.ideal)),
+            line("measured", "hit", steps, |s| percent(s, |ratio| ratio.measured)),
+        ];
+        lines.into_iter().map(|line| on_schedule(line, steps)).collect()
+    };
     let about =
         "Of plain GETs: what the stream offers, what an infinite cache would reach, what was reached.";
-    let [documents, bytes] =
-        [documents, bytes].map(|lines| lines.into_iter().map(|line| on_schedule(line, steps)).collect());
     vec![
-        time_chart("Hit ratio", "dhr", "Document hit ratio", "%", about, documents),
-        time_chart("Hit ratio", "bhr", "Byte hit ratio", "%", about, bytes),
+        time_chart("Hit ratio", "dhr", "Document hit ratio", "%", about, lines(HitRatio::of_documents)),
+        time_chart("Hit ratio", "bhr", "Byte hit ratio", "%", about, lines(HitRatio::of_bytes)),
     ]
 }
 

@@ -3,8 +3,8 @@
 use assay_measurement::censored::{Bounds, Censored};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
+use assay_measurement::ratios::{HitRatio, Offload, ratio};
 
-use crate::figures::{hit_ratios, offload, ratio};
 use crate::format;
 use crate::tally::{MergedTimes, Tally};
 
@@ -123,8 +123,8 @@ impl Metric {
         match self {
             Metric::Time { .. } => None,
             Metric::HitRatio { bytes, which, over } => {
-                let (documents, body_bytes) = hit_ratios(tally);
-                let ratios = if bytes { body_bytes } else { documents };
+                let of = if bytes { HitRatio::of_bytes } else { HitRatio::of_documents };
+                let ratios = of(counts, &tally.origins);
                 let pick = |which| match which {
                     Which::Offered => ratios.offered,
                     Which::Ideal => ratios.ideal,
@@ -138,11 +138,8 @@ impl Metric {
                 }
             }
             Metric::Offload { bytes } => {
-                if bytes {
-                    offload(tally).bytes
-                } else {
-                    offload(tally).requests
-                }
+                let offload = Offload::of(counts, &tally.origins);
+                if bytes { offload.bytes } else { offload.requests }
             }
             Metric::Rate { offered } => {
                 let count = if offered { counts.due } else { counts.completed };

@@ -1,5 +1,6 @@
 //! What matters most while a run goes on, on one page.
 
+use assay_measurement::ratios::HitRatio;
 use assay_report::require::State as Stands;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -13,7 +14,7 @@ use super::parts::{
 };
 use super::{machine, times};
 use crate::live::own::Alarm;
-use crate::live::state::{PhaseState, Ratios, Recent, Second, State};
+use crate::live::state::{PhaseState, Recent, Second, State};
 use crate::live::words::{bounds_us, clock, count, percent, quantile, rate, size};
 
 /// Lateness of requests (99th percentile) from which on it is coloured: more than Assay should ever add.
@@ -234,7 +235,7 @@ fn draw_times(frame: &mut Frame, area: Rect, recent: &Recent) {
 }
 
 fn draw_ratios(frame: &mut Frame, area: Rect, state: &State) {
-    let row = |name: &'static str, ratios: Ratios| {
+    let row = |name: &'static str, ratios: HitRatio| {
         Row::new([
             Cell::from(name),
             right(percent(ratios.offered)),
