@@ -76,8 +76,13 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
     let of = |value: fn(&Tally) -> Value| {
         tallies.iter().map(|(labels, tally)| Sample { labels: labels.clone(), value: value(tally) }).collect()
     };
-    let counter =
-        |stem, unit, help: &'static str, value| Family { kind: Kind::Counter, stem, unit, help: help.into(), samples: of(value) };
+    let counter = |stem, unit, help: &'static str, value| Family {
+        kind: Kind::Counter,
+        stem,
+        unit,
+        help: help.into(),
+        samples: of(value),
+    };
     let times = |stem, help: &'static str, value| Family {
         kind: Kind::Histogram,
         stem,
@@ -97,7 +102,8 @@ fn of_classes(all: &Snapshot) -> [Family; 6] {
         kind: Kind::Counter,
         stem: "switch_requests",
         unit: Unit::None,
-        help: "Requests by class, server and first digit of the status; no server: the switch answered".into(),
+        help: "Requests by class, server and first digit of the status; no server: the switch answered"
+            .into(),
         samples: tallies.iter().flat_map(by_code).collect(),
     };
     [

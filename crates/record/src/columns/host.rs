@@ -3,7 +3,7 @@
 use assay_measurement::health::NetworkInterval;
 use assay_measurement::interval::HostInterval;
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
-use assay_table::{Cell, Column, Kind, Table, FileError};
+use assay_table::{Cell, Column, FileError, Kind, Table};
 
 use super::{TableSpec, rows};
 

@@ -1,7 +1,7 @@
 //! The columns of declared types, and how values become rows and come back.
 
 use assay_measurement::declared::{Described, Kind as Declared, Value};
-use assay_table::{Cell, Column, Kind, Table, FileError};
+use assay_table::{Cell, Column, FileError, Kind, Table};
 
 /// The columns of a type, one for each field.
 pub(crate) fn columns<T: Described>() -> Vec<Column> {

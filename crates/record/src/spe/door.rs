@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_role::evaluation::DoorRow;
-use assay_table::{Table, FileError, TableWriter};
+use assay_table::{FileError, Table, TableWriter};
 
 use crate::columns::{TableSpec, rows};
 use crate::dir::RunDirError;
