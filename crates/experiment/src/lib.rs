@@ -15,4 +15,4 @@ pub mod peak;
 #[path = "../../lab/src/testing.rs"]
 mod testing;
 #[cfg(test)]
-use assay_lab::plan;
+use assay_lab::{mode, plan};

@@ -4,7 +4,7 @@
 //! never comes to its start. The work directory is made in TEMP_DIR.
 
 use assay_lab::description::Description;
-use assay_lab::plan::Mode;
+use assay_lab::mode::Mode;
 use assay_lab::real::{Choice, RealProxy};
 
 const TWO_PROCESSES: &str = r#"

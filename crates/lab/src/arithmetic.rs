@@ -174,7 +174,7 @@ pub(crate) fn raise_descriptor_limit() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Mode;
+    use crate::mode::Mode;
     use crate::testing;
 
     #[test]

@@ -17,13 +17,13 @@ use crate::address::LoopbackNet;
 use crate::arithmetic;
 use crate::description::{Circle, Description, Origin, Peer};
 use crate::error::LabError;
-use crate::plan::Mode;
+use crate::mode::Mode;
+use crate::mode::{Protocol, Relation};
 use crate::prepare;
 use crate::process::Launch;
 use crate::real::{self, Choice, RealProxy};
 use crate::roles::{Role, RoleKind, Said};
 use crate::spe::{UnderTest, Which};
-use crate::topology::{Protocol, Relation};
 
 /// Connections that a proxy that is started is prepared for.
 const CONNECTIONS: u64 = 4000;

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use assay_role::proxy;
 
 use crate::description::{Circle, Description, ICP_PORT, Peer};
+use crate::mode::{Protocol, Relation};
 use crate::plan::RunPlan;
-use crate::topology::{Protocol, Relation, Topology};
+use crate::topology::Topology;
 
 /// How long the built-in proxy waits for answers to ICP queries. Squid is told the same (`icp_query_timeout`).
 const ICP_PATIENCE_MS: u64 = 2000;

@@ -10,38 +10,17 @@ use assay_record::run::Verdict;
 use assay_role::proxy::Prefetch;
 use assay_workload::UniverseOptions;
 use assay_workload::model::Workload;
-use serde::{Deserialize, Serialize};
 
 use crate::bed::BedPlan;
-use crate::caches::MOST_JOINED;
+use crate::caches::lines::MOST_JOINED;
 use crate::cgroup::Limits;
 use crate::description::Description;
 use crate::error::LabError;
+use crate::mode::Mode;
 use crate::topology::Topology;
 
 /// The longest that threads may poll before a deadline.
 pub const MOST_SPIN: Duration = Duration::from_millis(1);
-
-/// How robots speak to a proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// It stands for the origins: origin-form targets.
-    #[default]
-    Reverse,
-    /// It is asked for others' objects: absolute-form targets.
-    Forward,
-}
-
-impl Mode {
-    /// The name used on the command line, in templates and in `run.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Reverse => "reverse",
-            Mode::Forward => "forward",
-        }
-    }
-}
 
 /// What is put under the workload.
 #[derive(Debug, Clone, PartialEq)]

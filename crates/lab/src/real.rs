@@ -13,7 +13,7 @@ use crate::description::{
     Circle, CounterFormat, CounterSource, Description, Origin, Program, Settings, StopSignal,
 };
 use crate::error::LabError;
-use crate::plan::Mode;
+use crate::mode::Mode;
 use crate::probe;
 use crate::process::{self, Keeper, Launch, Process, Stopped};
 use crate::work::{self, WorkDir};

@@ -9,7 +9,8 @@ use assay_workload::model::{
     Workload,
 };
 
-use crate::plan::{Mode, Part, RunPlan, TargetChoice};
+use crate::mode::Mode;
+use crate::plan::{Part, RunPlan, TargetChoice};
 
 /// One origin, one robot, one phase of two seconds.
 pub fn workload() -> Workload {

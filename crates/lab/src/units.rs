@@ -8,7 +8,7 @@ use assay_settings::units::split;
 pub use assay_settings::units::{duration, size};
 
 use crate::cgroup::Limits;
-use crate::plan::Mode;
+use crate::mode::Mode;
 
 /// Reads `50us`, `0.5ms`: how long to poll before a deadline.
 pub fn spin(text: &str) -> Result<Duration, String> {

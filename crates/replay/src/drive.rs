@@ -1,10 +1,7 @@
 //! A plan, carried out: each request when it is due, whatever became of those before.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use assay_plane::clock::{SECOND_NS, monotonic_ns};
@@ -17,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::ReplayError;
 use crate::exchange::{Seen, exchange};
-use crate::origin::Simulated;
+use crate::options::Options;
 use crate::plan::Planned;
 use crate::results::{Results, Sent, Tally};
 use crate::source::{Fed, Source};
@@ -33,28 +30,6 @@ const MOST_PLANNED: usize = 4_096;
 const LEAD_NS: u64 = 50_000_000;
 /// How long requests under way may take once it has been interrupted.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// How requests are sent.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// To whom.
-    pub to: SocketAddr,
-    /// With whole URLs, as to a forward proxy.
-    pub forward: bool,
-    /// Further header fields, lines with their ends.
-    pub fields: Vec<u8>,
-    /// How long an answer may take.
-    pub patience: Duration,
-    /// How long an idle connection is kept.
-    pub keep_idle: Duration,
-    /// Requests under way at most; one that is due beyond that is not sent, and counted.
-    pub most_open: usize,
-    /// Where every request is written down; none: nowhere.
-    pub xacts: Option<PathBuf>,
-    /// The origins that it all comes from, where they are our own: hits are told, and answers are held against what they
-    /// must be.
-    pub simulated: Option<Arc<Simulated>>,
-}
 
 /// What the timer hands out.
 enum Due {

@@ -10,7 +10,7 @@ use assay_record::spe::AnswerError;
 use assay_role::mark::HEADER;
 
 use crate::catalogue::key;
-use crate::drive::Options;
+use crate::options::Options;
 use crate::origin::Simulated;
 use crate::request::Call;
 use crate::stamp::{Outcome, Stamp, request_line};

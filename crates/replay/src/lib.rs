@@ -17,6 +17,7 @@ mod content;
 pub mod drive;
 pub mod error;
 mod exchange;
+mod options;
 pub mod origin;
 pub mod plan;
 pub mod request;
@@ -27,8 +28,9 @@ mod xacts;
 
 pub use cache::Cache;
 pub use catalogue::Catalogue;
-pub use drive::{Options, drive};
+pub use drive::drive;
 pub use error::ReplayError;
+pub use options::Options;
 pub use origin::{Door, Origins, Simulated};
 pub use results::Results;
 pub use source::{List, Log, Source};

@@ -29,7 +29,7 @@ pub use rates::{at_rate, world};
 pub use resume::{Mixture, Resumed, differences, resume};
 
 use assay_lab::cgroup::Limits;
-use assay_lab::plan::Mode;
+use assay_lab::mode::Mode;
 use assay_lab::topology::{CacheChoice, TopologyChoice, Usual};
 
 /// An experiment that cannot be read.

@@ -291,7 +291,7 @@ fn axes_have(axes: &[(bool, Vec<Value<'_>>)], key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use assay_lab::cgroup::Limits;
-    use assay_lab::plan::Mode;
+    use assay_lab::mode::Mode;
 
     use super::*;
 

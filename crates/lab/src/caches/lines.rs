@@ -9,7 +9,8 @@ use assay_logs::read::each;
 use assay_record::caches::LogRead;
 use assay_role::mark::{Kind, RequestMark, XactId};
 
-use super::MOST_JOINED;
+/// Logs of more requests than this are not put together: all of them would have to be in memory.
+pub(crate) const MOST_JOINED: usize = 4_000_000;
 
 /// One request of a robot, as one cache wrote it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! own log of it ([`mod@join`]). What comes of it goes into the run directory; nothing is judged here.
 
 mod join;
-mod lines;
+pub(crate) mod lines;
 
 use std::path::Path;
 
@@ -17,12 +17,9 @@ use assay_role::proxy::ACCESS_LOG_FORMAT;
 use assay_role::spread::{Share, spread};
 
 use self::join::{Circle, join};
-use self::lines::{Line, read};
+use self::lines::{Line, MOST_JOINED, read};
 use crate::description::Description;
 use crate::plan::{Part, RunPlan, TargetChoice};
-
-/// Logs of more requests than this are not put together: all of them would have to be in memory.
-pub(crate) const MOST_JOINED: usize = 4_000_000;
 
 /// A log of a run, and how it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Description, Kind};
+use super::{Description, Kind, Store};
 
 /// What a proxy's stores accept.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -34,26 +34,6 @@ impl Default for Capacity {
             disk_step_bytes: 1,
             needs_disk: false,
             inclusive: false,
-        }
-    }
-}
-
-/// A place where objects are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Store {
-    /// Memory.
-    Memory,
-    /// Disk.
-    Disk,
-}
-
-impl Store {
-    /// As a description spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Store::Memory => "memory",
-            Store::Disk => "disk",
         }
     }
 }

@@ -8,6 +8,7 @@ mod capacity;
 mod read;
 mod setting;
 mod shipped;
+mod store;
 mod template;
 
 use std::collections::BTreeMap;
@@ -18,13 +19,14 @@ use assay_role::load::CacheBehaviour;
 use assay_role::words::ProxyCounters;
 use serde::Deserialize;
 
-use crate::plan::Mode;
-use crate::topology::Protocol;
+use crate::mode::Mode;
+use crate::mode::Protocol;
 
 pub use access_log::{AccessLog, FIELDS as ACCESS_LOG_FIELDS};
-pub use capacity::{Capacity, Store};
+pub use capacity::Capacity;
 pub use setting::{Chosen, Kind, Setting};
 pub use shipped::{described, find};
+pub use store::Store;
 pub use template::{Circle, ICP_PORT, Origin, Peer, Settings};
 
 /// A description that cannot be used: which file, which line, which field, what was expected.

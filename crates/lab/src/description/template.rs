@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::Chosen;
-use crate::plan::Mode;
-use crate::topology::{Protocol, Relation};
+use crate::mode::Mode;
+use crate::mode::{Protocol, Relation};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use assay_spe::validate::Rules;
 
-use super::{DOORS, SpePlan, UnderTest, Which};
+use super::plan::{DOORS, SpePlan, UnderTest, Which};
 use crate::address::{self, is_private};
 use crate::description::Description;
 use crate::error::LabError;
 use crate::led;
-use crate::plan::Mode;
+use crate::mode::Mode;
 use crate::prepare;
 
 /// Refuses a plan that cannot be carried out.

@@ -13,13 +13,13 @@ use assay_role::words::{Command, Event};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::plan::{SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
 use super::start::{doors, millis};
-use super::{SpeEvent, SpeOutcome, SpePlan, Standing, UnderTest, Which};
 use crate::address::LoopbackNet;
 use crate::description::Kind;
 use crate::error::LabError;
 use crate::instant::StartInstant;
-use crate::plan::Mode;
+use crate::mode::Mode;
 use crate::real::RealProxy;
 use crate::roles::{Role, RoleKind, Said};
 

@@ -6,13 +6,14 @@ use assay_record::spe::DIRECT;
 use assay_role::evaluation::{CollectorSpec, DiskSpec, Door, MultiplierSpec, ProxyUnderTest};
 use assay_role::proxy::Prefetch;
 
+use super::check;
 use super::cover::Evaluation;
-use super::{SpeEvent, UnderTest, Which, check};
+use super::plan::{SpeEvent, SpePlan, UnderTest, Which};
 use crate::address::LoopbackNet;
 use crate::description::{Description, Origin};
 use crate::error::LabError;
 use crate::led;
-use crate::plan::Mode;
+use crate::mode::Mode;
 use crate::real::{self, RealProxy};
 use crate::roles::{Role, RoleKind};
 
@@ -20,7 +21,7 @@ use crate::roles::{Role, RoleKind};
 const RECORDINGS: &str = "recordings";
 
 /// Where the doors are: on addresses of our own, unless somebody outside must know them.
-pub(super) fn doors(plan: &super::SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
+pub(super) fn doors(plan: &SpePlan, net: &LoopbackNet) -> Result<Vec<SocketAddr>, LabError> {
     if plan.doors.is_some() || check::has_running(plan) {
         return Ok(check::all_doors(plan));
     }

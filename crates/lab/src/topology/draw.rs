@@ -2,8 +2,9 @@
 
 use assay_role::spread::Share;
 
-use super::{Cache, Relation, Topology};
+use super::{Cache, Topology};
 use crate::checks::size;
+use crate::mode::Relation;
 
 /// A line for each cache: who speaks to it, what it is, whom it asks.
 pub fn draw(topology: &Topology) -> String {

@@ -21,55 +21,7 @@ pub use read::{CACHE_FIELDS, caches, read};
 pub use resolve::resolve;
 
 use crate::description::Description;
-use crate::plan::Mode;
-
-/// What a cache asks another by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// A question by datagram before each fetch (RFC 2186).
-    Icp,
-    /// The same with whole request heads (RFC 2756).
-    Htcp,
-    /// A summary of what the other has, fetched now and then.
-    Digest,
-    /// No question: each parent has its own share of the URLs.
-    Hash,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Protocol; 4] = [Protocol::Icp, Protocol::Htcp, Protocol::Digest, Protocol::Hash];
-
-    /// Its name in files and templates.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Icp => "icp",
-            Protocol::Htcp => "htcp",
-            Protocol::Digest => "digest",
-            Protocol::Hash => "hash",
-        }
-    }
-}
-
-/// What a cache is to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Relation {
-    /// Gives what it has.
-    Sibling,
-    /// Fetches what it has not.
-    Parent,
-}
-
-impl Relation {
-    /// Its name in templates and in the record.
-    pub fn name(self) -> &'static str {
-        match self {
-            Relation::Sibling => "sibling",
-            Relation::Parent => "parent",
-        }
-    }
-}
+use crate::mode::{Mode, Protocol, Relation};
 
 /// Caches as a file names them.
 #[derive(Debug, Clone, PartialEq)]

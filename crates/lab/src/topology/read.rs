@@ -7,7 +7,8 @@ use assay_role::spread::Share;
 use assay_settings::suggest::nearest;
 use assay_settings::{Fields, Mistake, Source, Value};
 
-use super::{CacheChoice, Protocol, TopologyChoice, Usual};
+use super::{CacheChoice, TopologyChoice, Usual};
+use crate::mode::Protocol;
 use crate::units;
 
 /// The fields of a cache.

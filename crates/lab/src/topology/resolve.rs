@@ -1,9 +1,9 @@
 //! From what a file says to what is started: descriptions found, names resolved, and what cannot work refused.
 
-use super::{Bond, Cache, CacheChoice, Protocol, Relation, Topology, TopologyChoice};
+use super::{Bond, Cache, CacheChoice, Topology, TopologyChoice};
 use crate::description::Description;
 use crate::error::LabError;
-use crate::plan::Mode;
+use crate::mode::{Mode, Protocol, Relation};
 
 /// The most caches of one topology.
 const MOST_CACHES: usize = 64;

@@ -10,4 +10,4 @@ mod runs;
 mod testing;
 
 // The shared test workloads name it as the crate itself does.
-use assay_lab::plan;
+use assay_lab::{mode, plan};

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use assay_lab::description::{Description, Origin as NamedOrigin};
-use assay_lab::plan::Mode;
+use assay_lab::mode::Mode;
 use assay_lab::process::find_program;
 use assay_lab::real::{Choice, RealProxy};
 

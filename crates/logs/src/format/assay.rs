@@ -1,7 +1,7 @@
 //! `{field}`: how descriptions of proxies say what stands in a line of their access log.
 
-use super::Piece;
 use super::field::Field;
+use super::piece::Piece;
 
 /// Fields of a line, and what they are.
 pub const FIELDS: [(&str, &str); 18] = [

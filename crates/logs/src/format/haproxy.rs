@@ -1,7 +1,7 @@
 //! HAProxy's `log-format`: `%[{flags}]variable` and `%[expression]`.
 
-use super::Piece;
 use super::field::Field;
+use super::piece::Piece;
 use super::time::TimePattern;
 
 const DATE: &str = "%d/%b/%Y:%H:%M:%S.%f";

@@ -10,6 +10,7 @@ mod haproxy;
 mod known;
 mod ncsa;
 mod nginx;
+mod piece;
 mod squid;
 mod time;
 mod trafficserver;
@@ -26,6 +27,7 @@ pub use known::{KNOWN, Known};
 
 use crate::access::Access;
 use field::Field;
+use piece::Piece;
 use time::Clock;
 
 /// A format string that cannot be used.
@@ -72,15 +74,6 @@ pub struct Format {
     has_duration: bool,
     has_outcome: bool,
     counts_bodies: bool,
-}
-
-/// A piece of a format string.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
-    Text(String),
-    Field(Field),
-    /// A field that stands in quotes if it is a text (HAProxy's `%{+Q}o`).
-    Quoted(Field),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Apache httpd's `LogFormat` and varnishncsa's `-F`: `%[condition][<|>][{argument}]letter`.
 
-use super::Piece;
 use super::field::Field;
+use super::piece::Piece;
 use super::squid::braces;
 use super::time::TimePattern;
 

@@ -1,7 +1,7 @@
 //! nginx's `log_format`: `$variable` and `${variable}`.
 
-use super::Piece;
 use super::field::Field;
+use super::piece::Piece;
 use super::squid::braces;
 use super::time::TimePattern;
 

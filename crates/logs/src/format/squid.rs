@@ -1,7 +1,7 @@
 //! Squid's `logformat`: `%[flags][width]code`, `%{Header}>h`, `%code{argument}`.
 
-use super::Piece;
 use super::field::Field;
+use super::piece::Piece;
 use super::time::TimePattern;
 
 /// A format string in pieces.

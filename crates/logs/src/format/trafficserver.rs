@@ -1,7 +1,7 @@
 //! Traffic Server's `logging.yaml`: `%<field>` and `%<{Header}container>`.
 
-use super::Piece;
 use super::field::Field;
+use super::piece::Piece;
 use super::time::TimePattern;
 
 /// True when its fields are closed, as Squid's `%<st` never are.

@@ -1,7 +1,7 @@
 //! W3C extended: a line of the log itself (`#Fields: date time c-ip cs-method cs-uri-stem …`) says what the others hold.
 
-use super::Piece;
 use super::field::Field;
+use super::piece::Piece;
 use super::time::TimePattern;
 
 /// What the line begins with that names the fields.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use assay_workload::model::{Distribution, PopularityLaw};
 
-use super::functions::Argument;
+use super::argument::Argument;
 use super::{Evaluated, Interpreter, Reported};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};

@@ -6,25 +6,18 @@ use std::rc::Rc;
 
 use assay_workload::model::ScriptExpr;
 
+use super::argument::{Argument, flatten, nth};
 use super::expression::too_many;
 use super::script::measured;
 use super::{Evaluated, Interpreter, Reported, arithmetic, distributions, schemes};
 use crate::ast::{Call, Operator};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, Ty};
-use crate::source::Span;
 use crate::value::Value;
 use crate::value::address::AddrRange;
 use crate::value::array::{Array, Item, MAX_ITEMS};
 use crate::value::pattern::{Pattern, Piece};
 use assay_settings::suggest::did_you_mean;
-
-/// An argument with its place.
-#[derive(Debug, Clone)]
-pub(super) struct Argument {
-    pub value: Value,
-    pub span: Span,
-}
 
 /// A function.
 pub(crate) struct Function {
@@ -378,29 +371,6 @@ fn pick(array: &Array, places: &[u64]) -> Option<Vec<Value>> {
         Some(nth(&run.value, (place - starts[index]) % run.value.count().max(1)))
     };
     places.iter().map(at).collect()
-}
-
-/// One of the values that a range stands for.
-pub(super) fn nth(value: &Value, index: u64) -> Value {
-    match value {
-        Value::Address(range) => Value::Address(Rc::new(range.nth(index))),
-        Value::Text(pattern) => Value::Text(Rc::new(pattern.nth(index))),
-        other => other.clone(),
-    }
-}
-
-/// All flattened items one by one; none when there are too many.
-pub(super) fn flatten(array: &Array) -> Option<Vec<Value>> {
-    if array.count() > MAX_ITEMS {
-        return None;
-    }
-    let mut all = Vec::with_capacity(array.count() as usize);
-    for run in array.runs()? {
-        for _ in 0..run.times {
-            all.extend((0..run.value.count()).map(|index| nth(&run.value, index)));
-        }
-    }
-    Some(all)
 }
 
 fn set_port(interpreter: &mut Interpreter<'_>, _: &Call, arguments: &[Argument]) -> Evaluated<Value> {

@@ -2,8 +2,8 @@
 
 use assay_random::shuffle;
 
+use super::argument::flatten;
 use super::expression::too_many;
-use super::functions::flatten;
 use super::{Evaluated, Interpreter, Reported};
 use crate::ast::{Expr, Path};
 use crate::diagnostic::{Code, Diagnostic};

@@ -18,10 +18,12 @@ use crate::diagnostics::Diagnostics;
 use crate::schema::{Base, Effect, RecordKind, Ty};
 use crate::source::{Resolver, Source, Span};
 use crate::value::array::Array;
+use crate::value::frame::{Frame, Variable};
 use crate::value::{Code as CodeValue, Record, Value};
 use assay_settings::suggest::did_you_mean;
 
 mod append;
+mod argument;
 mod arithmetic;
 mod convert;
 mod distributions;
@@ -105,26 +107,6 @@ const GENERATOR_SEED: u64 = 1;
 struct Reported;
 
 type Evaluated<T> = Result<T, Reported>;
-
-/// A declared name.
-#[derive(Debug, Clone)]
-struct Variable {
-    /// None: of a type that does not exist.
-    ty: Option<Ty>,
-    value: Value,
-    declared: Span,
-    /// Something has read all of it.
-    read: Cell<bool>,
-    /// In a script: what it is depends on what is measured.
-    uncertain: bool,
-}
-
-/// Names of one block: an object's members, and what the block declares itself.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Frame {
-    object: Option<Rc<Record>>,
-    names: HashMap<Rc<str>, Variable>,
-}
 
 struct Interpreter<'a> {
     diagnostics: &'a mut Diagnostics,

@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use super::argument::Argument;
 use super::expression::too_many;
-use super::functions::{Argument, FUNCTIONS};
+use super::functions::FUNCTIONS;
 use super::{Evaluated, Interpreter, Reported};
 use assay_workload::model::ScriptStatement;
 

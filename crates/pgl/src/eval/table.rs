@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use assay_workload::model::{Bin, Distribution};
 
+use super::argument::Argument;
 use super::convert::ages;
-use super::functions::Argument;
 use super::{Evaluated, Interpreter, Reported};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};

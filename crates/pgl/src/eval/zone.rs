@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use super::argument::{Argument, flatten};
 use super::expression::too_many;
-use super::functions::{Argument, flatten};
 use super::{Evaluated, Interpreter, Reported};
 use crate::ast::Call;
 use crate::diagnostic::{Code, Diagnostic};

@@ -1,8 +1,9 @@
 //! Robots, servers, proxies, and what only they have.
 
-use super::{
+use super::topic::Topic;
+use super::types::{
     ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, FLOATS, Field, INT, INTS, RATE, REGEX, RecordKind,
-    RecordType, SIZE, TEXT, TEXTS, TIME, TIMES, Topic, Ty, full, left_out, none, object, own, part,
+    RecordType, SIZE, TEXT, TEXTS, TIME, TIMES, Ty, full, left_out, none, object, own, part,
 };
 
 const CONTENTS: Ty = object(RecordKind::Content).array();
@@ -112,7 +113,7 @@ const SERVER_ONLY: [Field; 12] = [
     part("protocol", TEXTS, "\"HTTP\"; \"FTP\" is left out with a warning"),
     full("cookie_set_prob", FLOAT),
     full("cookie_set_count", FLOATS),
-    full("cookie_value_size", super::SIZES),
+    full("cookie_value_size", super::types::SIZES),
     full("req_body_allowed", FLOAT),
 ];
 

@@ -1,6 +1,6 @@
 //! Content types, how they change, and how robots ask for them.
 
-use super::{
+use super::types::{
     ADDRESS, Base, Effect, FLOAT, FLOATS, INT, INTS, RecordKind, RecordType, SIZE, SIZES, TEXT, TEXTS, TIMES,
     Ty, full, none, object, part,
 };

@@ -7,111 +7,10 @@ mod content;
 mod network;
 mod run;
 mod topic;
+mod types;
 
 pub(crate) use topic::{REJECTED, Topic};
-
-/// The part of a type that is not an array or a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Base {
-    Bool,
-    Int,
-    Float,
-    Time,
-    Size,
-    Rate,
-    Bandwidth,
-    Text,
-    Address,
-    Regex,
-    Id,
-    Popularity,
-    Code,
-    Record(RecordKind),
-}
-
-/// A type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ty {
-    pub base: Base,
-    /// `_distr`.
-    pub random: bool,
-    /// Number of `[]`.
-    pub arrays: u8,
-}
-
-/// What becomes of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// It does what it says.
-    Full,
-    /// It does what it says, except; or with a remark.
-    Part(&'static str),
-    /// It is accepted with a warning; what happens instead.
-    None(&'static str),
-    /// It belongs to something that Assay leaves out on purpose: one warning for all that does.
-    LeftOut(Topic),
-}
-
-/// A field of a type of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Field {
-    pub name: &'static str,
-    pub ty: Ty,
-    pub effect: Effect,
-    /// Not in Web Polygraph.
-    pub own: bool,
-}
-
-/// A type of objects.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RecordType {
-    pub name: &'static str,
-    /// What becomes of the objects themselves.
-    pub effect: Effect,
-    /// Its fields, those that it shares with others in tables of their own.
-    pub groups: &'static [&'static [Field]],
-}
-
-/// The types of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum RecordKind {
-    Robot,
-    Server,
-    Proxy,
-    Cache,
-    Socket,
-    Session,
-    Acl,
-    KerberosWrap,
-    Content,
-    Mime,
-    MimeHeader,
-    ObjLifeCycle,
-    ClientBehavior,
-    PopModel,
-    DynamicName,
-    Range,
-    SingleRange,
-    MultiRange,
-    Phase,
-    Goal,
-    Rptmstat,
-    StatsSample,
-    StatSample,
-    Bench,
-    BenchSide,
-    PolyMix3As,
-    PolyMix4As,
-    WebAxe4As,
-    SrvLb4As,
-    SpreadAs,
-    AddrMap,
-    NetPipe,
-    DnsResolver,
-    DnsCache,
-    SslWrap,
-    MembershipMap,
-}
+pub(crate) use types::{Base, Effect, Field, RecordKind, RecordType, Ty};
 
 impl RecordKind {
     /// All of them, in the order of the reference.
@@ -261,35 +160,12 @@ impl Base {
 }
 
 impl Ty {
-    /// A single value.
-    pub const fn one(base: Base) -> Ty {
-        Ty { base, random: false, arrays: 0 }
-    }
-
-    /// A distribution.
-    pub const fn random(base: Base) -> Ty {
-        Ty { base, random: true, arrays: 0 }
-    }
-
-    /// An array of it.
-    pub const fn array(self) -> Ty {
-        Ty { arrays: self.arrays + 1, ..self }
-    }
-
     /// The type that a declaration names, without its brackets.
     pub fn named(name: &str) -> Option<Ty> {
         let find = |name: &str| Base::all().find(|base| base.name() == name);
         match find(name) {
             Some(base) => Some(Ty::one(base)),
             None => name.strip_suffix("_distr").and_then(find).map(Ty::random),
-        }
-    }
-
-    /// The object type, if it is a single object.
-    pub fn record(self) -> Option<RecordKind> {
-        match self {
-            Ty { base: Base::Record(kind), random: false, arrays: 0 } => Some(kind),
-            _ => None,
         }
     }
 
@@ -300,55 +176,9 @@ impl Ty {
     }
 }
 
-/// A field that does what it says.
-const fn full(name: &'static str, ty: Ty) -> Field {
-    Field { name, ty, effect: Effect::Full, own: false }
-}
-
-/// The same, but Web Polygraph has no such field.
-const fn own(name: &'static str, ty: Ty) -> Field {
-    Field { own: true, ..full(name, ty) }
-}
-
-/// A field that does what it says, except; or with a remark.
-const fn part(name: &'static str, ty: Ty, except: &'static str) -> Field {
-    Field { name, ty, effect: Effect::Part(except), own: false }
-}
-
-/// A field that is accepted with a warning.
-const fn none(name: &'static str, ty: Ty, instead: &'static str) -> Field {
-    Field { name, ty, effect: Effect::None(instead), own: false }
-}
-
-/// A field of something that is left out.
-const fn left_out(name: &'static str, ty: Ty, topic: Topic) -> Field {
-    Field { name, ty, effect: Effect::LeftOut(topic), own: false }
-}
-
-// Short names for the tables.
-const BOOL: Ty = Ty::one(Base::Bool);
-const INT: Ty = Ty::one(Base::Int);
-const FLOAT: Ty = Ty::one(Base::Float);
-const TIME: Ty = Ty::one(Base::Time);
-const SIZE: Ty = Ty::one(Base::Size);
-const RATE: Ty = Ty::one(Base::Rate);
-const TEXT: Ty = Ty::one(Base::Text);
-const TEXTS: Ty = TEXT.array();
-const ADDRESS: Ty = Ty::one(Base::Address);
-const ADDRESSES: Ty = ADDRESS.array();
-const REGEX: Ty = Ty::one(Base::Regex);
-const INTS: Ty = Ty::random(Base::Int);
-const FLOATS: Ty = Ty::random(Base::Float);
-const TIMES: Ty = Ty::random(Base::Time);
-const SIZES: Ty = Ty::random(Base::Size);
-
-/// A single object.
-const fn object(kind: RecordKind) -> Ty {
-    Ty::one(Base::Record(kind))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::types::object;
     use super::*;
 
     #[test]

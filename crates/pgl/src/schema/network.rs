@@ -1,8 +1,9 @@
 //! Names, links and encryption.
 
-use super::{
+use super::topic::Topic;
+use super::types::{
     ADDRESSES, BOOL, Base, Effect, FLOAT, INT, INTS, RecordKind, RecordType, SIZE, TEXT, TEXTS, TIME, TIMES,
-    Topic, Ty, full, left_out, object, part,
+    Ty, full, left_out, object, part,
 };
 
 pub(super) const ADDR_MAP: RecordType = RecordType {

@@ -1,6 +1,6 @@
 //! Phases, goals, samples, and the bench.
 
-use super::{
+use super::types::{
     ADDRESS, ADDRESSES, BOOL, Base, Effect, FLOAT, INT, RATE, RecordKind, RecordType, SIZE, TEXT, TIME, Ty,
     full, none, object, part,
 };

@@ -1,6 +1,6 @@
 //! What Assay leaves out on purpose, and what has gone from the language.
 
-use super::RecordKind;
+use super::types::RecordKind;
 
 /// Something that Assay leaves out on purpose. All fields and types that belong to it give one warning together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

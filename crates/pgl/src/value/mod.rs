@@ -6,17 +6,18 @@ use std::rc::Rc;
 use assay_workload::model::{Distribution, ExpiryBase, PopularityLaw, ScriptExpr};
 
 use crate::ast::Block;
-use crate::eval::Frame;
 use crate::schema::{Base, RecordKind, Ty};
 use crate::source::Span;
 
 pub(crate) mod address;
 pub(crate) mod array;
+pub(crate) mod frame;
 pub(crate) mod pattern;
 mod show;
 
 use address::AddrRange;
 use array::{Array, Item};
+use frame::Frame;
 use pattern::Pattern;
 
 /// A value.

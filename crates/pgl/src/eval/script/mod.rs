@@ -11,11 +11,12 @@ use std::rc::Rc;
 use assay_workload::model::{Script, ScriptExpr, ScriptStatement};
 
 use super::lookup::{Place, Root};
-use super::{Evaluated, Frame, Interpreter, Reported};
+use super::{Evaluated, Interpreter, Reported};
 use crate::ast::{Block, Expr, Name, StatementKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::schema::{Base, RecordKind, Ty};
 use crate::source::Span;
+use crate::value::frame::Frame;
 use crate::value::{Code as CodeValue, Measured, Record, Value};
 
 pub(super) mod measured;

@@ -5,7 +5,7 @@ use assay_workload::model::{Goal, ScriptExpr, ScriptStatement};
 use super::measured;
 use crate::ast::{Call, Expr};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::eval::functions::Argument;
+use crate::eval::argument::Argument;
 use crate::eval::{Evaluated, Interpreter, Reported};
 use crate::schema::{Base, RecordKind, Ty};
 use crate::source::Span;

@@ -1,0 +1,72 @@
+//! How proxies are spoken to, and how they speak to each other.
+
+use serde::{Deserialize, Serialize};
+
+/// How robots speak to a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It stands for the origins: origin-form targets.
+    #[default]
+    Reverse,
+    /// It is asked for others' objects: absolute-form targets.
+    Forward,
+}
+
+impl Mode {
+    /// The name used on the command line, in templates and in `run.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Reverse => "reverse",
+            Mode::Forward => "forward",
+        }
+    }
+}
+
+/// What a cache asks another by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// A question by datagram before each fetch (RFC 2186).
+    Icp,
+    /// The same with whole request heads (RFC 2756).
+    Htcp,
+    /// A summary of what the other has, fetched now and then.
+    Digest,
+    /// No question: each parent has its own share of the URLs.
+    Hash,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 4] = [Protocol::Icp, Protocol::Htcp, Protocol::Digest, Protocol::Hash];
+
+    /// Its name in files and templates.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Icp => "icp",
+            Protocol::Htcp => "htcp",
+            Protocol::Digest => "digest",
+            Protocol::Hash => "hash",
+        }
+    }
+}
+
+/// What a cache is to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Relation {
+    /// Gives what it has.
+    Sibling,
+    /// Fetches what it has not.
+    Parent,
+}
+
+impl Relation {
+    /// Its name in templates and in the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Relation::Sibling => "sibling",
+            Relation::Parent => "parent",
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What is evaluated and how, what happens meanwhile, and how it ended.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use assay_record::spe::How;
+use assay_role::evaluation::{CollectorCounters, MultiplierCounters, Turns, When};
+use assay_role::proxy::Prefetch;
+
+use crate::description::Description;
+use crate::mode::Mode;
+
+/// First port that the Collector's doors have where nobody says otherwise and a proxy that runs already must know them.
+pub const DOORS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 3200);
+
+/// What is evaluated, and how.
+#[derive(Debug, Clone)]
+pub struct SpePlan {
+    /// The program itself, which roles are played by.
+    pub exe: PathBuf,
+    /// Version of Assay.
+    pub assay_version: String,
+    /// Where clients come in.
+    pub listen: SocketAddr,
+    /// How clients and proxies speak.
+    pub mode: Mode,
+    /// Reverse: the one origin behind all, by name and by address.
+    pub origin: Option<(String, SocketAddr)>,
+    /// The proxies under test.
+    pub proxies: Vec<UnderTest>,
+    /// First address of the Collector's doors, the others on the next ports; none: chosen.
+    pub doors: Option<SocketAddr>,
+    /// When proxies are asked.
+    pub when: When,
+    /// In which order.
+    pub turns: Turns,
+    /// Seed of the order.
+    pub seed: u64,
+    /// How long a response that may not be cached is kept for those who have not seen it.
+    pub minimum_freshness: Duration,
+    /// Age after which a recording is made anew.
+    pub maximum_age: Duration,
+    /// Answer at the pace of the recording.
+    pub replay: bool,
+    /// Memory for the Collector's recordings.
+    pub collector_memory_bytes: u64,
+    /// Disk for those that memory has no room for; 0: they go.
+    pub collector_disk_bytes: u64,
+    /// Most requests that wait for one proxy.
+    pub most_waiting: u32,
+    /// How long a proxy's answer may take.
+    pub patience: Duration,
+    /// What is a difference.
+    pub rules: Option<PathBuf>,
+    /// Where everything goes.
+    pub directory: PathBuf,
+    /// Write the log in the document's form too.
+    pub text_log: bool,
+    /// How long it lasts; none: until it is stopped.
+    pub duration: Option<Duration>,
+    /// Public addresses that were named are the user's own.
+    pub own_target: bool,
+}
+
+/// A proxy under test.
+#[derive(Debug, Clone)]
+pub struct UnderTest {
+    /// What it is called in results.
+    pub label: String,
+    /// What it is.
+    pub which: Which,
+    /// Memory for its cache, where it is started.
+    pub memory_bytes: u64,
+    /// Disk for it.
+    pub disk_bytes: u64,
+}
+
+/// What a proxy under test is.
+#[derive(Debug, Clone)]
+pub enum Which {
+    /// The one that Assay brings, and what it fetches before it is asked.
+    Builtin(Option<Prefetch>),
+    /// One that is started as its description says.
+    Described(Box<Description>),
+    /// One that runs already.
+    Running(SocketAddr),
+}
+
+/// What happens.
+#[derive(Debug, Clone)]
+pub enum SpeEvent {
+    /// The directory is made.
+    Directory(PathBuf),
+    /// A proxy that runs already belongs to this door: it is its origin (reverse) or its parent (forward).
+    Door {
+        /// The proxy.
+        label: String,
+        /// Its door.
+        door: SocketAddr,
+    },
+    /// A proxy is being started: what it says it is.
+    Starting(String),
+    /// Clients may come.
+    Listening(SocketAddr),
+    /// A second has passed.
+    Second(Box<Standing>),
+    /// A proxy ended by itself.
+    Died(String),
+    /// The last answers are waited for.
+    Draining,
+}
+
+/// How it stands.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// Labels of all targets, `direct` first.
+    pub labels: Vec<String>,
+    /// What the Multiplier has counted.
+    pub multiplier: MultiplierCounters,
+    /// What the Collector has counted.
+    pub collector: CollectorCounters,
+}
+
+/// How it ended.
+#[derive(Debug, Clone)]
+pub struct SpeOutcome {
+    /// The directory, complete.
+    pub directory: PathBuf,
+    /// How.
+    pub how: How,
+    /// The last that was counted.
+    pub standing: Standing,
+}

@@ -1,0 +1,30 @@
+//! How requests are sent.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::origin::Simulated;
+
+/// How requests are sent.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// To whom.
+    pub to: SocketAddr,
+    /// With whole URLs, as to a forward proxy.
+    pub forward: bool,
+    /// Further header fields, lines with their ends.
+    pub fields: Vec<u8>,
+    /// How long an answer may take.
+    pub patience: Duration,
+    /// How long an idle connection is kept.
+    pub keep_idle: Duration,
+    /// Requests under way at most; one that is due beyond that is not sent, and counted.
+    pub most_open: usize,
+    /// Where every request is written down; none: nowhere.
+    pub xacts: Option<PathBuf>,
+    /// The origins that it all comes from, where they are our own: hits are told, and answers are held against what they
+    /// must be.
+    pub simulated: Option<Arc<Simulated>>,
+}
