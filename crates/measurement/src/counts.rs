@@ -54,6 +54,8 @@ counts! {
 
         // What became of them.
         sent: "requests sent, at least in part", metric Metric::counter("requests_sent"), json requests;
+        on_reused_connection: "requests written on a connection that had carried one before, pipelined ones included; over `sent`, the connection reuse ratio",
+            metric Metric::counter("requests_on_reused_connection"), json #[serde(default)] on_reused_connection;
         unsent: "requests due, but not sent by the end of their phase",
             metric Metric::counter("requests_unsent"), json unsent;
         unsent_late: "unsent requests that Assay itself came to too late: no word on the target",

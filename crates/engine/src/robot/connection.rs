@@ -245,12 +245,14 @@ impl Crew {
         let connection = &mut self.connections[slot as usize];
         connection.uses_left = connection.uses_left.saturating_sub(1);
         let last_use = connection.uses_left == 0;
+        let is_first = connection.is_fresh && connection.xact == place;
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         if self.put_request(place, last_use, &mut scratch) {
             self.await_invitation(slot);
         }
         let phase = self.xacts[place as usize].phase;
+        self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
         self.write_bytes(slot, phase, &scratch);
         self.scratch = scratch;
     }
