@@ -4,12 +4,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use assay_http::chunked::{ChunkError, Decoder, Piece};
+use assay_http::chunked::ChunkError;
 use assay_http::framing::BodyFraming;
 use assay_measurement::answer_error::AnswerError;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::carrier::Carrier;
 use crate::connection::Connection;
 
 /// A part of a body. Never changes; shared by the store and by everyone who is being sent it.
@@ -41,32 +42,18 @@ impl From<BodyError> for AnswerError {
 }
 
 /// Takes a body out of a stream of bytes.
-pub enum BodyReader {
-    /// So many bytes are still to come.
-    Length(u64),
-    /// Chunked coding.
-    Chunked(Decoder),
-    /// All that comes until the connection ends.
-    UntilClose,
-    /// All read.
-    Done,
-}
+pub struct BodyReader(Carrier);
 
 impl BodyReader {
     /// For a body that is delimited like this.
     pub fn new(framing: BodyFraming) -> Self {
-        match framing {
-            BodyFraming::None | BodyFraming::Length(0) => BodyReader::Done,
-            BodyFraming::Length(bytes) => BodyReader::Length(bytes),
-            BodyFraming::Chunked => BodyReader::Chunked(Decoder::new()),
-            BodyFraming::UntilClose => BodyReader::UntilClose,
-        }
+        Self(Carrier::new(framing, false))
     }
 
     /// True once the whole body was read. A body that ends with its connection is never known to be done
     /// before.
     pub fn is_done(&self) -> bool {
-        matches!(self, BodyReader::Done)
+        self.0.is_done()
     }
 
     /// The next part of the body, which may take `limit`; none when it is complete. Nothing is lost when the future is dropped.
@@ -103,49 +90,18 @@ impl BodyReader {
 
     /// The connection has ended.
     fn end(&mut self) -> Result<(), BodyError> {
-        match self {
-            BodyReader::UntilClose | BodyReader::Done => {
-                *self = BodyReader::Done;
-                Ok(())
-            }
-            BodyReader::Length(_) | BodyReader::Chunked(_) => Err(BodyError::Truncated),
-        }
+        if self.0.end(&mut Vec::new()) { Ok(()) } else { Err(BodyError::Truncated) }
     }
 
     /// What of these bytes is body, and how many of them are done with.
     fn take(&mut self, bytes: &[u8]) -> Result<(Option<Chunk>, usize), BodyError> {
-        match self {
-            BodyReader::Done => Ok((None, 0)),
-            BodyReader::UntilClose => Ok((Some(Chunk::from(bytes)), bytes.len())),
-            BodyReader::Length(left) => {
-                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                *left -= count as u64;
-                if *left == 0 {
-                    *self = BodyReader::Done;
-                }
-                Ok((Some(Chunk::from(&bytes[..count])), count))
-            }
-            BodyReader::Chunked(decoder) => {
-                let (payload, used) = decode(decoder, bytes)?;
-                if decoder.is_done() {
-                    *self = BodyReader::Done;
-                }
-                Ok(((!payload.is_empty()).then(|| Chunk::from(payload)), used))
-            }
+        if self.0.is_plain() {
+            let count = self.0.take_plain(bytes.len());
+            return Ok((Some(Chunk::from(&bytes[..count])), count));
         }
-    }
-}
-
-/// The payload in these bytes, and how many of them are done with.
-fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<(Vec<u8>, usize), ChunkError> {
-    let (mut payload, mut at) = (Vec::new(), 0);
-    loop {
-        let (piece, used) = decoder.next(&bytes[at..])?;
-        at += used;
-        match piece {
-            Piece::Data(data) => payload.extend_from_slice(data),
-            Piece::NeedMore | Piece::End => return Ok((payload, at)),
-        }
+        let mut payload = Vec::new();
+        let used = self.0.take(bytes, &mut payload)?;
+        Ok(((!payload.is_empty()).then(|| Chunk::from(payload)), used))
     }
 }
 

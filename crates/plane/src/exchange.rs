@@ -254,7 +254,7 @@ impl<S: Stream> Exchange<S> {
             version: Version::Http11,
             persists: true,
             leaves_unread: false,
-            body: BodyReader::Done,
+            body: BodyReader::new(BodyFraming::None),
             limits,
         }
     }

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, chunk_head};
 use assay_http::head::{HeadError, ResponseHead};
 use assay_measurement::answer_error::AnswerError;
 use thiserror::Error;
@@ -282,6 +283,20 @@ impl Upstream {
     ) -> Result<(), UpstreamError> {
         let sent = self.connection.write_all(slices, patience.reply).await;
         sent.map_err(|error| self.failure(&error))
+    }
+
+    /// Sends a part of a request's body, in chunked coding or as it is; the end of the coding is
+    /// [`assay_http::chunked::LAST_CHUNK`].
+    pub async fn send_part(
+        &mut self,
+        part: &[u8],
+        is_chunked: bool,
+        patience: Patience,
+    ) -> Result<(), UpstreamError> {
+        let mut room = [0; CHUNK_HEAD_BYTES];
+        let (size, end): (&[u8], &[u8]) =
+            if is_chunked { (chunk_head(part.len() as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
+        self.send(&mut [IoSlice::new(size), IoSlice::new(part), IoSlice::new(end)], patience).await
     }
 
     /// Waits for the head of a response, interim or final, of which `take` takes what is needed: then it is used up. Nothing is

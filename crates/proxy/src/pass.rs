@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use assay_cache::freshness::is_failure;
 use assay_cache::storage::{MethodClass, invalidates, is_idempotent};
-use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
+use assay_http::chunked::{ChunkError, LAST_CHUNK};
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 
@@ -18,10 +18,10 @@ use crate::respond::{Client, Handling, Why};
 use crate::shared::Shared;
 use crate::store::{Found, Key, Stored};
 use crate::target::{Route, Target};
-use assay_plane::body::{BodyError, BodyReader, Chunk};
+use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::exchange::Framing;
 use assay_plane::fields;
-use assay_plane::upstream::{Patience, Received, Upstream, UpstreamError};
+use assay_plane::upstream::{Received, Upstream, UpstreamError};
 
 /// What to pass on.
 pub struct PassOrder {
@@ -252,6 +252,7 @@ async fn upload<T>(
 ) -> Result<T, PassError> {
     let limit = client.shared.limits.origin_reply;
     let patience = client.shared.patience();
+    let is_chunked = order.body == BodyFraming::Chunked;
     let mut awaits_continue = order.expects_continue && client.exchange.takes_interim();
     while !client.exchange.is_read() {
         let interim_or_taken = |received: Received<'_>| match received.head.is_interim() {
@@ -273,8 +274,8 @@ async fn upload<T>(
                 }
             },
             part = client.exchange.next_part() => {
-                let part = part.map_err(client_fault)?;
-                if send_part(origin, patience, part, order.body).await.is_err() {
+                let Some(part) = part.map_err(client_fault)? else { break };
+                if origin.send_part(&part, is_chunked, patience).await.is_err() {
                     // It may have answered before it closed.
                     client.exchange.give_up();
                     break;
@@ -282,7 +283,7 @@ async fn upload<T>(
             }
         }
     }
-    if client.exchange.is_read() && order.body == BodyFraming::Chunked {
+    if client.exchange.is_read() && is_chunked {
         // If this fails, so does the wait for the answer.
         let _ = origin.send(&mut [IoSlice::new(LAST_CHUNK)], patience).await;
     }
@@ -299,22 +300,6 @@ fn client_fault(error: BodyError) -> PassError {
         BodyError::Io(error) => PassError::Client(error),
         BodyError::Coding(error) => PassError::BadBody(error),
     }
-}
-
-async fn send_part(
-    origin: &mut Upstream,
-    patience: Patience,
-    part: Option<Chunk>,
-    framing: BodyFraming,
-) -> Result<(), UpstreamError> {
-    let Some(chunk) = part else { return Ok(()) };
-    if framing != BodyFraming::Chunked {
-        return origin.send(&mut [IoSlice::new(&chunk)], patience).await;
-    }
-    let mut room = [0; CHUNK_HEAD_BYTES];
-    let size_line = chunk_head(chunk.len() as u64, &mut room);
-    let mut slices = [IoSlice::new(size_line), IoSlice::new(&chunk), IoSlice::new(CHUNK_END)];
-    origin.send(&mut slices, patience).await
 }
 
 /// Sends the answer on.

@@ -1,14 +1,15 @@
 //! Counters as Prometheus reads them; names and labels are an interface.
 
+use std::io;
 use std::time::Duration;
 
-use assay_http::head::RequestHead;
 use assay_metrics::text::{PROMETHEUS_TYPE, prometheus};
 use assay_metrics::{Histogram, Kind, Labels, Unit};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use assay_plane::connection::Resources;
+use assay_plane::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_plane::listen::accept;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
-use tokio::time::{sleep, timeout};
 
 use crate::tally::{ServerNow, Snapshot, Tally, Times};
 
@@ -148,7 +149,7 @@ fn of_servers(all: &Snapshot) -> [Family; 4] {
     ]
 }
 
-/// How long whoever asks may take.
+/// How long whoever asks may take for each step.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shows what `gather` gives to everyone who asks for `/metrics`, for ever.
@@ -156,47 +157,48 @@ pub async fn serve<F: Future<Output = Snapshot> + 'static>(
     listener: TcpListener,
     gather: impl Fn() -> F + Clone + 'static,
 ) {
+    let resources = Resources::new();
+    resources.keep_deadlines();
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let gather = gather.clone();
-                // Whoever went away, or is too slow, asks again.
-                spawn_local(async move { timeout(PATIENCE, answer(stream, gather)).await });
-            }
-            // No descriptor is left: others end, and then there are some again.
-            Err(_) => sleep(Duration::from_millis(50)).await,
-        }
+        let (stream, _) = accept(&listener).await;
+        let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
+        let mut client = Client { exchange, gather: gather.clone() };
+        // Whoever went away, or is too slow, asks again.
+        spawn_local(async move { exchange::serve(&mut client).await });
     }
 }
 
-async fn answer<F: Future<Output = Snapshot>>(
-    mut stream: TcpStream,
-    gather: impl Fn() -> F,
-) -> std::io::Result<()> {
-    let mut asked = Vec::new();
-    let path = loop {
-        match RequestHead::parse(&asked) {
-            Err(_) => break String::new(),
-            Ok(Some((head, _))) => break head.target.to_owned(),
-            Ok(None) => {
-                if stream.read_buf(&mut asked).await? == 0 {
-                    return Ok(());
-                }
-            }
+/// A connection of whoever looks at the counters.
+struct Client<G> {
+    exchange: Exchange,
+    gather: G,
+}
+
+impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
+    type Stream = TcpStream;
+
+    fn exchange(&mut self) -> &mut Exchange {
+        &mut self.exchange
+    }
+
+    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+        let is_head = head.method == "HEAD";
+        // Nobody asks often enough for a connection to be kept.
+        self.exchange.persists = false;
+        if head.target != "/metrics" {
+            self.exchange.send_text(404, b"", "counters are at /metrics\n", is_head).await?;
+            return Ok(Next::Request);
         }
-    };
-    let (status, body) = match path.as_str() {
-        "/metrics" => ("200 OK", text(&gather().await)),
-        _ => ("404 Not Found", "counters are at /metrics\n".to_owned()),
-    };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {PROMETHEUS_TYPE}\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
-    stream.shutdown().await
+        let body = text(&(self.gather)().await);
+        let mut response = format!("HTTP/1.1 200 OK\r\nContent-Type: {PROMETHEUS_TYPE}\r\n").into_bytes();
+        self.exchange.append_framing(&mut response, Framing::Length(body.len() as u64));
+        self.exchange.write(&[&response, if is_head { b"" } else { body.as_bytes() }]).await?;
+        Ok(Next::Request)
+    }
+
+    async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
+        self.exchange.send_text(refusal.status(), b"", &format!("{refusal}\n"), is_head).await
+    }
 }
 
 #[cfg(test)]

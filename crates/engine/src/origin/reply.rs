@@ -2,6 +2,7 @@
 
 use assay_http::date::DateCache;
 use assay_http::field::write_decimal;
+use assay_http::status::reason;
 use assay_workload::model::HttpVersion;
 
 use assay_role::mark::{HEADER, ReplyMark};
@@ -140,28 +141,6 @@ impl ObjectHead<'_> {
         out.extend_from_slice(b": ");
         self.mark.write(out);
         out.extend_from_slice(b"\r\n\r\n");
-    }
-}
-
-/// The phrase that goes with a status.
-fn reason(status: u16) -> &'static str {
-    match status {
-        206 => "Partial Content",
-        302 => "Found",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        406 => "Not Acceptable",
-        410 => "Gone",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        // A phrase may be anything.
-        _ => "Status",
     }
 }
 

@@ -13,7 +13,7 @@ use assay_http::head::{HeadError, Version};
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::clock::monotonic_ns;
 use assay_plane::fields;
-use assay_plane::upstream::{Patience, Received, Upstream, UpstreamError};
+use assay_plane::upstream::{Received, Upstream, UpstreamError};
 use assay_record::spe::AnswerError;
 use assay_role::evaluation::When;
 
@@ -173,7 +173,7 @@ impl<'c> Exchange<'c> {
                 }
                 part = self.client.exchange.next_part() => {
                     let Some(chunk) = part.map_err(of_client)? else { break };
-                    send_part(upstream, &chunk, is_chunked, patience).await.map_err(Trouble::Collector)?;
+                    upstream.send_part(&chunk, is_chunked, patience).await.map_err(Trouble::Collector)?;
                     self.rest.keep(&chunk);
                 }
             }
@@ -373,17 +373,4 @@ fn of_client(error: BodyError) -> Trouble {
         BodyError::Io(error) => Trouble::Client(error),
         BodyError::Coding(error) => Trouble::BadBody(error),
     }
-}
-
-async fn send_part(
-    upstream: &mut Upstream,
-    chunk: &[u8],
-    is_chunked: bool,
-    patience: Patience,
-) -> Result<(), UpstreamError> {
-    let mut room = [0; CHUNK_HEAD_BYTES];
-    let (size, end): (&[u8], &[u8]) =
-        if is_chunked { (chunk_head(chunk.len() as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
-    let mut slices = [IoSlice::new(size), IoSlice::new(chunk), IoSlice::new(end)];
-    upstream.send(&mut slices, patience).await
 }
