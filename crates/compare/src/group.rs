@@ -66,7 +66,7 @@ fn name(subjects: &[SubjectInfo]) -> String {
 
 /// What was tested, in comparable form: facts by name, in the order in which they are said.
 fn facts(target: &TargetInfo) -> Vec<(String, String)> {
-    let given = |size: Option<u64>| size.map_or_else(String::new, format::capacity);
+    let given = |size: Option<u64>| size.map_or_else(String::new, format::bytes);
     let mut facts = vec![
         (String::new(), target.version.clone()),
         (String::new(), target.mode.clone()),
@@ -199,7 +199,7 @@ fn met(head: &RunInfo) -> BTreeMap<String, String> {
     }
     if let Some(limits) = &head.limits {
         met.extend(limits.cpu_quota.map(|quota| ("cpu quota".to_owned(), quota.to_string())));
-        met.extend(limits.memory_bytes.map(|bytes| ("memory limit".to_owned(), format::capacity(bytes))));
+        met.extend(limits.memory_bytes.map(|limit| ("memory limit".to_owned(), format::bytes(limit))));
     }
     met
 }

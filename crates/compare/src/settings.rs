@@ -168,8 +168,8 @@ fn tested(heads: &[Head], subjects: &[Subject]) -> Vec<SettingDifference> {
         .collect();
     let mut given = vec![
         row("mode", Weight::Compared, |head| some(&head.target.mode)),
-        row("memory given", Weight::Compared, |head| head.target.memory_bytes.map(format::capacity)),
-        row("disk given", Weight::Compared, |head| head.target.disk_bytes.map(format::capacity)),
+        row("memory given", Weight::Compared, |head| head.target.memory_bytes.map(format::bytes)),
+        row("disk given", Weight::Compared, |head| head.target.disk_bytes.map(format::bytes)),
     ];
     given.retain(|row| !names.iter().any(|name| row.name == format!("{name} given")));
     found.extend(given.iter().filter_map(|row| differing(row, heads, subjects.len())));
@@ -188,7 +188,7 @@ fn around(heads: &[Head]) -> Vec<Row> {
             Matters,
             limit(|limits| limits.cpu_quota.map(|quota| format!("{quota} processors"))),
         ),
-        row("memory limit", Matters, limit(|limits| limits.memory_bytes.map(format::capacity))),
+        row("memory limit", Matters, limit(|limits| limits.memory_bytes.map(format::bytes))),
         row("proxy’s processors", Matters, |head| cpus(head, "proxy")),
         row("robots’ processors", Matters, |head| cpus(head, "robots")),
         row("origins’ processors", Matters, |head| cpus(head, "origins")),

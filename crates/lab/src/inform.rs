@@ -7,9 +7,9 @@ use assay_health::host;
 use assay_random::{FNV_START, fnv1a};
 use assay_record::run::{CacheInfo, PeerInfo, PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, WorkloadInfo};
 use assay_role::spread::{Share, spread};
+use assay_settings::show::bytes;
 use assay_workload::model::{Goal, Phase};
 
-use crate::checks::size;
 use crate::description::{Description, Store};
 use crate::plan::{Part, RunPlan, TargetChoice};
 use crate::prepare::Prepared;
@@ -154,7 +154,7 @@ fn goal(phase: &Phase) -> String {
     let mut words = Vec::new();
     words.extend(duration.map(|duration| format!("{:.1} s", duration.as_secs_f64())));
     words.extend(transactions.map(|count| format!("{count} xacts")));
-    words.extend(fill_bytes.map(|bytes| format!("{} of fill", size(bytes))));
+    words.extend(fill_bytes.map(|fill| format!("{} of fill", bytes(fill))));
     words.extend(errors.map(|errors| {
         if errors < 1.0 {
             format!("{:.1} % of errors", errors * 100.0)
@@ -194,10 +194,7 @@ mod tests {
         assert_eq!(goal(&phase), "300.0 s");
         phase.goal = Goal { fill_bytes: Some(2 << 30), errors: Some(0.03), ..Goal::default() };
         phase.wait_for_freeze = true;
-        assert_eq!(
-            goal(&phase),
-            "2.0 GB of fill, or 3.0 % of errors, or not before the working set is frozen"
-        );
+        assert_eq!(goal(&phase), "2 GB of fill, or 3.0 % of errors, or not before the working set is frozen");
     }
 
     #[test]

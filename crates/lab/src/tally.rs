@@ -6,8 +6,7 @@ use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_record::dir::RunDir;
 use assay_record::run::{RunInfo, Verdict};
 use assay_role::words::ProxyCounters;
-
-use crate::checks::size;
+use assay_settings::show::bytes;
 
 /// A few sums for what a reader should know of the cache.
 #[derive(Debug, Default)]
@@ -79,8 +78,8 @@ fn never_full(sums: &Sums, counters: &ProxyCounters, capacity_bytes: Option<u64>
         format!(
             "the cache was never full: at most {} of {} were put into it, so hit ratios are those of a cache without \
              bounds",
-            size(filled),
-            size(capacity)
+            bytes(filled),
+            bytes(capacity)
         )
     })
 }
@@ -96,7 +95,7 @@ mod tests {
             never_full(&sums, &ProxyCounters { evictions, ..ProxyCounters::default() }, capacity)
         };
         let told = judge(1 << 20, 0, Some(1 << 30)).unwrap();
-        assert!(told.contains("never full: at most 1.0 MB of 1.0 GB"), "{told}");
+        assert!(told.contains("never full: at most 1 MB of 1 GB"), "{told}");
         assert_eq!(judge(1 << 20, 5, Some(1 << 30)), None);
         assert_eq!(judge(2 << 30, 0, Some(1 << 30)), None);
         assert_eq!(judge(1, 0, None), None);

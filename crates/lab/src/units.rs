@@ -100,20 +100,6 @@ pub fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// Writes a number of bytes with the unit people would use: `512 B`, `13.2 KB`, `2.0 GB`.
-pub fn show_size(bytes: f64) -> String {
-    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
-    if bytes < 1024.0 {
-        return format!("{bytes:.0} B");
-    }
-    let (mut value, mut unit) = (bytes / 1024.0, 0);
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,11 +162,6 @@ mod tests {
         assert_eq!(size("1.5GB"), Ok(3 << 29));
         assert_eq!(size("17B"), Ok(17));
         assert_eq!((size("0"), size("0MB"), size("0B")), (Ok(0), Ok(0), Ok(0)));
-    }
-
-    #[test]
-    fn sizes_are_shown_with_the_unit_people_would_use() {
-        assert_eq!([512.0, 13_500.0, 2_147_483_648.0].map(show_size), ["512 B", "13.2 KB", "2.0 GB"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The analysis on a terminal: what a reader wants to know first, in tables that keep within its width.
 
+use assay_settings::show::{bytes, count};
+
 use std::fmt::Write as _;
 
 use assay_measurement::ratios::ratio;
@@ -90,7 +92,7 @@ impl Page {
                 "{how}: {}; {} lines, {}{compressed}",
                 input.format_about,
                 count(input.lines),
-                size(input.bytes as f64)
+                bytes(input.bytes)
             );
             if input.name.chars().count() > 15 {
                 self.fact("log", &format!("{} {text}", input.name));
@@ -119,7 +121,7 @@ impl Page {
             };
             self.fact("time", &format!("{} to {} UTC, {}{rate}", date(first), date(last), duration(seconds)));
         }
-        self.fact("requests", &format!("{}, {} in all", count(all.requests), size(all.bytes as f64)));
+        self.fact("requests", &format!("{}, {} in all", count(all.requests), bytes(all.bytes)));
         if let (Some(dhr), Some(bhr)) = (all.dhr, all.bhr) {
             let text = format!("DHR {}, BHR {}", percent(Some(dhr)), percent(Some(bhr)));
             let text = self.paint(GREEN, &text);
@@ -284,7 +286,7 @@ impl Page {
                 pad(&shorten(&name, width), width),
                 count(figures.requests),
                 percent(Some(share)),
-                size(figures.bytes as f64)
+                bytes(figures.bytes)
             );
             if ratios {
                 let _ = write!(row, " {:>6} {:>6}", percent(figures.dhr), percent(figures.bhr));
@@ -322,7 +324,7 @@ impl Page {
             self.heading(title);
             self.urls(urls);
             if floor > 0 {
-                let floor = if what == "bytes" { size(floor as f64) } else { count(floor) };
+                let floor = if what == "bytes" { bytes(floor) } else { count(floor) };
                 let text = format!("an estimate: a URL that is not listed can have up to {floor} {what}");
                 let text = self.paint(DIM, &text);
                 self.line(&text);
@@ -340,7 +342,7 @@ impl Page {
             self.line(&format!(
                 "{:>10} {:>9} {:>9}  {}",
                 marked(count(url.requests), url.requests_error),
-                marked(size(url.bytes as f64), url.bytes_error),
+                marked(bytes(url.bytes), url.bytes_error),
                 marked(count(url.misses), url.misses_error),
                 shorten(&url.url, room)
             ));
@@ -358,7 +360,7 @@ impl Page {
         for cache in &document.caches.caches {
             let name = match cache.size_bytes {
                 None => "ideal (no bounds)".to_owned(),
-                Some(bytes) => format!("LRU of {}", size(bytes as f64)),
+                Some(capacity) => format!("LRU of {}", bytes(capacity)),
             };
             let error = cache.dhr_standard_error.filter(|error| *error > 0.0);
             let error = error.map(|error| format!("  ± {:.2} %", error * 100.0)).unwrap_or_default();
@@ -420,19 +422,6 @@ impl Page {
     }
 }
 
-/// A whole number with its thousands apart.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 pub(crate) fn estimate(estimated: &Count) -> String {
     let text = count(estimated.count as u64);
     if estimated.standard_error > 0.0 {
@@ -446,18 +435,6 @@ pub(crate) fn estimate(estimated: &Count) -> String {
 pub(crate) fn several(estimated: &Count, what: &str) -> String {
     let text = estimate(estimated);
     if text == "1" { format!("{text} {what}") } else { format!("{text} {what}s") }
-}
-
-/// Bytes, with the unit people would use.
-pub(crate) fn size(bytes: f64) -> String {
-    let mut value = bytes;
-    for unit in ["B", "KB", "MB", "GB"] {
-        if value < 1023.95 {
-            return if unit == "B" { format!("{value:.0} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} TB")
 }
 
 pub(crate) fn percent(share: Option<f64>) -> String {
@@ -568,8 +545,6 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_people_write_them() {
-        assert_eq!((count(1_234_567), count(12)), ("1,234,567".into(), "12".into()));
-        assert_eq!((size(1536.0), size(12.0)), ("1.5 KB".into(), "12 B".into()));
         assert_eq!(
             (ms(0.25), ms(12.34), ms(12_345.0)),
             ("250 µs".into(), "12.3 ms".into(), "12.35 s".into())

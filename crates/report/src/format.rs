@@ -1,40 +1,12 @@
 //! Numbers as people read them.
 
+pub use assay_settings::show::{bytes, count, number};
+
 use crate::calendar::Utc;
 use crate::document::Figure;
 
 /// Shown where there is nothing to measure.
 pub const NOTHING: &str = "–";
-
-/// 1234567 → `1,234,567`.
-pub fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Three significant digits, whole numbers from 1000 on with separators.
-pub fn number(value: f64) -> String {
-    let size = value.abs();
-    if size >= 999.5 {
-        let sign = if value < 0.0 { "-" } else { "" };
-        format!("{sign}{}", count(size.round() as u64))
-    } else if size >= 99.95 {
-        format!("{value:.0}")
-    } else if size >= 9.995 {
-        format!("{value:.1}")
-    } else if size >= 0.9995 || size == 0.0 {
-        format!("{value:.2}")
-    } else {
-        format!("{value:.3}")
-    }
-}
 
 /// [`number`], or a dash.
 pub fn opt_number(value: Option<f64>) -> String {
@@ -77,31 +49,6 @@ pub fn time_ms(ms: f64) -> String {
     }
 }
 
-/// Bytes in the unit that suits them, powers of 1024 as in PGL and `--memory`: `1.20 GB`.
-pub fn bytes(value: u64) -> String {
-    let units = ["KB", "MB", "GB", "TB", "PB"];
-    if value < 1024 {
-        return format!("{value} B");
-    }
-    let mut size = value as f64 / 1024.0;
-    let mut unit = 0;
-    while size >= 999.5 && unit + 1 < units.len() {
-        size /= 1024.0;
-        unit += 1;
-    }
-    format!("{} {}", number(size), units[unit])
-}
-
-/// Memory or disk that was given out: `1 GB` when it is a round number of those, else as [`bytes`].
-pub fn capacity(value: u64) -> String {
-    for (unit, size) in [("GB", 1u64 << 30), ("MB", 1 << 20), ("KB", 1 << 10)] {
-        if value >= size && value.is_multiple_of(size) {
-            return format!("{} {unit}", count(value / size));
-        }
-    }
-    bytes(value)
-}
-
 /// Seconds: `850 ms`, `60.0 s`, `12 min 5 s`, `3 h 20 min`.
 pub fn duration_s(seconds: f64) -> String {
     if seconds < 1.0 {
@@ -142,14 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits_and_separators() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(number(0.0), "0.00");
-        assert_eq!(number(0.1234), "0.123");
-        assert_eq!(number(9.999), "10.0");
-        assert_eq!(number(123.4), "123");
-        assert_eq!(number(-41_203.4), "-41,203");
+    fn ratios_have_one_decimal() {
         assert_eq!(percent(Some(0.5432)), "54.3");
         assert_eq!(percent(None), "–");
     }
@@ -159,10 +99,6 @@ mod tests {
         assert_eq!(time_ms(0.42), "420 µs");
         assert_eq!(time_ms(3.1), "3.10 ms");
         assert_eq!(time_ms(1200.0), "1.20 s");
-        assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(1_288_490_189), "1.20 GB");
-        assert_eq!(capacity(1 << 30), "1 GB");
-        assert_eq!(capacity(1_500_000_000), "1.40 GB");
         assert_eq!(duration_s(60.0), "60.0 s");
         assert_eq!(duration_s(725.0), "12 min 5 s");
         assert_eq!(duration_s(12_000.0), "3 h 20 min");

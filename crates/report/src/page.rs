@@ -6,7 +6,7 @@ use assay_record::dir::RunDir;
 use serde::Serialize;
 
 use crate::document::{Figures, Percentiles, Summary};
-use crate::format::{bytes, capacity, count, date, duration_s, figure, number, opt_number, percent};
+use crate::format::{bytes, count, date, duration_s, figure, number, opt_number, percent};
 use crate::resources::{host, resources};
 use crate::{repeat, special, words};
 
@@ -390,10 +390,10 @@ pub fn setup(summary: &Summary) -> Vec<Fact> {
         facts.push(fact("Address", target.address.clone()));
     }
     if let Some(memory) = target.memory_bytes {
-        facts.push(fact("Memory given", capacity(memory)));
+        facts.push(fact("Memory given", bytes(memory)));
     }
     if let Some(disk) = target.disk_bytes {
-        facts.push(fact("Disk given", capacity(disk)));
+        facts.push(fact("Disk given", bytes(disk)));
     }
     let host = &summary.host;
     let cpus = if host.cpus == 1 { "1 processor".to_owned() } else { format!("{} processors", host.cpus) };

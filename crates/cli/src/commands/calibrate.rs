@@ -8,13 +8,14 @@ use assay_experiment::calibrate::{self, CalibrationEvent, LEAST_BUDGET, USUAL_BU
 use assay_lab::{LabError, RunPlan};
 use assay_measurement::doubt::Reason;
 use assay_measurement::health::{Calibration, CalibrationStep};
+use assay_settings::show::{bytes, grouped};
 use tokio::sync::{mpsc, watch};
 
 use super::run_args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::output;
-use crate::units::{show_duration, show_size};
+use crate::units::show_duration;
 
 /// Limits that a quiet machine does not have.
 const NOISE: [Reason; 4] = [Reason::Starved, Reason::Stalled, Reason::Stolen, Reason::Unquiet];
@@ -140,7 +141,7 @@ fn words(workload: &str, calibration: &Calibration, peak: Option<f64>, path: &Pa
     let mut text = format!(
         "Without a proxy, this machine can offer {} requests/s of {workload} ({}/s of bodies).\n\n",
         thousands(*requests_per_s),
-        show_size(*body_bytes_per_s)
+        bytes(*body_bytes_per_s as u64)
     );
     text += &format!("  limit     {limit}: {limit_seen}\n");
     text += &format!(
@@ -166,15 +167,7 @@ fn thousands(rate: f64) -> String {
     if rate < 100.0 {
         return format!("{rate:.1}");
     }
-    let digits = format!("{rate:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(&format!("{rate:.0}"))
 }
 
 fn factor(load: f64) -> String {

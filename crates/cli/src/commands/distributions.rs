@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use assay_settings::show::bytes;
 use assay_workload::explain::shape::{Shape, Unit};
 
-use crate::units::{show_duration, show_size};
+use crate::units::show_duration;
 
 /// A line for each: what it is, from where to where, its bars, its mean and percentiles.
 pub fn words(shapes: &[Shape]) -> String {
@@ -35,7 +36,7 @@ pub fn words(shapes: &[Shape]) -> String {
 
 fn figure(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Bytes => show_size(value),
+        Unit::Bytes => bytes(value as u64),
         Unit::Seconds => match Duration::try_from_secs_f64(value.abs()) {
             Ok(time) if value < 0.0 => format!("-{}", show_duration(time)),
             Ok(time) if time > Duration::from_secs(2 * 86_400) => format!("{:.1}d", value / 86_400.0),

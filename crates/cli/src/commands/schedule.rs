@@ -3,11 +3,12 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use assay_settings::show::bytes;
 use assay_workload::model::{Phase, Ramp};
 use assay_workload::{PhaseSpan, Timeline};
 
 use crate::prepared::Prepared;
-use crate::units::{show_duration, show_size};
+use crate::units::show_duration;
 
 /// Columns of the picture.
 const COLUMNS: usize = 72;
@@ -127,7 +128,7 @@ fn row(span: &PhaseSpan, phase: &Phase) -> String {
         ramp(phase.recurrence),
         figure(expected.map(|e| format!("{:.0}", e.requests))),
         figure(expected.map(|e| format!("{:.1} %", e.offered_dhr() * 100.0))),
-        figure(expected.map(|e| show_size(e.fill_bytes))),
+        figure(expected.map(|e| bytes(e.fill_bytes as u64))),
     );
     row.trim_end().to_owned() + "\n"
 }

@@ -1,7 +1,9 @@
 //! A second of a run on one line. For pipes, logs and terminals without colour.
 
 use super::state::State;
-use super::words::{clock, count, percent, quantile, rate};
+use assay_settings::show::count;
+
+use super::words::{clock, percent, quantile, rate};
 
 /// The last second of the run in one line, without a line end; response times and hit ratio are of the last few.
 pub fn line(state: &State) -> String {

@@ -2,6 +2,7 @@
 
 use assay_measurement::censored::Bounds;
 use assay_measurement::histogram::Histogram;
+use assay_settings::show::count;
 
 /// `0.21 ms`, `301 ms`, `12.3 s`.
 pub fn time_us(value_us: Option<u64>) -> String {
@@ -30,32 +31,9 @@ pub fn bounds_us(bounds: Option<Bounds>) -> String {
     if bounds.is_some_and(|bounds| !bounds.is_exact()) { format!("≥ {text}") } else { text }
 }
 
-/// Bytes in short: `64 MB`, `1.2 GB`.
-pub fn size(bytes: u64) -> String {
-    const MB: f64 = (1 << 20) as f64;
-    match bytes as f64 / MB {
-        mb if mb < 10.0 => format!("{mb:.1} MB"),
-        mb if mb < 1000.0 => format!("{mb:.0} MB"),
-        mb => format!("{:.1} GB", mb / 1024.0),
-    }
-}
-
 /// `54.8 %`.
 pub fn percent(value: Option<f64>) -> String {
     value.map_or("–".into(), |share| format!("{:.1} %", share * 100.0))
-}
-
-/// `12,345`.
-pub fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `0:07`, `12:30`, `1:02:03`.
@@ -82,10 +60,8 @@ mod tests {
             [Some(210), Some(30_100), Some(301_000), Some(12_345_678), None].map(time_us),
             ["0.21 ms", "30.1 ms", "301 ms", "12.3 s", "–"]
         );
-        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([7_900, 750_000, 3_723_000].map(clock), ["0:07", "12:30", "1:02:03"]);
         assert_eq!([0.44, 9.96, 399.6].map(rate), ["0.4", "10.0", "400"]);
-        assert_eq!([1 << 20, 64 << 20, 1200 << 20].map(size), ["1.0 MB", "64 MB", "1.2 GB"]);
         assert_eq!([Some(0.5484), None].map(percent), ["54.8 %", "–"]);
     }
 }

@@ -133,8 +133,8 @@ fn a_rate_that_no_processor_of_this_machine_can_carry_is_refused() {
 fn more_memory_than_there_is_is_refused() {
     let assay = Assay::new();
     let said = refused(&assay, assay.run(&["run", "demo", "--run-dir", "r", "--memory", "900TB"]));
-    said.complains("bytes of memory: 1152000.")
-        .complains("cache 921600.0 GB and a quarter more")
+    said.complains("bytes of memory: 1.1 PB")
+        .complains("cache 900 TB and a quarter more")
         .complains("--memory");
 }
 

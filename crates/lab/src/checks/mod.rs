@@ -5,6 +5,7 @@ pub mod demand;
 mod processors;
 
 use assay_measurement::doubt::Reason;
+use assay_settings::show::bytes;
 use serde::Serialize;
 
 pub use self::demand::Demand;
@@ -90,7 +91,7 @@ impl Resource {
     fn show(self, amount: f64) -> String {
         match self {
             Resource::Descriptors | Resource::Ports => format!("{amount:.0}"),
-            Resource::Memory | Resource::Disk => size(amount.clamp(0.0, 1e18) as u64),
+            Resource::Memory | Resource::Disk => bytes(amount.clamp(0.0, 1e18) as u64),
             Resource::Processors => processors::show(amount),
         }
     }
@@ -283,13 +284,13 @@ fn memory(demand: &Demand, supply: &Supply) -> Need {
     let how = format!(
         "cache {} and a quarter more for what a proxy keeps beside it, {open} connections{hops} {}, {} robots {}, {:.0} \
          objects that the ideal cache remembers {}, Assay itself {}",
-        size(demand.cache_memory_bytes),
-        size(connections),
+        bytes(demand.cache_memory_bytes),
+        bytes(connections),
         demand.robots,
-        size(robots),
+        bytes(robots),
         demand.remembered_objects,
-        size(remembered),
-        size(ROLES_BYTES),
+        bytes(remembered),
+        bytes(ROLES_BYTES),
     );
     Need::new("bytes of memory", Resource::Memory, needed, supply.memory_bytes).words(
         how,
@@ -303,9 +304,10 @@ fn disk(demand: &Demand, supply: &Supply) -> Vec<Need> {
     let series = seconds.saturating_mul(SERIES_BYTES_PER_S);
     let xacts = whole(demand.recorded_requests).saturating_mul(XACT_BYTES);
     let record = RUN_DIR_BYTES.saturating_add(series).saturating_add(xacts);
-    let mut how = format!("{seconds} s of series {}, report and logs {}", size(series), size(RUN_DIR_BYTES));
+    let mut how =
+        format!("{seconds} s of series {}, report and logs {}", bytes(series), bytes(RUN_DIR_BYTES));
     if demand.recorded_requests > 0.0 {
-        how += &format!(", {:.0} requests recorded {}", demand.recorded_requests, size(xacts));
+        how += &format!(", {:.0} requests recorded {}", demand.recorded_requests, bytes(xacts));
     }
     let record = Need::new("bytes for the run directory", Resource::Disk, record, supply.run_dir_free_bytes)
         .words(how, "free where it goes", "make room, or choose another place with --run-dir");
@@ -313,7 +315,7 @@ fn disk(demand: &Demand, supply: &Supply) -> Vec<Need> {
         return vec![record];
     }
     let store = demand.cache_disk_bytes.saturating_add(DISK_STORE_SLACK);
-    let how = format!("--disk {} and {} beside it", size(demand.cache_disk_bytes), size(DISK_STORE_SLACK));
+    let how = format!("--disk {} and {} beside it", bytes(demand.cache_disk_bytes), bytes(DISK_STORE_SLACK));
     let store =
         Need::new("bytes for the proxy's disk cache", Resource::Disk, store, supply.work_dir_free_bytes)
             .words(
@@ -322,15 +324,6 @@ fn disk(demand: &Demand, supply: &Supply) -> Vec<Need> {
                 "make room, give it less (--disk), or name another place in TMPDIR",
             );
     vec![record, store]
-}
-
-/// A size for people, in binary units.
-pub fn size(bytes: u64) -> String {
-    let units = [("GB", 30), ("MB", 20), ("KB", 10)];
-    match units.into_iter().find(|(_, shift)| bytes >= 1 << shift) {
-        Some((unit, shift)) => format!("{:.1} {unit}", bytes as f64 / (1_u64 << shift) as f64),
-        None => format!("{bytes} B"),
-    }
 }
 
 #[cfg(test)]
@@ -405,8 +398,8 @@ mod tests {
                 &["of the proxy (nginx)", "4150", "at least 50", "4120"],
             ),
             (Supply { ports: (40_000, 40_999), ..plenty() }, &["4000", "1000", "ip_local_port_range"]),
-            (Supply { memory_bytes: 1 << 30, ..plenty() }, &["--memory", "1.0 GB", "1000 robots"]),
-            (Supply { run_dir_free_bytes: 1 << 20, ..plenty() }, &["--run-dir", "1.0 MB"]),
+            (Supply { memory_bytes: 1 << 30, ..plenty() }, &["--memory", "1 GB", "1000 robots"]),
+            (Supply { run_dir_free_bytes: 1 << 20, ..plenty() }, &["--run-dir", "1 MB"]),
             (Supply { work_dir_free_bytes: 1 << 30, ..plenty() }, &["--disk", "/tmp", "TMPDIR"]),
         ];
         for (supply, words) in cases {
@@ -448,11 +441,6 @@ mod tests {
         let tight = needs(&usual(), &Supply { descriptors: 4300, ..plenty() });
         assert_eq!(refusal(&tight), None);
         assert!(warnings(&tight)[0].contains("descriptors of the proxy (nginx): 4600 needed"), "{tight:?}");
-    }
-
-    #[test]
-    fn sizes_are_readable() {
-        assert_eq!((size(12), size(1536), size(3 << 30)), ("12 B".into(), "1.5 KB".into(), "3.0 GB".into()));
     }
 
     proptest::proptest! {

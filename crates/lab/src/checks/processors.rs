@@ -5,6 +5,8 @@
 //! and 21 µs with a new connection for each request. At lower rates a request costs more, as there is less to do each
 //! time a thread wakes up (36 and 21 µs at 20,000 a second); that is no limit, and it is not counted.
 
+use assay_settings::show::bytes;
+
 use super::demand::PhaseLoad;
 use super::{Demand, Need, Resource, Supply};
 
@@ -118,7 +120,7 @@ fn words(load: &PhaseLoad, share: f64, least: Cost, likely: Cost) -> String {
     format!(
         "{:.0} requests/s of {} at {} to {} us each, {} to {} ns a byte",
         load.requests_per_s * share,
-        super::size(load.bytes_per_request.clamp(0.0, 1e18) as u64),
+        bytes(load.bytes_per_request.clamp(0.0, 1e18) as u64),
         least.request_us,
         likely.request_us,
         least.byte_ns,

@@ -1,9 +1,9 @@
 //! A topology, drawn. As text, from the robots' side to the origins'.
 
 use assay_role::spread::Share;
+use assay_settings::show::bytes;
 
 use super::{Cache, Topology};
-use crate::checks::size;
 use crate::mode::Relation;
 
 /// A line for each cache: who speaks to it, what it is, whom it asks.
@@ -42,10 +42,10 @@ fn what(cache: &Cache) -> String {
     let has = |store| cache.description.as_ref().is_none_or(|known| known.capacity.stores.contains(&store));
     let mut words = vec![cache.proxy().to_owned()];
     if has(crate::description::Store::Memory) {
-        words.push(format!("{} memory", size(cache.memory_bytes)));
+        words.push(format!("{} memory", bytes(cache.memory_bytes)));
     }
     if cache.description.is_some() && has(crate::description::Store::Disk) {
-        words.push(format!("{} disk", size(cache.disk_bytes)));
+        words.push(format!("{} disk", bytes(cache.disk_bytes)));
     }
     words.join(", ")
 }

@@ -1,6 +1,7 @@
 //! The document, made of sums.
 
 use assay_measurement::ratios::ratio;
+use assay_settings::show::bytes;
 
 use super::tally::{Groups, Tally};
 use super::{Analyser, printable};
@@ -261,13 +262,7 @@ fn times_of<const SUB_BITS: u32>(times: &Times<SUB_BITS>) -> Option<Response> {
 
 /// Sizes from 2^(n−1) on, below 2^n.
 fn size_name(size: usize) -> String {
-    let words = |bytes: u64| match bytes.trailing_zeros() {
-        bits @ 0..10 => format!("{} B", 1u64 << bits),
-        bits @ 10..20 => format!("{} KB", 1u64 << (bits - 10)),
-        bits @ 20..30 => format!("{} MB", 1u64 << (bits - 20)),
-        bits => format!("{} GB", 1u64 << (bits - 30)),
-    };
-    if size == 0 { "0 B".into() } else { format!("{} to {}", words(1 << (size - 1)), words(1 << size)) }
+    if size == 0 { "0 B".into() } else { format!("{} to {}", bytes(1 << (size - 1)), bytes(1 << size)) }
 }
 
 fn hosts(table: &Frequent<Tally>, known: bool) -> Grouping {

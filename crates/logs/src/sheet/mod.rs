@@ -3,11 +3,12 @@
 mod plots;
 
 use assay_record::sheet::{Row, Section, Sheet, Table, Tile};
+use assay_settings::show::{bytes, count};
 
 use assay_measurement::ratios::ratio;
 
 use crate::document::{Document, Figures, Grouping, TopUrl};
-use crate::terminal::{count, date, duration, estimate, ms, percent, several, size};
+use crate::terminal::{date, duration, estimate, ms, percent, several};
 
 /// What the page of an analysis says.
 pub fn sheet(document: &Document) -> Sheet {
@@ -84,7 +85,7 @@ fn input(input: &crate::document::InputInfo) -> String {
         input.format,
         input.format_about,
         count(input.lines),
-        size(input.bytes as f64)
+        bytes(input.bytes)
     )
 }
 
@@ -96,7 +97,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
         value: count(all.requests),
         detail: format!(
             "{} of answers; {} lines could not be read",
-            size(all.bytes as f64),
+            bytes(all.bytes),
             count(document.lines.malformed)
         ),
     }];
@@ -150,7 +151,7 @@ fn figures_table<'a>(
         let mut cells = vec![
             count(figures.requests),
             percent(share),
-            size(figures.bytes as f64),
+            bytes(figures.bytes),
             percent(figures.dhr),
             percent(figures.bhr),
         ];
@@ -249,7 +250,7 @@ fn url(url: &TopUrl) -> Row {
         share: None,
         cells: vec![
             marked(count(url.requests), url.requests_error),
-            marked(size(url.bytes as f64), url.bytes_error),
+            marked(bytes(url.bytes), url.bytes_error),
             marked(count(url.misses), url.misses_error),
         ],
     }
@@ -259,7 +260,7 @@ fn caches(document: &Document) -> Table {
     let rows = document.caches.caches.iter().map(|cache| Row {
         name: cache
             .size_bytes
-            .map_or("ideal, without bounds".into(), |bytes| format!("LRU of {}", size(bytes as f64))),
+            .map_or("ideal, without bounds".into(), |capacity| format!("LRU of {}", bytes(capacity))),
         share: None,
         cells: vec![percent(cache.dhr), percent(cache.bhr)],
     });

@@ -1,5 +1,7 @@
 //! Where a value stands on an axis, and which values are written there.
 
+use assay_settings::show::grouped;
+
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -133,21 +135,7 @@ fn label(value: f64, step: f64) -> String {
 fn plain(value: f64, step: f64) -> String {
     let digits = (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
     let text = format!("{value:.digits$}");
-    let (whole, rest) = text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));
-    let grouped = grouped(whole);
-    if rest.is_empty() { grouped } else { format!("{grouped}.{rest}") }
-}
-
-fn grouped(whole: &str) -> String {
-    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("−", digits));
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    format!("{sign}{text}")
+    grouped(&text.replace('-', "−"))
 }
 
 /// A mark of a logarithmic axis.

@@ -1,9 +1,11 @@
 //! Content types in words: sizes, life, what bodies are made of, what robots do differently with them.
 
+use assay_settings::show::{bytes, count, plain};
+
 use std::time::Duration;
 
 use super::robots::{coding_name, headers, popularity};
-use super::words::{bytes, count, draws, kinds, number, percent, time};
+use super::words::{draws, kinds, percent, time};
 use crate::model::{BodySource, Content, FileSetIndex, Workload};
 
 /// A content type: a line, and another for what its bodies are made of and what is sent with them.
@@ -11,7 +13,7 @@ pub(super) fn content(workload: &Workload, content: &Content) -> Vec<String> {
     let mut line = format!(
         "content {:?}: {} on average, {} cachable",
         content.kind,
-        bytes(mean_size(workload, content)),
+        bytes(mean_size(workload, content).round() as u64),
         percent(content.cachable)
     );
     if let Some(cycle) = &content.life_cycle {
@@ -21,7 +23,7 @@ pub(super) fn content(workload: &Workload, content: &Content) -> Vec<String> {
     if let Some(embedded) = &content.embedded {
         line += &format!(
             ", a page with {} embedded objects on average: {}",
-            number(embedded.count.mean_count()),
+            plain(embedded.count.mean_count()),
             kinds(workload, &embedded.contents)
         );
     }
@@ -49,7 +51,7 @@ fn body(workload: &Workload, content: &Content) -> Vec<String> {
     let files = |set: FileSetIndex| {
         let set = workload.files.get(usize::from(set));
         set.map_or_else(String::new, |set| {
-            format!("{} files below {}", count(set.files.len() as f64), set.root.display())
+            format!("{} files below {}", count(set.files.len() as u64), set.root.display())
         })
     };
     let mut parts = Vec::new();

@@ -1,12 +1,14 @@
 //! What a workload means, in plain words, with numbers and units.
 
+use assay_settings::show::{bytes, count, plain};
+
 mod contents;
 mod robots;
 mod servers;
 pub mod shape;
 mod words;
 
-use self::words::{bytes, count, number, percent, several, time};
+use self::words::{percent, several, time};
 use crate::density::Densities;
 use crate::model::{Coding, Goal, Pace, Phase, Ramp, Thermostat, Workload};
 use crate::timeline::{Freeze, PhaseSpan, Timeline};
@@ -39,7 +41,7 @@ fn summary(workload: &Workload, timeline: &Timeline) -> String {
         timeline.phases().iter().map(|span| span.expected.map(|expected| expected.requests)).sum();
     let requests = requests.map_or_else(
         || "as many requests as are answered".into(),
-        |n| format!("about {} requests", count(n)),
+        |n| format!("about {} requests", count(n.round() as u64)),
     );
     format!(
         "{}: {}, {}, {}, {length}, {requests}",
@@ -51,9 +53,13 @@ fn summary(workload: &Workload, timeline: &Timeline) -> String {
 }
 
 fn working_set(timeline: &Timeline) -> String {
-    let size = timeline
-        .working_set()
-        .map(|size| format!("; about {} objects, {}", count(size.objects), bytes(size.bytes)));
+    let size = timeline.working_set().map(|size| {
+        format!(
+            "; about {} objects, {}",
+            count(size.objects.round() as u64),
+            bytes(size.bytes.round() as u64)
+        )
+    });
     format!("{}{}", when_frozen(timeline), size.unwrap_or_default())
 }
 
@@ -70,7 +76,7 @@ fn when_frozen(timeline: &Timeline) -> String {
             }
         },
         Freeze::Live { fill_objects } => {
-            format!("working set: frozen after {} fill objects; then it slides", count(fill_objects as f64))
+            format!("working set: frozen after {} fill objects; then it slides", count(fill_objects))
         }
     }
 }
@@ -106,10 +112,10 @@ fn phase(phase: &Phase, span: &PhaseSpan, is_coded: bool) -> Vec<String> {
     if let Some(expected) = &span.expected {
         line += &format!(
             "; about {} requests (peak {}/s), {} of bodies, {} of fill, offered DHR {}, BHR {}",
-            count(expected.requests),
-            number(expected.peak_request_rate),
-            bytes(expected.body_bytes),
-            bytes(expected.fill_bytes),
+            count(expected.requests.round() as u64),
+            plain(expected.peak_request_rate),
+            bytes(expected.body_bytes.round() as u64),
+            bytes(expected.fill_bytes.round() as u64),
             percent(expected.offered_dhr()),
             percent(expected.offered_bhr()),
         );
@@ -145,7 +151,7 @@ fn trace(workload: &Workload) -> Option<String> {
     }
     let urls: std::collections::HashSet<_> =
         workload.foreign.iter().map(|url| (url.origin, url.path.as_str())).collect();
-    let (lines, urls) = (count(workload.foreign.len() as f64), count(urls.len() as f64));
+    let (lines, urls) = (count(workload.foreign.len() as u64), count(urls.len() as u64));
     Some(format!("trace: {lines} lines with {urls} different URLs, walked through in order and round again"))
 }
 
@@ -156,8 +162,8 @@ fn goals(phase: &Phase) -> String {
 fn goal_in_words(goal: &Goal) -> String {
     let goals = [
         goal.duration.map(|duration| format!("{} have passed", time(duration))),
-        goal.transactions.map(|transactions| format!("{} requests are answered", count(transactions as f64))),
-        goal.fill_bytes.map(|fill| format!("{} of fill have been fetched", bytes(fill as f64))),
+        goal.transactions.map(|transactions| format!("{} requests are answered", count(transactions))),
+        goal.fill_bytes.map(|fill| format!("{} of fill have been fetched", bytes(fill))),
     ];
     goals.into_iter().flatten().collect::<Vec<_>>().join(" or ")
 }

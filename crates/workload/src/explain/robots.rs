@@ -1,9 +1,11 @@
 //! Robots in words: when they ask, for what, how, and what they do on the side.
 
+use assay_settings::show::{bytes, count, plain};
+
 use std::time::Duration;
 
 use super::goal_in_words;
-use super::words::{bytes, count, draws, extent, joined, kinds, mix, number, percent, random_extent, time};
+use super::words::{draws, extent, joined, kinds, mix, percent, random_extent, time};
 use crate::model::{
     Coding, Distribution, Expectation, HeaderRule, Method, Pace, Popularity, PopularityLaw, RangeSpec,
     RequestType, RobotGroup, Workload,
@@ -11,10 +13,10 @@ use crate::model::{
 
 /// A group of robots, a line each for pace, interest and requests, and one for what else there is to say.
 pub(super) fn robots(workload: &Workload, group: &RobotGroup, embedded: f64) -> Vec<String> {
-    let robots = count(f64::from(group.count()));
+    let robots = count(u64::from(group.count()));
     let mut first = format!("robots {:?}: {robots}, {}", group.kind, pace(group));
     if embedded > 0.0 {
-        first += &format!(" with embedded objects ({} of them per launch)", number(embedded));
+        first += &format!(" with embedded objects ({} of them per launch)", plain(embedded));
     }
     let popularity = group.popularity.as_ref().map_or_else(String::new, |p| format!(", {}", popularity(p)));
     let mut second = format!("  recurrence {}{popularity}", percent(group.recurrence));
@@ -38,16 +40,16 @@ fn pace(group: &RobotGroup) -> String {
         Pace::BestEffort => "each sends its next request when the last is answered (best effort)".into(),
         Pace::Think(pause_s) => format!(
             "each sends its next request {} s after the last is answered, on average",
-            number(pause_s.mean())
+            plain(pause_s.mean())
         ),
         Pace::Renewal(between_s) => format!(
             "each sends a request every {} s on average, with intervals of its own law",
-            number(between_s.mean())
+            plain(between_s.mean())
         ),
         Pace::Rate { per_second } => format!(
             "{}/s each, {}/s together at full load",
-            number(*per_second),
-            number(*per_second * f64::from(group.count()))
+            plain(*per_second),
+            plain(*per_second * f64::from(group.count()))
         ),
     }
 }
@@ -57,7 +59,7 @@ pub(super) fn popularity(popularity: &Popularity) -> String {
     let law = match &popularity.law {
         PopularityLaw::Uniform => "uniform popularity".into(),
         PopularityLaw::Zipf { skew } => {
-            format!("Zipf popularity with skew {}, newest first", number(*skew))
+            format!("Zipf popularity with skew {}, newest first", plain(*skew))
         }
         PopularityLaw::Table(_) => "popularity by a table of ages".into(),
     };
@@ -103,7 +105,7 @@ fn connections(group: &RobotGroup) -> String {
         .then(|| format!(", {} of new ones to a substitute that is idle", percent(group.substitution)));
     format!(
         "{open} connections per robot, {} requests each on average{}",
-        number(uses),
+        plain(uses),
         instead.unwrap_or_default()
     )
 }
@@ -128,10 +130,7 @@ fn bodies(workload: &Workload, group: &RobotGroup) -> Vec<String> {
             parts.push(format!("asks before it sends {} of bodies (100-continue)", percent(share)));
         }
         Expectation::From(least) => {
-            parts.push(format!(
-                "asks before it sends bodies of {} or more (100-continue)",
-                bytes(least as f64)
-            ));
+            parts.push(format!("asks before it sends bodies of {} or more (100-continue)", bytes(least)));
         }
     }
     parts
@@ -145,7 +144,7 @@ fn range(range: &RangeSpec) -> String {
         RangeSpec::Span { first, last: None } => format!("from {} on", extent(*first)),
         RangeSpec::Suffix(length) => format!("the last {}", extent(*length)),
         RangeSpec::Multiple { length, count, .. } => {
-            format!("{} pieces of {} each", number(count.mean_count()), random_extent(length))
+            format!("{} pieces of {} each", plain(count.mean_count()), random_extent(length))
         }
     }
 }
@@ -165,7 +164,7 @@ fn habits(group: &RobotGroup) -> Vec<String> {
         parts.push(format!("{} of robots send cookies", percent(cookies.share)));
     }
     if group.private_cache > 0 {
-        parts.push(format!("a cache of its own for {} objects", count(f64::from(group.private_cache))));
+        parts.push(format!("a cache of its own for {} objects", count(u64::from(group.private_cache))));
     }
     if group.abort_share > 0.0 {
         parts.push(format!("{} of answers are broken off in the middle", percent(group.abort_share)));
@@ -183,7 +182,7 @@ fn sessions(group: &RobotGroup) -> Vec<String> {
         let wrong = (group.credentials.wrong_share > 0.0).then(|| {
             format!(", {} of the time with a wrong password", percent(group.credentials.wrong_share))
         });
-        parts.push(format!("as one of {} users{}", count(users as f64), wrong.unwrap_or_default()));
+        parts.push(format!("as one of {} users{}", count(users), wrong.unwrap_or_default()));
     }
     if let Some(session) = &group.session {
         let idle = Duration::try_from_secs_f64(session.idle_s.mean().abs()).unwrap_or_default();

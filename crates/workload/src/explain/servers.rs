@@ -1,9 +1,11 @@
 //! Servers in words: how they answer, and how they misbehave on purpose.
 
+use assay_settings::show::{bytes, plain};
+
 use std::time::Duration;
 
 use super::robots::headers;
-use super::words::{bytes, draws, kinds, mix, number, percent, time};
+use super::words::{draws, kinds, mix, percent, time};
 use crate::model::{AuthScheme, Faults, Server, Workload};
 
 /// A kind of server: a line, and another for what else there is to say.
@@ -11,7 +13,7 @@ pub(super) fn server(workload: &Workload, index: usize) -> Vec<String> {
     let server = &workload.servers[index];
     let origins = workload.origins.iter().filter(|origin| usize::from(origin.server) == index).count();
     let think = server.think_s.as_ref().map_or("no think time".into(), |think| {
-        format!("think time {} ± {} s", number(think.mean()), number(think.deviation()))
+        format!("think time {} ± {} s", plain(think.mean()), plain(think.deviation()))
     });
     let asked = kinds(workload, &server.direct_access);
     let mut lines = vec![format!("origins {:?}: {origins}, {think}, asked for {asked}", server.kind)];
@@ -31,8 +33,8 @@ fn answers(server: &Server) -> Vec<String> {
     if let Some(cookies) = &server.cookies {
         parts.push(format!(
             "sets {} cookies of {} with {} of objects",
-            number(cookies.count.mean_count()),
-            bytes(cookies.value_bytes.mean_count()),
+            plain(cookies.count.mean_count()),
+            bytes(cookies.value_bytes.mean_count().round() as u64),
             percent(cookies.share)
         ));
     }
@@ -75,7 +77,7 @@ fn faults(faults: &Faults) -> Vec<String> {
         parts.push(format!("{} are answered late, by {by}", percent(faults.slow_start_share)));
     }
     if faults.slow_body_share > 0.0 {
-        let speed = bytes(faults.slow_body_bytes_per_s);
+        let speed = bytes(faults.slow_body_bytes_per_s.round() as u64);
         parts.push(format!("{} of bodies come at {speed}/s", percent(faults.slow_body_share)));
     }
     if faults.delay_per_active_s > 0.0 {

@@ -1,5 +1,7 @@
 //! Numbers, shares, sizes and times as people write them.
 
+use assay_settings::show::{bytes, count, plain};
+
 use std::time::Duration;
 
 use crate::model::{ContentIndex, Distribution, Extent, RandomExtent, Weighted, Workload};
@@ -14,14 +16,14 @@ pub(super) fn kinds(workload: &Workload, contents: &Weighted<ContentIndex>) -> S
 /// The mean of a random variable, and how far it scatters.
 pub(super) fn draws(law: &Distribution, unit: &str) -> String {
     let scatter = law.deviation();
-    let around = if scatter > 0.0 { format!(" ± {}", number(scatter)) } else { String::new() };
-    format!("{}{around} {unit}", number(law.mean()))
+    let around = if scatter > 0.0 { format!(" ± {}", plain(scatter)) } else { String::new() };
+    format!("{}{around} {unit}", plain(law.mean()))
 }
 
 /// A position or a length.
 pub(super) fn extent(extent: Extent) -> String {
     match extent {
-        Extent::Bytes(size) => bytes(size as f64),
+        Extent::Bytes(size) => bytes(size),
         Extent::Share(share) => percent(share),
     }
 }
@@ -29,7 +31,7 @@ pub(super) fn extent(extent: Extent) -> String {
 /// A random one.
 pub(super) fn random_extent(extent: &RandomExtent) -> String {
     match extent {
-        RandomExtent::Bytes(size) => bytes(size.mean_count()),
+        RandomExtent::Bytes(size) => bytes(size.mean_count().round() as u64),
         RandomExtent::Share(share) => percent(share.mean()),
     }
 }
@@ -54,44 +56,11 @@ pub(super) fn mix<T>(weighted: &Weighted<T>, name: impl Fn(&T) -> String) -> Str
 }
 
 pub(super) fn several(number: usize, what: &str) -> String {
-    format!("{} {what}{}", count(number as f64), if number == 1 { "" } else { "s" })
+    format!("{} {what}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 pub(super) fn percent(share: f64) -> String {
-    format!("{}%", number(share * 100.0))
-}
-
-/// Three significant digits, without trailing zeros.
-pub(super) fn number(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
-    }
-    let magnitude = libm::floor(libm::log10(libm::fabs(value))) as i32;
-    let text = format!("{value:.*}", usize::try_from(2 - magnitude).unwrap_or(0).min(9));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
-}
-
-/// A whole number with its thousands marked.
-pub(super) fn count(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-pub(super) fn bytes(value: f64) -> String {
-    const UNITS: [&str; 6] = ["bytes", "KB", "MB", "GB", "TB", "PB"];
-    let (mut value, mut unit) = (value, 0);
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{} {}", number(value), UNITS[unit])
+    format!("{}%", plain(share * 100.0))
 }
 
 pub(super) fn time(duration: Duration) -> String {
@@ -102,7 +71,7 @@ pub(super) fn time(duration: Duration) -> String {
         s if s < 2.0 * 86_400.0 => (s / 3600.0, "h"),
         s => (s / 86_400.0, "days"),
     };
-    format!("{} {unit}", number(value))
+    format!("{} {unit}", plain(value))
 }
 
 #[cfg(test)]
@@ -110,14 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_readable() {
-        let numbers = [0.0, 0.4, 1600.0, 0.123_456, 99.96, 1234.6, 4.0];
-        let texts: Vec<_> = numbers.into_iter().map(number).collect();
-        assert_eq!(texts, ["0", "0.4", "1600", "0.123", "100", "1235", "4"]);
-        assert_eq!(count(1_234_567.0), "1,234,567");
-        assert_eq!(count(123.0), "123");
-        assert_eq!(bytes(9216.0), "9 KB");
-        assert_eq!(bytes(12.0), "12 bytes");
+    fn times_have_the_unit_that_suits_them() {
         assert_eq!(time(Duration::from_secs(90)), "90 s");
         assert_eq!(time(Duration::from_secs(3600)), "60 min");
         assert_eq!(time(Duration::from_secs(7 * 86_400)), "7 days");

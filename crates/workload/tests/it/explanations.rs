@@ -25,7 +25,7 @@ fn a_listing_is_explained_with_its_numbers() {
         &fixtures::mixed_listing(),
         &[
             "1,600 robots, 1 origin, 7 phases",
-            "1/s each, 1600/s together at full load",
+            "1/s each, 1,600/s together at full load",
             "recurrence 95%, uniform popularity, 10% of launches to the robot's private world",
             "requests: Basic 70%, Ims200 10%, Ims304 10%, Reload 10%; methods: GET 70%, POST 15%, HEAD 15%",
             "posts some-content",
@@ -130,7 +130,7 @@ fn what_origins_do_on_purpose_is_explained() {
     assert_says(
         &workload,
         &[
-            "redirects 5% of requests to an older object; sets 2 cookies of 40 bytes with 40% of objects; \
+            "redirects 5% of requests to an older object; sets 2 cookies of 40 B with 40% of objects; \
              10% of objects need a login (Basic or Digest, realm \"in\"); refuses 20% of bodies when it is asked (417); \
              breaks off 2% of answers in the middle",
             "on purpose, 3% of requests fail (503); 1% are reset; 10% are answered late, by 2 ± 2 s; \

@@ -9,7 +9,8 @@ use ratatui::widgets::{Paragraph, Wrap};
 use super::parts::{BAD, Curve, GOOD, MEASURED, OFFERED, QUIET, SLOW, boxed, draw_curves};
 use crate::live::own::Alarm;
 use crate::live::state::State;
-use crate::live::words::{count, quantile, size};
+use crate::live::words::quantile;
+use assay_settings::show::{bytes, count};
 
 /// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
@@ -57,7 +58,7 @@ pub fn draw_over_time(frame: &mut Frame, area: Rect, state: &State) {
     };
     let memory = |name: &'static str, roles: &'static [&'static str], colour| Curve {
         name,
-        last: state.memory(roles).map_or("–".into(), size),
+        last: state.memory(roles).map_or("–".into(), bytes),
         colour,
         values: state.history(roles, |used| used.memory_bytes),
         top: None,

@@ -2,6 +2,7 @@
 
 use assay_measurement::ratios::HitRatio;
 use assay_report::require::State as Stands;
+use assay_settings::show::{bytes, count};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -15,7 +16,7 @@ use super::parts::{
 use super::{machine, times};
 use crate::live::own::Alarm;
 use crate::live::state::{PhaseState, Recent, Second, State};
-use crate::live::words::{bounds_us, clock, count, percent, quantile, rate, size};
+use crate::live::words::{bounds_us, clock, percent, quantile, rate};
 
 /// Lateness of requests (99th percentile) from which on it is coloured: more than Assay should ever add.
 const LATE_US: u64 = 1_000;
@@ -291,7 +292,7 @@ fn draw_levels(frame: &mut Frame, area: Rect, state: &State, recent: &Recent) {
     // What they use: processors, memory; and one thing more.
     let used = |name: &str, roles: &[&str], more: String| {
         let busy = state.processors(roles).map_or("–".into(), |share| format!("{:.0} %", share * 100.0));
-        let memory = state.memory(roles).map_or("–".into(), size);
+        let memory = state.memory(roles).map_or("–".into(), bytes);
         let gap = gap + 1;
         Line::from(format!(" {name:<6}{busy:>6}{memory:>9}{:gap$}{more}", ""))
     };

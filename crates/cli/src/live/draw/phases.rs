@@ -8,7 +8,8 @@ use ratatui::widgets::{Cell, Row, Table};
 use super::parts::{BAD, GOOD, QUIET, SLOW, boxed, head, right};
 use super::times;
 use crate::live::state::{PhaseState, State};
-use crate::live::words::{clock, count, percent, quantile_of, rate};
+use crate::live::words::{clock, percent, quantile_of, rate};
+use assay_settings::show::count;
 
 /// Columns from which on there are more figures.
 const WIDE: u16 = 118;

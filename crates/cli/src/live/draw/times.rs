@@ -2,6 +2,7 @@
 
 use assay_measurement::censored::Censored;
 use assay_measurement::histogram::Histogram;
+use assay_settings::show::count;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
@@ -9,7 +10,7 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::parts::{Curve, GOOD, MEASURED, SLOW, boxed, draw_curves, head, of_seconds, right};
 use crate::live::state::{PhaseState, Settled, State};
-use crate::live::words::{bounds_us, count, percent, quantile_of, time_us};
+use crate::live::words::{bounds_us, percent, quantile_of, time_us};
 
 /// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &State) {
