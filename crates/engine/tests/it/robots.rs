@@ -255,7 +255,11 @@ fn best_effort_robots_do_what_the_phase_asks_for() {
     requests.iter().for_each(|seen| *uses.entry(seen.connection).or_default() += 1);
     assert!(uses.values().all(|&uses| uses <= 10), "{uses:?}");
     assert_eq!(counts.connections_opened, uses.len() as u64);
-    assert_eq!(counts.on_reused_connection, counts.sent - counts.connections_opened, "all but the first of each");
+    assert_eq!(
+        counts.on_reused_connection,
+        counts.sent - counts.connections_opened,
+        "all but the first of each"
+    );
     let launched = run.events.iter().find_map(|event| match event {
         Event::PhaseEnded { launched, .. } => Some(launched.clone()),
         _ => None,
