@@ -275,3 +275,40 @@ fn nothing_names_a_place_on_one_machine() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// The steps of a walk: files and the functions in them.
+fn steps(page: &str) -> Vec<Vec<(String, String)>> {
+    let step = |line: &str| {
+        let (number, rest) = line.split_once(". `")?;
+        number.parse::<u32>().ok()?;
+        let (file, rest) = rest.split_once("` · `")?;
+        Some((file.to_owned(), rest.split_once('`')?.0.to_owned()))
+    };
+    let walks = page.split("\n## ").skip(1);
+    walks.map(|walk| walk.lines().filter_map(step).collect()).collect()
+}
+
+#[test]
+fn the_walks_for_newcomers_lead_through_functions_that_are_there() {
+    let walks = steps(&read(&root().join("docs/explanation/walks.md")));
+    assert_eq!(walks.len(), 3);
+    for walk in &walks {
+        assert!((5..=10).contains(&walk.len()), "{walk:?}");
+        for (file, function) in walk {
+            let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+            assert!(holds_function(&text, function), "there is no `{function}` in {file}");
+        }
+    }
+}
+
+fn holds_function(text: &str, name: &str) -> bool {
+    [format!("fn {name}("), format!("fn {name}<")].iter().any(|begin| text.contains(begin.as_str()))
+}
+
+#[test]
+fn a_walk_through_a_function_that_has_gone_is_found_out() {
+    let walks = steps("# Page\n\n## A walk\n\n1. `a.rs` · `one`: text.\n2. `a.rs` · `two`: text.\n");
+    assert_eq!(walks, [[("a.rs".to_owned(), "one".to_owned()), ("a.rs".to_owned(), "two".to_owned())]]);
+    assert!(holds_function("pub fn one(", "one") && holds_function("fn two<T>(", "two"));
+    assert!(!holds_function("fn one_more(", "one"));
+}
