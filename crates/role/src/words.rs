@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use crate::evaluation::{CollectorInterval, MultiplierCounters};
 use assay_measurement::adapted::Adapted;
 use assay_measurement::counts;
-use assay_measurement::declared::{Metric, add, named};
+use assay_measurement::declared::{Described, Metric, add, named};
 use assay_measurement::doubt::Reason;
 use assay_measurement::error_kind::ErrorExample;
 use assay_measurement::health::{Baseline, LinkInterval, Stall, ThreadInterval};
@@ -190,6 +190,13 @@ impl ProxyCounters {
         let prefetch = Some(&self.prefetch).filter(|prefetch| !prefetch.is_nothing());
         let of_others = peers.into_iter().flat_map(named).chain(prefetch.into_iter().flat_map(named));
         named(self).chain(of_others)
+    }
+
+    /// The names of all counters.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let of_others = PeerCounters::FIELDS.iter().map(|field| field.name);
+        let of_others = of_others.chain(PrefetchCounters::FIELDS.iter().map(|field| field.name));
+        Self::FIELDS.iter().map(|field| field.name).chain(of_others)
     }
 
     /// Adds to the counter of this name; false: there is no such counter.

@@ -266,7 +266,11 @@ impl TryFrom<String> for Counter {
         let name = text.replace('-', "_");
         match ProxyCounters::default().add(&name, 0) {
             true => Ok(Self(name)),
-            false => Err(format!("{text:?} is no counter of ours")),
+            false => {
+                let known: Vec<String> =
+                    ProxyCounters::names().map(|name| format!("`{}`", name.replace('_', "-"))).collect();
+                Err(format!("unknown variant `{text}`, expected one of {}", known.join(", ")))
+            }
         }
     }
 }
