@@ -1,9 +1,9 @@
 //! How a measurement is declared: once, with its name, its meaning, how it merges and what reports it.
 //!
-//! [`counts!`](crate::counts) declares counters, which add up, and [`series!`](crate::series) what is measured in an
+//! [`counts!`](macro@crate::counts) declares counters, which add up, and [`series!`](macro@crate::series) what is measured in an
 //! interval. Both generate the struct, with each field's meaning as its documentation, and [`Described::FIELDS`]. The tables
 //! of the run directory, the metrics and the reference pages iterate over it, and the JSON document takes the structs that
-//! [`counts!`](crate::counts) generates for it, so that a declaration is the only place to change.
+//! [`counts!`](macro@crate::counts) generates for it, so that a declaration is the only place to change.
 //!
 //! A field's unit is part of its name (`_bytes`, `_us`, `_ms`, `_ns`), as columns are named.
 
