@@ -120,7 +120,7 @@ def figures(phase, span):
     used = resources(span)
     spared = lambda at_origins, at_robots: rounded(1 - at_origins / at_robots, 6) if at_robots else None
     class_counts = lambda by: {k: int(v) for k, v in c[c.by == by].groupby("value")["count"].sum().items()}
-    as_they_are = ["due", "completed", "basic", "unsent", "unsent_late", "not_reached", "retries", "pages"]
+    as_they_are = ["due", "completed", "basic", "unsent", "unsent_late", "not_reached", "retries", "on_reused_connection", "pages"]
     return {name: int(n[name]) for name in as_they_are} | {
         "duration_s": seconds,
         "requests": int(n.sent),
