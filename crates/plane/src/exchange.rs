@@ -147,7 +147,7 @@ pub struct Exchange<S = TcpStream> {
     pub version: Version,
     /// Another request may follow.
     pub persists: bool,
-    /// Some of the request will never be read.
+    /// Some of the request is not read yet, or never will be: what follows on the connection is not another request.
     pub leaves_unread: bool,
     /// The request has a body that is still to be read.
     body: BodyReader,
@@ -186,7 +186,7 @@ pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
             return Ok(Next::Detached);
         }
         let exchange = handler.exchange();
-        if !exchange.persists {
+        if !exchange.persists || exchange.leaves_unread {
             if exchange.leaves_unread || !exchange.connection.input.unread().is_empty() {
                 Box::pin(exchange.connection.linger()).await;
             }
@@ -316,6 +316,7 @@ impl<S: Stream> Exchange<S> {
     /// Appends the fields of this connection, and the empty line that ends the head. A connection ends with a response whose
     /// request was not read to its end.
     pub fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
+        self.persists &= !self.leaves_unread;
         match framing {
             Framing::None => {}
             Framing::Described(bytes) | Framing::Length(bytes) => {
