@@ -111,7 +111,18 @@ impl Bench {
         !reaches && self.origin.asked(path).len() == 1
     }
 
-    async fn caches_what_it_should(&self) {
+    /// Does a GET of `path` soon reach the origin? A proxy that gives responses on while it still stores them may do so for the
+    /// request that follows at once, which meets the end of that storing; not for one request after another.
+    async fn get_soon_reaches_origin(&self, path: &str, shares_arriving: bool) -> bool {
+        for _ in 0..if shares_arriving { 10 } else { 1 } {
+            if self.get_reaches_origin(path).await {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn caches_what_it_should(&self, shares_arriving: bool) {
         for path in ["/plain", "/undated"] {
             assert!(self.get_reaches_origin(path).await, "{path} came from nowhere");
             assert!(!self.get_reaches_origin(path).await, "{path} must be a hit");
@@ -121,12 +132,12 @@ impl Bench {
         assert_eq!(self.origin.asked("/plain").len(), 1, "a stored object answers a condition");
         for path in ["/uncachable", "/expired"] {
             assert!(self.get_reaches_origin(path).await, "{path} came from nowhere");
-            assert!(self.get_reaches_origin(path).await, "{path} must reach the origin");
+            assert!(self.get_soon_reaches_origin(path, shares_arriving).await, "{path} must reach the origin");
         }
     }
 
     pub async fn does_what_is_declared(&self, declared: Behaviour) {
-        self.caches_what_it_should().await;
+        self.caches_what_it_should(declared.shares_arriving).await;
         assert_eq!(self.head_fills().await, declared.head_fills, "head-fills");
         assert_eq!(self.conditional_fills().await, declared.conditional_fills, "conditional-fills");
         assert_eq!(self.reload_fills().await, declared.reload_fills, "reload-fills");
