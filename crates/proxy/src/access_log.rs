@@ -12,8 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use assay_http::head::RequestHead;
 use assay_role::mark::HEADER;
 
-use crate::peers::Source;
-use crate::respond::Handling;
+use crate::handling::{Handling, Source};
 #[cfg(doc)]
 use assay_role::proxy::ACCESS_LOG_FORMAT;
 
@@ -131,7 +130,7 @@ mod tests {
     use assay_role::proxy::ACCESS_LOG_FORMAT;
 
     use super::*;
-    use crate::respond::Why;
+    use crate::handling::Why;
 
     #[test]
     fn a_line_says_what_became_of_a_request_whatever_stands_in_it() {

@@ -11,16 +11,18 @@ use tokio::net::TcpStream;
 
 use crate::access_log::Note;
 use crate::ask::Ask;
-use crate::fetch::{Fetch, Fetched, Order, Outcome};
+use crate::fetch::{self, Order};
+use crate::fetched::{Fetch, Fetched, Outcome};
+use crate::handling::{Handling, Source, Why};
 use crate::part::{self, Selection};
-use crate::pass::{self, Fallback, PassOrder, Way};
-use crate::peers::Source;
+use crate::pass::{self, Fallback, PassOrder};
 use crate::prefetch::{Base, Page};
-use crate::respond::{Client, Handling, Why};
+use crate::respond::Client;
 use crate::shared::Shared;
 use crate::store::{Found, Stored};
 use crate::target::Target;
 use crate::through::{self, Went};
+use crate::way::Way;
 use assay_plane::exchange::{self, Exchange, Handler, Next, Refusal, Request};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
@@ -123,7 +125,7 @@ fn count_caches(client: &mut Client, ask: &Ask<'_>) {
     let passed =
         shared.is_cooperating.then(|| fields::has_passed(ask.head.headers(), &shared.name)).flatten();
     if passed.is_some() {
-        shared.count_peers(|c| c.peer_requests += 1);
+        shared.peers.count(|c| c.peer_requests += 1);
     }
     (client.is_from_cache, client.was_here) = (passed.is_some(), passed == Some(true));
 }
@@ -148,7 +150,7 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
                             client.shared.prefetcher.count(|c| c.prefetched_used += 1);
                         }
                         if client.is_from_cache {
-                            client.shared.count_peers(|c| c.peer_hits += 1);
+                            client.shared.peers.count(|c| c.peer_hits += 1);
                         }
                         let handling = Handling::Hit { ttl_s: remaining_ms.div_euclid(1000) };
                         client.send_stored(ask, &stored, handling, now_ms).await?;
@@ -222,7 +224,7 @@ async fn lead(
     };
     let way = Way::to(&shared, target);
     let mut request = Vec::with_capacity(512);
-    append_fetch_request(&mut request, &shared, ask, target, &way);
+    way.append_fetch_request(&shared, ask, target, &mut request);
     let order = Order {
         key: key.into(),
         request,
@@ -237,8 +239,8 @@ async fn lead(
         is_unasked: false,
     };
     let (fetch, reader) = match heard {
-        None => Fetch::start(&shared, order, is_open),
-        Some(heard) => Fetch::go_on(&shared, order, *heard),
+        None => fetch::start(&shared, order, is_open),
+        Some(heard) => fetch::go_on(&shared, order, *heard),
     };
     Box::pin(answer_from(client, ask, target, (key, why), (fetch, reader))).await
 }
@@ -421,25 +423,8 @@ fn peers_url(client: &Client, ask: &Ask<'_>, target: &Target<'_>, is_stored: boo
         return None;
     }
     if client.was_here {
-        shared.count_peers(|c| c.loops += 1);
+        shared.peers.count(|c| c.loops += 1);
         return None;
     }
     target.url(shared.routes.fallback_authority())
-}
-
-/// Appends the head as the origin gets it, without the client's conditions: what is missing is fetched whole.
-pub fn append_fetch_request(
-    request: &mut Vec<u8>,
-    shared: &Shared,
-    ask: &Ask<'_>,
-    target: &Target<'_>,
-    way: &Way,
-) {
-    way.write_request_line(shared, ask.head.method, target, request);
-    fields::append_end_to_end(request, ask.head.headers(), (ask.head.facts.version, &shared.name), |field| {
-        const OWN: [&str; 7] =
-            ["host", "content-length", "expect", "if-none-match", "if-modified-since", "range", "if-range"];
-        OWN.iter().any(|name| field.is(name))
-    });
-    request.extend_from_slice(b"\r\n");
 }

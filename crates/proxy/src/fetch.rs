@@ -5,7 +5,6 @@
 //! a [`Flow`]; when it is complete and may be stored, it is.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -14,23 +13,34 @@ use assay_cache::freshness::{RequestControl, is_failure};
 use assay_cache::storage::{MethodClass, may_store};
 use assay_cache::vary::Vary;
 use assay_http::date::{DATE_BYTES, write_date};
-use assay_http::field::Fields;
 use assay_http::head::RequestHead;
-use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
+use crate::fetched::{Fetch, Fetched, Outcome, variant};
+use crate::handling::Source;
 use crate::origin::{self, Answer, Failure};
-use crate::pass::Way;
-use crate::peers::{self, Source};
+use crate::peers;
 use crate::prefetch::{Page, Reading};
-use crate::reply::{Reply, Times};
+use crate::reply::Times;
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
-use crate::through::Heard;
+use crate::way::Way;
 use assay_plane::body::{BodyReader, Chunk};
 use assay_plane::fields;
-use assay_plane::flow::{End, Flow, Reader};
+use assay_plane::flow::{End, Reader};
 use assay_plane::upstream::{Received, Upstream, UpstreamError};
+
+/// The head of an answer, and what follows it.
+pub struct Heard {
+    /// The head.
+    pub answer: Answer,
+    /// Where the body comes from.
+    pub upstream: Upstream,
+    /// Who that is.
+    pub source: Source,
+    /// When it was asked for, in ticks of the store.
+    pub began: u64,
+}
 
 /// What to fetch, and what for.
 pub struct Order {
@@ -66,121 +76,60 @@ impl Order {
     }
 }
 
-/// A fetch under way.
-pub struct Fetch {
-    /// None while the head is not there.
-    outcome: RefCell<Option<Outcome>>,
-    settled: Notify,
-    /// The body.
-    pub flow: Rc<Flow>,
+/// Begins a fetch; its first reader comes with it. `is_open`: others may join.
+pub fn start(shared: &Rc<Shared>, order: Order, is_open: bool) -> (Rc<Fetch>, Reader) {
+    let began = shared.store.borrow_mut().next_tick();
+    let (fetch, reader) = Fetch::new();
+    if is_open {
+        shared.fetches.borrow_mut().insert(Rc::clone(&order.key), Rc::clone(&fetch));
+    }
+    let task = Task { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), order, began };
+    spawn_local(task.run());
+    (fetch, reader)
+}
+
+/// Goes on with what a client has begun on its own: nobody else may join. Its first reader comes with it.
+pub fn go_on(shared: &Rc<Shared>, order: Order, heard: Heard) -> (Rc<Fetch>, Reader) {
+    let (fetch, reader) = Fetch::new();
+    let Heard { answer, upstream, source, began } = heard;
+    let task = Task { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), order, began };
+    spawn_local(async move { task.deliver(answer, upstream, source).await });
+    (fetch, reader)
+}
+
+/// What carries a fetch out.
+struct Task {
+    fetch: Rc<Fetch>,
+    shared: Rc<Shared>,
+    order: Order,
     /// When it began, in ticks of the store.
     began: u64,
 }
 
-/// What came of a fetch, as soon as that is known.
-#[derive(Clone)]
-pub enum Outcome {
-    /// No head that can be used.
-    Failed(Rc<Failure>),
-    /// The origin confirmed what was stored; this is it now.
-    Confirmed(Rc<Stored>),
-    /// The origin failed, and what is stored, though stale, may go to whom this was fetched for.
-    Stale {
-        /// What is stored.
-        stored: Rc<Stored>,
-        /// What the origin answered; none: nothing that can be used.
-        status: Option<u16>,
-    },
-    /// The head; the body follows.
-    Reply(Rc<Fetched>),
-}
-
-/// The head of a reply whose body follows.
-pub struct Fetched {
-    /// The head.
-    pub reply: Rc<Reply>,
-    /// Bytes of the body, if the origin has said so.
-    pub length: Option<u64>,
-    /// It is going to be stored, so it may answer others too.
-    pub is_shared: bool,
-    /// Who answered.
-    pub source: Source,
-    /// What the fields that it varies by are in the request that was sent.
-    variant: Vec<u8>,
-}
-
-impl Fetched {
-    /// Whether it may answer a request with these fields.
-    pub fn suits(&self, fields: Fields<'_>) -> bool {
-        self.is_shared && self.variant == variant(&self.reply.vary, fields)
-    }
-}
-
-fn variant(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
-    vary.secondary_key(fields.map(|field| (field.name, field.value)))
-}
-
-impl Fetch {
-    /// Begins a fetch; its first reader comes with it. `is_open`: others may join.
-    pub fn start(shared: &Rc<Shared>, order: Order, is_open: bool) -> (Rc<Self>, Reader) {
-        let began = shared.store.borrow_mut().next_tick();
-        let (flow, reader) = Flow::new();
-        let fetch = Rc::new(Self { outcome: RefCell::new(None), settled: Notify::new(), flow, began });
-        if is_open {
-            shared.fetches.borrow_mut().insert(Rc::clone(&order.key), Rc::clone(&fetch));
-        }
-        spawn_local(Rc::clone(&fetch).run(Rc::clone(shared), order));
-        (fetch, reader)
-    }
-
-    /// Goes on with what a client has begun on its own: nobody else may join. Its first reader comes with it.
-    pub fn go_on(shared: &Rc<Shared>, order: Order, heard: Heard) -> (Rc<Self>, Reader) {
-        let (flow, reader) = Flow::new();
-        let Heard { answer, upstream, source, began } = heard;
-        let fetch = Rc::new(Self { outcome: RefCell::new(None), settled: Notify::new(), flow, began });
-        let (this, shared) = (Rc::clone(&fetch), Rc::clone(shared));
-        spawn_local(async move { this.deliver(&shared, &order, answer, upstream, source).await });
-        (fetch, reader)
-    }
-
-    /// Waits for the head.
-    pub async fn settled(&self) -> Outcome {
-        loop {
-            let settled = self.settled.notified();
-            if let Some(outcome) = &*self.outcome.borrow() {
-                return outcome.clone();
-            }
-            settled.await;
-        }
-    }
-
-    fn settle(&self, outcome: Outcome) {
-        *self.outcome.borrow_mut() = Some(outcome);
-        self.settled.notify_waiters();
-    }
-
-    async fn run(self: Rc<Self>, shared: Rc<Shared>, order: Order) {
-        if let Err(failure) = self.fetch(&shared, &order).await {
-            shared.count(|c| c.origin_errors += 1);
-            self.settle(match rescue(&shared, &order) {
+impl Task {
+    async fn run(self) {
+        if let Err(failure) = self.fetch().await {
+            self.shared.count(|c| c.origin_errors += 1);
+            self.fetch.settle(match self.rescue() {
                 Some(stored) => Outcome::Stale { stored, status: None },
                 None => Outcome::Failed(Rc::new(failure)),
             });
         }
-        self.close(&shared, &order.key);
+        self.close();
     }
 
     /// Nobody can join any more.
-    fn close(self: &Rc<Self>, shared: &Shared, key: &Key) {
-        let mut fetches = shared.fetches.borrow_mut();
-        if fetches.get(key).is_some_and(|current| Rc::ptr_eq(current, self)) {
-            fetches.remove(key);
+    fn close(&self) {
+        let mut fetches = self.shared.fetches.borrow_mut();
+        if fetches.get(&self.order.key).is_some_and(|current| Rc::ptr_eq(current, &self.fetch)) {
+            fetches.remove(&self.order.key);
         }
     }
 
-    async fn fetch(self: &Rc<Self>, shared: &Rc<Shared>, order: &Order) -> Result<(), Failure> {
+    async fn fetch(&self) -> Result<(), Failure> {
+        let (shared, order) = (&self.shared, &self.order);
         if let Some(url) = &order.peers_url
-            && self.fetch_from_peers(shared, order, url).await?
+            && self.fetch_from_peers(url).await?
         {
             return Ok(());
         }
@@ -191,14 +140,14 @@ impl Fetch {
             order.way.count(shared);
             let (origin, answer, times) = get(shared, address, &request).await?;
             let status = answer.reply.status;
-            if let Some(stored) = is_failure(status).then(|| rescue(shared, order)).flatten() {
+            if let Some(stored) = is_failure(status).then(|| self.rescue()).flatten() {
                 // Its connection goes with its body, which nobody wants.
                 shared.count(|c| c.origin_errors += 1);
-                self.settle(Outcome::Stale { stored, status: Some(status) });
+                self.fetch.settle(Outcome::Stale { stored, status: Some(status) });
                 return Ok(());
             }
             if status != 304 {
-                self.deliver(shared, order, answer, origin, order.way.source()).await;
+                self.deliver(answer, origin, order.way.source()).await;
                 return Ok(());
             }
             if answer.persists {
@@ -208,7 +157,7 @@ impl Fetch {
             if confirms(&answer.reply.validators(), &stored.reply.validators()) {
                 let updated = stored.reply.updated_by(&answer.reply, times);
                 let reply = Rc::new(updated.map_err(|error| UpstreamError::BadReply(address, error))?);
-                self.confirm(shared, order, Stored { reply, ..Stored::clone(stored) });
+                self.confirm(Stored { reply, ..Stored::clone(stored) });
                 return Ok(());
             }
             // It confirmed another version than the one we have: fetch that.
@@ -216,27 +165,23 @@ impl Fetch {
     }
 
     /// Asks other caches, the most promising first; false: it is for the origin.
-    async fn fetch_from_peers(
-        self: &Rc<Self>,
-        shared: &Rc<Shared>,
-        order: &Order,
-        url: &str,
-    ) -> Result<bool, Failure> {
-        let promising = peers::choose(shared, url).await;
+    async fn fetch_from_peers(&self, url: &str) -> Result<bool, Failure> {
+        let shared = &self.shared;
+        let promising = shared.peers.choose(url).await;
         for peer in &promising {
-            let request = peers::request(&order.request, url, peer.source);
+            let request = peers::request(&self.order.request, url, peer.source);
             if !shared.peers.delay().is_zero() {
                 tokio::time::sleep(shared.peers.delay()).await;
             }
             match get(shared, peer.address, &request).await {
-                Err(_) => shared.count_peers(|c| c.peer_errors += 1),
+                Err(_) => shared.peers.count(|c| c.peer_errors += 1),
                 // Its store has changed since it said hit. The connection goes with a body that nobody wants.
                 Ok((_, answer, _)) if peer.source == Source::Sibling && answer.reply.status == 504 => {
-                    shared.count_peers(|c| c.false_hits += 1);
+                    shared.peers.count(|c| c.false_hits += 1);
                 }
                 Ok((origin, answer, _)) => {
-                    peers::count_fetch(shared, peer, &answer.reply);
-                    self.deliver(shared, order, answer, origin, peer.source).await;
+                    shared.peers.count_fetch(peer, &answer.reply);
+                    self.deliver(answer, origin, peer.source).await;
                     return Ok(true);
                 }
             }
@@ -244,29 +189,33 @@ impl Fetch {
         if shared.peers.never_direct() { Err(Failure::NoParent) } else { Ok(false) }
     }
 
-    fn confirm(&self, shared: &Shared, order: &Order, stored: Stored) {
+    fn confirm(&self, stored: Stored) {
+        let order = &self.order;
         // A request that forbids storing may still learn that what is stored is good.
         if may_store(MethodClass::Get, &order.control, order.is_authorised, &stored.reply.facts).is_ok() {
-            self.store(shared, order, stored.clone());
+            self.store(stored.clone());
         }
-        self.settle(Outcome::Confirmed(Rc::new(stored)));
+        self.fetch.settle(Outcome::Confirmed(Rc::new(stored)));
     }
 
-    fn store(&self, shared: &Shared, order: &Order, stored: Stored) {
-        if let Ok(Some((head, _))) = RequestHead::parse(&order.request) {
-            shared.store.borrow_mut().insert(&order.key, head.headers(), stored, self.began);
+    fn store(&self, stored: Stored) {
+        if let Ok(Some((head, _))) = RequestHead::parse(&self.order.request) {
+            self.shared.store.borrow_mut().insert(&self.order.key, head.headers(), stored, self.began);
         }
+    }
+
+    /// The stale reply that may be sent because the origin has failed.
+    fn rescue(&self) -> Option<Rc<Stored>> {
+        let (shared, stored) = (&self.shared, self.order.validating.as_ref()?);
+        let freshness = &stored.reply.freshness;
+        let now_ms = shared.clock.now_ms();
+        let may = freshness.serves_on_error(&self.order.control, shared.stale_if_error_s, now_ms);
+        may.then(|| Rc::clone(stored))
     }
 
     /// Hands a full answer to those who wait for it, and stores it.
-    async fn deliver(
-        self: &Rc<Self>,
-        shared: &Rc<Shared>,
-        order: &Order,
-        answer: Answer,
-        mut origin: Upstream,
-        source: Source,
-    ) {
+    async fn deliver(&self, answer: Answer, mut origin: Upstream, source: Source) {
+        let (shared, order, flow) = (&self.shared, &self.order, &self.fetch.flow);
         let length = answer.body_length();
         let reply = Rc::new(answer.reply);
         let mut room = Room::default();
@@ -274,13 +223,13 @@ impl Fetch {
         let is_copy = source == Source::Sibling && shared.peers.is_proxy_only();
         let mut is_kept =
             storable && !is_copy && reply.vary != Vary::Everything && room.grow(shared, length.unwrap_or(0));
-        self.flow.keep(is_kept);
+        flow.keep(is_kept);
         // What is said instead of the object (an error, a redirection) says nothing about the object.
         if is_kept || (matches!(reply.status, 200..=299) && !is_copy) {
             shared.store.borrow_mut().note_shared(&order.key, is_kept);
         }
         if !is_kept {
-            self.close(shared, &order.key);
+            self.close();
             if order.replaces && reply.status < 500 {
                 shared.store.borrow_mut().remove(&order.key);
             }
@@ -288,25 +237,25 @@ impl Fetch {
         let variant = order.variant(&reply.vary);
         let fetched = Fetched { reply: Rc::clone(&reply), length, is_shared: is_kept, source, variant };
         let mut reading = Reading::new(shared, order.page.as_ref(), &order.request, &fetched);
-        self.settle(Outcome::Reply(Rc::new(fetched)));
+        self.fetch.settle(Outcome::Reply(Rc::new(fetched)));
         let mut body = BodyReader::new(answer.framing);
         let end = loop {
-            if !self.flow.is_wanted().await {
+            if !flow.is_wanted().await {
                 break End::Broken;
             }
             let limit = shared.limits.origin_reply;
             match body.next(&mut origin.connection, limit).await {
                 Ok(Some(chunk)) => {
-                    peers::count_bytes(shared, source, chunk.len());
+                    shared.peers.count_bytes(source, chunk.len());
                     if reading.as_mut().is_some_and(|page| !page.push(shared, &chunk)) {
                         reading = None;
                     }
                     if is_kept && length.is_none() && !room.grow(shared, chunk.len() as u64) {
                         is_kept = false;
-                        self.close(shared, &order.key);
-                        self.flow.keep(false);
+                        self.close();
+                        flow.keep(false);
                     }
-                    self.flow.append(chunk);
+                    flow.append(chunk);
                 }
                 Ok(None) => break End::Complete,
                 Err(_) => {
@@ -320,17 +269,17 @@ impl Fetch {
             if answer.persists {
                 shared.pool.put_back(origin);
             }
-            let chunks: Option<Vec<Chunk>> = if is_kept { self.flow.all_chunks() } else { None };
+            let chunks: Option<Vec<Chunk>> = if is_kept { flow.all_chunks() } else { None };
             if let Some(chunks) = chunks {
                 let stored = Stored::new(reply, chunks);
                 stored.is_unasked.set(order.is_unasked);
-                self.store(shared, order, stored);
+                self.store(stored);
             }
         }
         // After storing, so that there is no instant at which a new request finds neither the fetch nor the
         // object.
-        self.close(shared, &order.key);
-        self.flow.finish(end);
+        self.close();
+        flow.finish(end);
     }
 }
 
@@ -348,14 +297,6 @@ async fn get(
     let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), take).await?;
     let (answer, times) = taken.map_err(|error| UpstreamError::BadReply(address, error))?;
     Ok((upstream, answer, times))
-}
-
-/// The stale reply that may be sent because the origin has failed.
-fn rescue(shared: &Shared, order: &Order) -> Option<Rc<Stored>> {
-    let stored = order.validating.as_ref()?;
-    let freshness = &stored.reply.freshness;
-    let may = freshness.serves_on_error(&order.control, shared.stale_if_error_s, shared.clock.now_ms());
-    may.then(|| Rc::clone(stored))
 }
 
 /// Room in the store that is reserved for a body on its way.

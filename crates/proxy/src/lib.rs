@@ -43,6 +43,8 @@ mod ask;
 mod client;
 mod error;
 mod fetch;
+mod fetched;
+mod handling;
 mod origin;
 mod part;
 mod pass;
@@ -56,6 +58,7 @@ mod shared;
 mod store;
 mod target;
 mod through;
+mod way;
 
 pub use error::ProxyError;
 pub use role::run;

@@ -11,13 +11,14 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 
 use crate::ask::Ask;
+use crate::handling::{Handling, Why};
 use crate::origin::{self, Answer, Failure};
-use crate::peers::Source;
 use crate::reply::Times;
-use crate::respond::{Client, Handling, Why};
+use crate::respond::Client;
 use crate::shared::Shared;
 use crate::store::{Found, Key, Stored};
-use crate::target::{Route, Target};
+use crate::target::Target;
+use crate::way::Way;
 use assay_plane::body::{BodyError, BodyReader};
 use assay_plane::exchange::Framing;
 use assay_plane::fields;
@@ -116,68 +117,6 @@ impl PassOrder {
     pub fn or(self, fallback: Option<Fallback>) -> Self {
         Self { fallback, ..self }
     }
-}
-
-/// Who answers in the end what no cache has.
-pub struct Way {
-    /// Where that is.
-    pub route: Route,
-    /// It is a parent, and is asked for this URL; none: it is the origin.
-    parent_url: Option<String>,
-}
-
-impl Way {
-    /// To the origin, or, where that may not be asked, to a parent.
-    pub fn to(shared: &Shared, target: &Target<'_>) -> Self {
-        let url =
-            shared.peers.never_direct().then(|| target.url(shared.routes.fallback_authority())).flatten();
-        match url.as_deref().and_then(|url| shared.peers.only_way(url)) {
-            Some(parent) => Self { route: Route::Address(parent), parent_url: url },
-            None => Self { route: shared.routes.route(target), parent_url: None },
-        }
-    }
-
-    /// Who that is.
-    pub fn source(&self) -> Source {
-        if self.parent_url.is_some() { Source::Parent } else { Source::Origin }
-    }
-
-    /// Counts a request on its way.
-    pub fn count(&self, shared: &Shared) {
-        match self.source() {
-            Source::Parent => shared.count_peers(|c| c.parent_fetches += 1),
-            Source::Origin | Source::Sibling => shared.count(|c| c.origin_requests += 1),
-        }
-    }
-
-    /// `METHOD path HTTP/1.1` and `Host`.
-    pub fn write_request_line(
-        &self,
-        shared: &Shared,
-        method: &str,
-        target: &Target<'_>,
-        request: &mut Vec<u8>,
-    ) {
-        write_request_line(shared, method, target, self.parent_url.as_deref(), request);
-    }
-}
-
-fn write_request_line(
-    shared: &Shared,
-    method: &str,
-    target: &Target<'_>,
-    url: Option<&str>,
-    request: &mut Vec<u8>,
-) {
-    request.extend_from_slice(method.as_bytes());
-    request.push(b' ');
-    match url {
-        Some(url) => request.extend_from_slice(url.as_bytes()),
-        None => target.write_path(request),
-    }
-    request.extend_from_slice(b" HTTP/1.1\r\n");
-    let authority = target.authority.unwrap_or(shared.routes.fallback_authority());
-    fields::append(request, b"Host", authority.as_bytes());
 }
 
 /// Why an exchange did not come about.

@@ -11,31 +11,20 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use assay_cache::freshness::{RequestControl, Reuse};
 use assay_http::icp::{MOST_BYTES, Message, Opcode};
 use assay_random::{FNV_START, STEP, fnv1a};
 use assay_role::proxy::{Cooperation, Peer, Relation};
+use assay_role::words::PeerCounters;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::handling::Source;
 use crate::reply::Reply;
-use crate::shared::Shared;
 use crate::target::Target;
 
 /// After so many questions without an answer, nobody waits for a peer.
 const SILENT_AFTER: u32 = 20;
-
-/// Who answered a fetch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The origin.
-    Origin,
-    /// A sibling, from its store.
-    Sibling,
-    /// A parent.
-    Parent,
-}
 
 /// A peer that is to be asked for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +50,7 @@ pub struct Peers {
     /// Who waits for the answers to which question.
     waiting: RefCell<HashMap<u32, UnboundedSender<Said>>>,
     number: Cell<u32>,
+    counters: RefCell<PeerCounters>,
 }
 
 impl Peers {
@@ -182,6 +172,156 @@ impl Peers {
         }
         Sent { number, datagrams: sent, bytes: sent_bytes, awaited }
     }
+
+    /// What was asked and answered so far.
+    pub fn counters(&self) -> PeerCounters {
+        *self.counters.borrow()
+    }
+
+    /// Counts something that has to do with other caches.
+    pub fn count(&self, add: impl FnOnce(&mut PeerCounters)) {
+        add(&mut self.counters.borrow_mut());
+    }
+
+    /// Counts what a peer answered.
+    pub fn count_fetch(&self, peer: &Promising, reply: &Reply) {
+        self.count(|c| match peer.source {
+            Source::Origin => {}
+            Source::Sibling => c.sibling_hits += 1,
+            Source::Parent => {
+                c.parent_fetches += 1;
+                c.parent_hits += u64::from(peer.said_hit || reply.is_peers_hit());
+            }
+        });
+    }
+
+    /// Counts bytes of a body by where they come from.
+    pub fn count_bytes(&self, source: Source, bytes: usize) {
+        match source {
+            Source::Origin => {}
+            Source::Sibling => self.count(|c| c.sibling_bytes += bytes as u64),
+            Source::Parent => self.count(|c| c.parent_bytes += bytes as u64),
+        }
+    }
+
+    /// Asks everybody, and says whom to ask for the object, the best first.
+    pub async fn choose(&self, url: &str) -> Vec<Promising> {
+        let said = match &self.socket {
+            Some(socket) => self.ask(socket, url).await,
+            None => Vec::new(),
+        };
+        self.rank(url, &said)
+    }
+
+    async fn ask(&self, socket: &UdpSocket, url: &str) -> Vec<Said> {
+        let Sent { number, datagrams, bytes, awaited } = self.send(socket, url);
+        self.count(|c| {
+            c.icp_sent += datagrams;
+            c.icp_bytes += bytes;
+        });
+        if awaited.is_empty() {
+            return Vec::new();
+        }
+        let (sender, answers) = unbounded_channel();
+        self.waiting.borrow_mut().insert(number, sender);
+        let began = Instant::now();
+        let said = self.collect(answers, &awaited).await;
+        let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.count(|c| c.icp_wait_us = c.icp_wait_us.saturating_add(waited_us));
+        self.waiting.borrow_mut().remove(&number);
+        let answered = |place: &usize| said.iter().any(|(other, _)| other == place);
+        let is_decided = said.iter().any(|(_, opcode)| *opcode == Opcode::Hit);
+        for place in awaited.iter().filter(|place| !is_decided && !answered(place)) {
+            self.unanswered[*place].set(self.unanswered[*place].get().saturating_add(1));
+            self.count(|c| c.icp_timeouts += 1);
+        }
+        said
+    }
+
+    /// Answers, until one is a hit, all are there, or the time is up.
+    async fn collect(&self, mut answers: UnboundedReceiver<Said>, awaited: &[usize]) -> Vec<Said> {
+        let (patience, delay) = (Duration::from_millis(self.known.timeout_ms), self.delay());
+        let mut said: Vec<Said> = Vec::new();
+        if delay >= patience && !delay.is_zero() {
+            // Whatever is said comes too late.
+            sleep(patience).await;
+            return said;
+        }
+        // What has come by then is heard after as long a way as is asked for.
+        let deadline = Instant::now() + patience - delay;
+        while !awaited.iter().all(|place| said.iter().any(|(other, _)| other == place)) {
+            let Ok(Some(answer)) = timeout_at(deadline, answers.recv()).await else { break };
+            said.push(answer);
+            if answer.1 == Opcode::Hit {
+                break;
+            }
+        }
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        said
+    }
+
+    /// Answers others' questions, and hands their answers to those who wait, for ever. `holds`: what a target names is
+    /// stored here, and fresh.
+    pub async fn listen(&self, holds: impl Fn(&Target<'_>) -> bool) {
+        let Some(socket) = &self.socket else { return std::future::pending().await };
+        let mut room = vec![0; MOST_BYTES + 1];
+        let mut out = Vec::new();
+        loop {
+            // An error is that of a datagram sent before, to a port where nobody listens.
+            let Ok((length, from)) = socket.recv_from(&mut room).await else { continue };
+            match Message::parse(&room[..length]) {
+                Ok(query) if query.opcode == Opcode::Query => {
+                    let opcode = self.opinion(&query, from, &holds);
+                    if query.answer(opcode).write(&mut out) {
+                        // A lost answer is a question that nobody answered.
+                        let sent = socket.try_send_to(&out, from).unwrap_or(0) as u64;
+                        self.count(|c| c.icp_bytes += sent);
+                    }
+                }
+                Ok(answer) => self.take(&answer, from),
+                Err(_) => self.count(|c| c.icp_refused += 1),
+            }
+        }
+    }
+
+    /// What is said to a question.
+    fn opinion(&self, query: &Message<'_>, from: SocketAddr, holds: impl Fn(&Target<'_>) -> bool) -> Opcode {
+        if !self.may_ask(from.ip()) {
+            self.count(|c| c.icp_refused += 1);
+            return Opcode::Denied;
+        }
+        let Ok(target) = Target::of_url(query.url) else {
+            self.count(|c| c.icp_refused += 1);
+            return Opcode::Error;
+        };
+        let is_hit = holds(&target);
+        self.count(|c| {
+            c.icp_answered += 1;
+            c.icp_answered_hits += u64::from(is_hit);
+        });
+        if is_hit { Opcode::Hit } else { Opcode::Miss }
+    }
+
+    /// Notes an answer.
+    fn take(&self, answer: &Message<'_>, from: SocketAddr) {
+        let Some(place) = self.place_of(from) else {
+            self.count(|c| c.icp_refused += 1);
+            return;
+        };
+        // Object and all: it would have to be asked for, and we do not.
+        let opcode = if answer.opcode == Opcode::HitObject { Opcode::Hit } else { answer.opcode };
+        self.unanswered[place].set(0);
+        self.count(|c| {
+            c.icp_replies += 1;
+            c.icp_hits += u64::from(opcode == Opcode::Hit);
+        });
+        if let Some(asker) = self.waiting.borrow().get(&answer.number) {
+            // Whoever asked has an answer already, and has gone on.
+            let _ = asker.send((place, opcode));
+        }
+    }
 }
 
 /// A question that was sent.
@@ -200,65 +340,6 @@ fn share(name: &str, url: &str) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Asks everybody, and says whom to ask for the object, the best first.
-pub async fn choose(shared: &Shared, url: &str) -> Vec<Promising> {
-    let said = match &shared.peers.socket {
-        Some(socket) => ask(shared, socket, url).await,
-        None => Vec::new(),
-    };
-    shared.peers.rank(url, &said)
-}
-
-async fn ask(shared: &Shared, socket: &UdpSocket, url: &str) -> Vec<Said> {
-    let peers = &shared.peers;
-    let Sent { number, datagrams, bytes, awaited } = peers.send(socket, url);
-    shared.count_peers(|c| {
-        c.icp_sent += datagrams;
-        c.icp_bytes += bytes;
-    });
-    if awaited.is_empty() {
-        return Vec::new();
-    }
-    let (sender, answers) = unbounded_channel();
-    peers.waiting.borrow_mut().insert(number, sender);
-    let began = Instant::now();
-    let said = collect(peers, answers, &awaited).await;
-    let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-    shared.count_peers(|c| c.icp_wait_us = c.icp_wait_us.saturating_add(waited_us));
-    peers.waiting.borrow_mut().remove(&number);
-    let answered = |place: &usize| said.iter().any(|(other, _)| other == place);
-    let is_decided = said.iter().any(|(_, opcode)| *opcode == Opcode::Hit);
-    for place in awaited.iter().filter(|place| !is_decided && !answered(place)) {
-        peers.unanswered[*place].set(peers.unanswered[*place].get().saturating_add(1));
-        shared.count_peers(|c| c.icp_timeouts += 1);
-    }
-    said
-}
-
-/// Answers, until one is a hit, all are there, or the time is up.
-async fn collect(peers: &Peers, mut answers: UnboundedReceiver<Said>, awaited: &[usize]) -> Vec<Said> {
-    let (patience, delay) = (Duration::from_millis(peers.known.timeout_ms), peers.delay());
-    let mut said: Vec<Said> = Vec::new();
-    if delay >= patience && !delay.is_zero() {
-        // Whatever is said comes too late.
-        sleep(patience).await;
-        return said;
-    }
-    // What has come by then is heard after as long a way as is asked for.
-    let deadline = Instant::now() + patience - delay;
-    while !awaited.iter().all(|place| said.iter().any(|(other, _)| other == place)) {
-        let Ok(Some(answer)) = timeout_at(deadline, answers.recv()).await else { break };
-        said.push(answer);
-        if answer.1 == Opcode::Hit {
-            break;
-        }
-    }
-    if !delay.is_zero() {
-        sleep(delay).await;
-    }
-    said
-}
-
 /// The request for a peer: its whole URL, and, where only what it has is wanted, a word that says so.
 pub fn request(for_origin: &[u8], url: &str, source: Source) -> Vec<u8> {
     let line_end = for_origin.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -271,94 +352,6 @@ pub fn request(for_origin: &[u8], url: &str, source: Source) -> Vec<u8> {
     }
     request.extend_from_slice(b"\r\n");
     request
-}
-
-/// Counts what a peer answered.
-pub fn count_fetch(shared: &Shared, peer: &Promising, reply: &Reply) {
-    shared.count_peers(|c| match peer.source {
-        Source::Origin => {}
-        Source::Sibling => c.sibling_hits += 1,
-        Source::Parent => {
-            c.parent_fetches += 1;
-            c.parent_hits += u64::from(peer.said_hit || reply.is_peers_hit());
-        }
-    });
-}
-
-/// Counts bytes of a body by where they come from.
-pub fn count_bytes(shared: &Shared, source: Source, bytes: usize) {
-    match source {
-        Source::Origin => {}
-        Source::Sibling => shared.count_peers(|c| c.sibling_bytes += bytes as u64),
-        Source::Parent => shared.count_peers(|c| c.parent_bytes += bytes as u64),
-    }
-}
-
-/// Answers others' questions, and hands their answers to those who wait, for ever.
-pub async fn listen(shared: &Shared) {
-    let Some(socket) = &shared.peers.socket else { return std::future::pending().await };
-    let mut room = vec![0; MOST_BYTES + 1];
-    let mut out = Vec::new();
-    loop {
-        // An error is that of a datagram sent before, to a port where nobody listens.
-        let Ok((length, from)) = socket.recv_from(&mut room).await else { continue };
-        match Message::parse(&room[..length]) {
-            Ok(query) if query.opcode == Opcode::Query => {
-                let opcode = opinion(shared, &query, from);
-                if query.answer(opcode).write(&mut out) {
-                    // A lost answer is a question that nobody answered.
-                    let sent = socket.try_send_to(&out, from).unwrap_or(0) as u64;
-                    shared.count_peers(|c| c.icp_bytes += sent);
-                }
-            }
-            Ok(answer) => take(shared, &answer, from),
-            Err(_) => shared.count_peers(|c| c.icp_refused += 1),
-        }
-    }
-}
-
-/// What is said to a question.
-fn opinion(shared: &Shared, query: &Message<'_>, from: SocketAddr) -> Opcode {
-    if !shared.peers.may_ask(from.ip()) {
-        shared.count_peers(|c| c.icp_refused += 1);
-        return Opcode::Denied;
-    }
-    let Ok(target) = Target::of_url(query.url) else {
-        shared.count_peers(|c| c.icp_refused += 1);
-        return Opcode::Error;
-    };
-    let mut key = Vec::new();
-    target.write_key(shared.routes.fallback_authority(), &mut key);
-    let store = shared.store.borrow();
-    let now_ms = shared.clock.now_ms();
-    let is_hit = store.peek(&key).is_some_and(|stored| {
-        stored.reply.freshness.reuse(&RequestControl::default(), now_ms) == Reuse::Serve
-    });
-    shared.count_peers(|c| {
-        c.icp_answered += 1;
-        c.icp_answered_hits += u64::from(is_hit);
-    });
-    if is_hit { Opcode::Hit } else { Opcode::Miss }
-}
-
-/// Notes an answer.
-fn take(shared: &Shared, answer: &Message<'_>, from: SocketAddr) {
-    let peers = &shared.peers;
-    let Some(place) = peers.place_of(from) else {
-        shared.count_peers(|c| c.icp_refused += 1);
-        return;
-    };
-    // Object and all: it would have to be asked for, and we do not.
-    let opcode = if answer.opcode == Opcode::HitObject { Opcode::Hit } else { answer.opcode };
-    peers.unanswered[place].set(0);
-    shared.count_peers(|c| {
-        c.icp_replies += 1;
-        c.icp_hits += u64::from(opcode == Opcode::Hit);
-    });
-    if let Some(asker) = peers.waiting.borrow().get(&answer.number) {
-        // Whoever asked has an answer already, and has gone on.
-        let _ = asker.send((place, opcode));
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::access_log::AccessLog;
 use crate::client;
 use crate::error::ProxyError;
-use crate::peers::{self, Peers};
+use crate::peers::Peers;
 use crate::shared::{Clock, Limits, Shared};
 
 /// How often idle origin connections are looked through.
@@ -70,7 +70,7 @@ impl Proxy {
 
     /// Accepts and serves connections, for ever.
     pub async fn serve(&self) {
-        let listening = peers::listen(&self.shared);
+        let listening = self.shared.peers.listen(|target| self.shared.holds(target));
         tokio::pin!(listening);
         self.shared.resources.keep_deadlines();
         let mut sweep = interval(SWEEP);

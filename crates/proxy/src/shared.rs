@@ -6,14 +6,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use assay_role::words::{PeerCounters, ProxyCounters};
+use assay_cache::freshness::{RequestControl, Reuse};
+use assay_role::words::ProxyCounters;
 
 use crate::access_log::AccessLog;
-use crate::fetch::Fetch;
+use crate::fetched::Fetch;
 use crate::peers::Peers;
 use crate::prefetch::Prefetcher;
 use crate::store::{Key, Store};
-use crate::target::Routes;
+use crate::target::{Routes, Target};
 use assay_plane::connection::Resources;
 use assay_plane::exchange::ClientLimits;
 use assay_plane::upstream::{Patience, Pool};
@@ -106,7 +107,6 @@ pub struct Shared {
     pub access_log: Option<RefCell<AccessLog>>,
     /// What happened so far.
     counters: RefCell<ProxyCounters>,
-    peer_counters: RefCell<PeerCounters>,
 }
 
 impl Shared {
@@ -136,18 +136,12 @@ impl Shared {
             address,
             access_log: access_log.map(RefCell::new),
             counters: RefCell::default(),
-            peer_counters: RefCell::default(),
         }
     }
 
     /// Counts something.
     pub fn count(&self, add: impl FnOnce(&mut ProxyCounters)) {
         add(&mut self.counters.borrow_mut());
-    }
-
-    /// Counts something that has to do with other caches.
-    pub fn count_peers(&self, add: impl FnOnce(&mut PeerCounters)) {
-        add(&mut self.peer_counters.borrow_mut());
     }
 
     /// The counters, with the state of the store.
@@ -157,7 +151,7 @@ impl Shared {
             objects: store.objects(),
             stored_bytes: store.stored_bytes(),
             evictions: store.evictions(),
-            peers: *self.peer_counters.borrow(),
+            peers: self.peers.counters(),
             prefetch: self.prefetcher.counters(),
             ..*self.counters.borrow()
         }
@@ -166,6 +160,17 @@ impl Shared {
     /// How long origins may take.
     pub fn patience(&self) -> Patience {
         Patience { connect: self.limits.origin_connect, reply: self.limits.origin_reply }
+    }
+
+    /// What this names is stored, and fresh for a request that asks for nothing special.
+    pub fn holds(&self, target: &Target<'_>) -> bool {
+        let mut key = Vec::new();
+        target.write_key(self.routes.fallback_authority(), &mut key);
+        let store = self.store.borrow();
+        let now_ms = self.clock.now_ms();
+        store.peek(&key).is_some_and(|stored| {
+            stored.reply.freshness.reuse(&RequestControl::default(), now_ms) == Reuse::Serve
+        })
     }
 
     /// Drops what is stored under a name and keeps what is being fetched for it from being stored or joined.

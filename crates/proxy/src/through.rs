@@ -18,14 +18,14 @@ use assay_plane::relay::{Part, next_part};
 use assay_plane::upstream::{Upstream, UpstreamError};
 
 use crate::ask::Ask;
-use crate::client::append_fetch_request;
+use crate::fetch::Heard;
+use crate::handling::{Handling, Source, Why};
 use crate::origin::{self, Answer, Failure};
-use crate::pass::Way;
-use crate::peers::Source;
 use crate::reply::{self, Times};
-use crate::respond::{Client, Handling, Why};
+use crate::respond::Client;
 use crate::shared::Shared;
 use crate::target::{Route, Target};
+use crate::way::Way;
 
 /// How it went.
 pub enum Went {
@@ -33,18 +33,6 @@ pub enum Went {
     Through,
     /// The head is there, nothing was sent, and the answer is for more than this client.
     ForMany(Box<Heard>),
-}
-
-/// The head of an answer, and what follows it.
-pub struct Heard {
-    /// The head.
-    pub answer: Answer,
-    /// Where the body comes from.
-    pub upstream: Upstream,
-    /// Who that is.
-    pub source: Source,
-    /// When it was asked for, in ticks of the store.
-    pub began: u64,
 }
 
 /// Whether an answer to this can go through on its own, should nobody else be able to have it.
@@ -100,7 +88,7 @@ pub async fn run(
     let way = Way::to(&shared, target);
     let memory = &shared.resources.memory;
     let mut request = memory.take();
-    append_fetch_request(&mut request, &shared, ask, target, &way);
+    way.append_fetch_request(&shared, ask, target, &mut request);
     let mut out = memory.take();
     let mut order = Order { ask, key, is_unshared, source: way.source(), why, asked_ms: 0 };
     let heard = exchange(client, &way, &mut order, &request, &mut out).await;

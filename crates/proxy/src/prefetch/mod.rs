@@ -7,9 +7,10 @@
 
 mod resolve;
 mod scan;
+mod waiting;
 
-use std::cell::{Cell, RefCell};
-use std::collections::{HashSet, VecDeque};
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use assay_cache::freshness::{RequestControl, Reuse};
@@ -18,73 +19,23 @@ use assay_http::head::RequestHead;
 use assay_plane::fields;
 use assay_plane::flow::Taken;
 use assay_role::proxy::Prefetch;
-use assay_role::words::PrefetchCounters;
 use tokio::task::spawn_local;
 
 pub use self::resolve::Base;
 use self::scan::{Kind, Scanner};
-use crate::fetch::{Fetch, Fetched, Order, Outcome};
-use crate::pass::Way;
+use self::waiting::Job;
+pub use self::waiting::{Page, Prefetcher};
+use crate::fetch::{self, Order};
+use crate::fetched::{Fetched, Outcome};
 use crate::shared::Shared;
 use crate::store::Found;
 use crate::target::{Route, Target};
+use crate::way::Way;
 
 /// Most bytes of a page that are read, decoded.
 const MOST_OF_A_PAGE: u64 = 1 << 20;
 /// Fields of the page's request that are repeated: what negotiated answers usually depend on.
 const REPEATED: [&str; 3] = ["accept-encoding", "accept-language", "user-agent"];
-
-/// A page, as far as what it names depends on it.
-#[derive(Debug, Clone)]
-pub struct Page {
-    /// Where it is.
-    pub base: Base,
-    /// It was asked for by its whole URL, as what it names is going to be.
-    pub is_absolute: bool,
-}
-
-/// What is going to be fetched.
-struct Job {
-    what: Base,
-    is_absolute: bool,
-    /// On the page's own host.
-    is_own: bool,
-    fields: Rc<[u8]>,
-    budget: Rc<Cell<u64>>,
-}
-
-/// What is waiting, and what has been done.
-#[derive(Default)]
-pub struct Prefetcher {
-    settings: Option<Prefetch>,
-    waiting: RefCell<VecDeque<Job>>,
-    under_way: Cell<u32>,
-    counters: Cell<PrefetchCounters>,
-}
-
-impl Prefetcher {
-    /// As it is told; none: it never does anything.
-    pub fn new(settings: Option<Prefetch>) -> Self {
-        Self { settings, ..Self::default() }
-    }
-
-    /// What it has done.
-    pub fn counters(&self) -> PrefetchCounters {
-        self.counters.get()
-    }
-
-    /// Pages are to be read.
-    pub fn is_on(&self) -> bool {
-        self.settings.is_some()
-    }
-
-    /// Counts something.
-    pub fn count(&self, add: impl FnOnce(&mut PrefetchCounters)) {
-        let mut counters = self.counters.get();
-        add(&mut counters);
-        self.counters.set(counters);
-    }
-}
 
 /// Reads one page while it arrives.
 pub struct Reading {
@@ -102,7 +53,7 @@ pub struct Reading {
 impl Reading {
     /// Of the answer to this request; none: it is not to be read.
     pub fn new(shared: &Shared, page: Option<&Page>, request: &[u8], fetched: &Fetched) -> Option<Self> {
-        let (settings, page) = (shared.prefetcher.settings?, page?);
+        let (settings, page) = (shared.prefetcher.settings()?, page?);
         let reply = &fetched.reply;
         let kind = reply.content_type().map(str::to_ascii_lowercase)?;
         let is_page = kind.starts_with("text/html") || kind.starts_with("application/xhtml+xml");
@@ -163,43 +114,29 @@ impl Reading {
                 if self.seen.len() < self.settings.per_page as usize && self.seen.insert(name) {
                     let (fields, budget) = (Rc::clone(&self.fields), Rc::clone(&self.budget));
                     let is_own = what.authority.eq_ignore_ascii_case(&self.own_authority);
-                    submit(shared, Job { what, is_absolute: self.page.is_absolute, is_own, fields, budget });
+                    let job = Job { what, is_absolute: self.page.is_absolute, is_own, fields, budget };
+                    if shared.prefetcher.submit(job) {
+                        spawn_local(work(Rc::clone(shared)));
+                    }
                 }
             }
         }
     }
 }
 
-/// Puts a job where it waits, and has somebody do it.
-fn submit(shared: &Rc<Shared>, job: Job) {
-    let prefetcher = &shared.prefetcher;
-    let Some(settings) = prefetcher.settings else { return };
-    if prefetcher.waiting.borrow().len() >= settings.waiting as usize {
-        return prefetcher.count(|c| c.prefetches_dropped += 1);
-    }
-    prefetcher.waiting.borrow_mut().push_back(job);
-    if prefetcher.under_way.get() < settings.at_once {
-        prefetcher.under_way.set(prefetcher.under_way.get() + 1);
-        spawn_local(work(Rc::clone(shared)));
-    }
-}
-
 /// Does what waits, one after the other.
 async fn work(shared: Rc<Shared>) {
-    loop {
-        let job = shared.prefetcher.waiting.borrow_mut().pop_front();
-        let Some(job) = job else { break };
-        fetch(&shared, &job).await;
+    while let Some(job) = shared.prefetcher.next() {
+        carry_out(&shared, &job).await;
     }
-    shared.prefetcher.under_way.set(shared.prefetcher.under_way.get() - 1);
 }
 
-async fn fetch(shared: &Rc<Shared>, job: &Job) {
+async fn carry_out(shared: &Rc<Shared>, job: &Job) {
     let target =
         Target { authority: Some(&job.what.authority), path: &job.what.path, is_absolute: job.is_absolute };
     let Some(order) = order(shared, job, &target) else { return };
     shared.prefetcher.count(|c| c.prefetched += 1);
-    let (fetch, mut reader) = Fetch::start(shared, order, true);
+    let (fetch, mut reader) = fetch::start(shared, order, true);
     let Outcome::Reply(fetched) = fetch.settled().await else { return };
     if !fetched.is_shared || fetched.length.is_some_and(|bytes| bytes > job.budget.get()) {
         // Nobody is going to have any use for it, or it is too much, and so is what follows.

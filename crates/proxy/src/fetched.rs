@@ -1,0 +1,92 @@
+//! A fetch as those see it who wait for it: whether its head is there, what came, and the body as it arrives.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use assay_cache::vary::Vary;
+use assay_http::field::Fields;
+use assay_plane::flow::{Flow, Reader};
+use tokio::sync::Notify;
+
+use crate::handling::Source;
+use crate::origin::Failure;
+use crate::reply::Reply;
+use crate::store::Stored;
+
+/// A fetch under way.
+pub struct Fetch {
+    /// None while the head is not there.
+    outcome: RefCell<Option<Outcome>>,
+    settled: Notify,
+    /// The body.
+    pub flow: Rc<Flow>,
+}
+
+/// What came of a fetch, as soon as that is known.
+#[derive(Clone)]
+pub enum Outcome {
+    /// No head that can be used.
+    Failed(Rc<Failure>),
+    /// The origin confirmed what was stored; this is it now.
+    Confirmed(Rc<Stored>),
+    /// The origin failed, and what is stored, though stale, may go to whom this was fetched for.
+    Stale {
+        /// What is stored.
+        stored: Rc<Stored>,
+        /// What the origin answered; none: nothing that can be used.
+        status: Option<u16>,
+    },
+    /// The head; the body follows.
+    Reply(Rc<Fetched>),
+}
+
+/// The head of a reply whose body follows.
+pub struct Fetched {
+    /// The head.
+    pub reply: Rc<Reply>,
+    /// Bytes of the body, if the origin has said so.
+    pub length: Option<u64>,
+    /// It is going to be stored, so it may answer others too.
+    pub is_shared: bool,
+    /// Who answered.
+    pub source: Source,
+    /// What the fields that it varies by are in the request that was sent.
+    pub variant: Vec<u8>,
+}
+
+impl Fetched {
+    /// Whether it may answer a request with these fields.
+    pub fn suits(&self, fields: Fields<'_>) -> bool {
+        self.is_shared && self.variant == variant(&self.reply.vary, fields)
+    }
+}
+
+/// What the fields that an answer varies by are among these.
+pub fn variant(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
+    vary.secondary_key(fields.map(|field| (field.name, field.value)))
+}
+
+impl Fetch {
+    /// One that begins; its first reader comes with it.
+    pub fn new() -> (Rc<Self>, Reader) {
+        let (flow, reader) = Flow::new();
+        (Rc::new(Self { outcome: RefCell::new(None), settled: Notify::new(), flow }), reader)
+    }
+
+    /// Waits for the head.
+    pub async fn settled(&self) -> Outcome {
+        loop {
+            let settled = self.settled.notified();
+            if let Some(outcome) = &*self.outcome.borrow() {
+                return outcome.clone();
+            }
+            settled.await;
+        }
+    }
+
+    /// The head is there, or there is none.
+    pub fn settle(&self, outcome: Outcome) {
+        *self.outcome.borrow_mut() = Some(outcome);
+        self.settled.notify_waiters();
+    }
+}
