@@ -13,13 +13,14 @@ use std::collections::binary_heap::PeekMut;
 use crate::Purpose;
 use crate::curve::{Curve, Line, Poly};
 use crate::density::revisit_line;
+use crate::layout::Place;
 use crate::model::RobotIndex;
 use crate::schedule::Segment;
 use crate::sessions::{SessionClock, drawn_by_length};
 use crate::stream::Slice;
 use crate::timeline::Timeline;
 use crate::universe::{GroupTable, Universe};
-use crate::worlds::{Place, living_part, scheduled};
+use crate::worlds::{living_part, scheduled};
 use assay_random::Rng;
 
 /// The next own arrival of each robot that a slice follows, soonest first.

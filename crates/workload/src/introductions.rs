@@ -10,9 +10,10 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::layout::Place;
 use crate::points::Walk;
 use crate::schedule::Segment;
-use crate::worlds::{Place, World, Worlds};
+use crate::worlds::{World, Worlds};
 
 /// Where a stream is in the first visits of all worlds.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ mod foreign;
 mod headers;
 mod introductions;
 pub mod launch;
+mod layout;
 mod life;
 mod mix;
 pub mod model;

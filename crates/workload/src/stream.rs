@@ -16,6 +16,7 @@ use crate::arrivals::{Arrival, Arrivals};
 use crate::density::revisit_share;
 use crate::introductions::{FirstVisit, Introductions};
 use crate::launch::{Draft, Launch};
+use crate::layout::{Place, What};
 use crate::mix::DirectMix;
 use crate::model::{Popularity, RobotIndex};
 use crate::object::{ObjectId, Space};
@@ -26,7 +27,7 @@ use crate::schedule::Segment;
 use crate::sessions::SessionClock;
 use crate::timeline::{Freeze, Timeline};
 use crate::universe::Universe;
-use crate::worlds::{Place, What, Worlds};
+use crate::worlds::Worlds;
 use assay_random::{Rng, hash};
 
 /// The version of how a stream follows from workload and seed. Streams of different versions ask for other things at other

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Solver;
 use super::plan::Plan;
-use super::{Count, Segment, Shape, Solver};
+use super::shape::{Count, Segment, Shape};
+use super::span::Freeze;
 use crate::curve::Line;
 use crate::model::WorkingSet;
-use crate::timeline::Freeze;
 use crate::universe::living;
 
 /// What became of a phase that has a thermostat or a script; for others, only its length counts. Kept with a

@@ -8,12 +8,12 @@
 
 use std::collections::HashSet;
 
-use super::{Segment, Shape};
+use super::shape::{Segment, Shape};
+use super::span::{Expected, WorkingSetSize};
 use crate::curve::integrate;
 use crate::density::{Densities, PerLaunch, Target, revisit_share};
+use crate::layout::{GroupShares, Layout, What, delta_ns, trace_delta_ns};
 use crate::model::{Pace, Workload};
-use crate::timeline::{Expected, WorkingSetSize};
-use crate::worlds::{GroupShares, Layout, What, delta_ns, trace_delta_ns};
 
 /// What all phases together are computed with.
 struct Account<'a> {

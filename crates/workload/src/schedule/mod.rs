@@ -1,29 +1,25 @@
 //! When each phase ends. Solves goals, ramps and the freeze of the working set, phase after phase.
 
 mod adapt;
+mod error;
 mod expected;
 mod plan;
 mod shape;
+mod span;
 
 use std::time::Duration;
 
 pub use self::adapt::Adaptation;
+pub use self::error::ScheduleError;
 use self::plan::Plan;
-pub(crate) use self::shape::{Segment, Shape};
+use self::shape::Count;
+pub(crate) use self::shape::Segment;
+pub use self::span::{Expected, Freeze, PhaseSpan, WorkingSetSize};
 use crate::density::Densities;
 use crate::model::{Phase, Ramp, Thermostat, WorkingSet, Workload};
-use crate::timeline::{Freeze, PhaseSpan, ScheduleError, WorkingSetSize};
 
 const LONGEST_YEARS: f64 = 100.0;
 const YEAR_S: f64 = 365.25 * 86_400.0;
-
-/// What a goal counts, as a rate per second.
-#[derive(Clone, Copy)]
-enum Count {
-    Requests,
-    FillObjects,
-    FillBytes,
-}
 
 /// The solved schedule.
 pub(crate) struct Solved {
@@ -106,13 +102,13 @@ impl<'a> Solver<'a> {
         let counts = positive(goal.transactions).is_some() || positive(goal.fill_bytes).is_some();
         let duration = goal.duration.filter(|d| !d.is_zero());
         if !counts && duration.is_none() {
-            return Err(never(
+            return Err(ScheduleError::never(
                 phase,
                 "it has no positive goal; give it goal.duration, goal.xactions or goal.fill_size",
             ));
         }
         if phase.wait_for_freeze && matches!(self.working_set, WorkingSet::Grows) {
-            return Err(never(
+            return Err(ScheduleError::never(
                 phase,
                 "it waits for a working set that is never frozen; call working_set_length()",
             ));
@@ -195,7 +191,7 @@ impl<'a> Solver<'a> {
                 }
                 None if plan.phase.wait_for_freeze => {
                     let why = "it waits for the working set to be frozen at a fill that is never reached";
-                    return Err(never(plan.phase, why));
+                    return Err(ScheduleError::never(plan.phase, why));
                 }
                 _ => {}
             }
@@ -208,10 +204,6 @@ impl<'a> Solver<'a> {
 
 fn positive(goal: Option<u64>) -> Option<f64> {
     goal.filter(|goal| *goal > 0).map(|goal| goal as f64)
-}
-
-fn never(phase: &Phase, why: impl Into<String>) -> ScheduleError {
-    ScheduleError::NeverEnds { phase: phase.name.clone(), why: why.into() }
 }
 
 fn check_factors(phase: &Phase) -> Result<(), ScheduleError> {

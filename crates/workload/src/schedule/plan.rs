@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Count, Segment, Shape, never};
+use super::error::ScheduleError;
+use super::shape::{Count, Segment, Shape};
 use crate::curve::Line;
 use crate::density::Densities;
 use crate::model::{Phase, Ramp};
-use crate::timeline::ScheduleError;
 use crate::universe::living;
 
 /// Pieces into which a ramp of request types is cut where pages make the launch rate bend.
@@ -58,11 +58,11 @@ impl<'a> Plan<'a> {
                 self.ramp_s = 1.0;
                 let per_second = self.sum_until(count, 1.0);
                 if per_second <= 0.0 {
-                    return Err(never(self.phase, self.why_never(count)));
+                    return Err(ScheduleError::never(self.phase, self.why_never(count)));
                 }
                 goal / per_second
             }
-            (None, None) => return Err(never(self.phase, "it has no positive goal")),
+            (None, None) => return Err(ScheduleError::never(self.phase, "it has no positive goal")),
         };
         Ok(self.ramp_s)
     }

@@ -1,8 +1,15 @@
 //! What goes on in a stretch of a phase. Lines for load, population and the like, and the rates that follow from them.
 
-use super::Count;
 use crate::curve::{Line, integrate};
 use crate::density::{Densities, PerLaunch};
+
+/// What a goal counts, as a rate per second.
+#[derive(Clone, Copy)]
+pub(super) enum Count {
+    Requests,
+    FillObjects,
+    FillBytes,
+}
 
 /// A stretch of a phase in which everything moves on straight lines.
 #[derive(Debug, Clone, PartialEq)]

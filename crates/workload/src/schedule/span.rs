@@ -1,0 +1,80 @@
+//! A phase in time, and what is to be expected of it.
+
+use std::time::Duration;
+
+/// When the working set stops growing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freeze {
+    /// Never within the schedule.
+    Never,
+    /// That long after the start.
+    At(Duration),
+    /// At a count of fill objects that only the run can tell (best-effort robots).
+    Live {
+        /// The count.
+        fill_objects: u64,
+    },
+}
+
+/// How large the working set is expected to be when it is frozen, or at the end of the schedule if it never is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct WorkingSetSize {
+    /// Objects that can be asked for, embedded ones included; all robots' private worlds together.
+    pub objects: f64,
+    /// Their volume.
+    pub bytes: f64,
+}
+
+/// One phase in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseSpan {
+    /// Its name.
+    pub name: String,
+    /// When it begins, since the start of the run; none when that depends on live counts.
+    pub start: Option<Duration>,
+    /// When it ends; none when that depends on live counts: some robot is best effort and the phase has a goal
+    /// other than time (or waits for a freeze that does). Then it ends at the first of its goals that is
+    /// reached, time included.
+    pub end: Option<Duration>,
+    /// What is to be expected; none when some robot is best effort.
+    pub expected: Option<Expected>,
+}
+
+/// Expected numbers of one phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Expected {
+    /// Requests that robots launch (pages count once).
+    pub launches: f64,
+    /// All requests, embedded objects included.
+    pub requests: f64,
+    /// Basic requests.
+    pub basic: f64,
+    /// Basic first visits of cachable objects.
+    pub fill_objects: f64,
+    /// Their volume.
+    pub fill_bytes: f64,
+    /// Bytes of bodies that robots receive.
+    pub body_bytes: f64,
+    /// Basic revisits of cachable objects.
+    pub offered_hits: f64,
+    /// Bytes of basic requests, and of the offered hits among them.
+    pub basic_bytes: f64,
+    /// Bytes of offered hits.
+    pub offered_hit_bytes: f64,
+    /// Largest request rate, per second.
+    pub peak_request_rate: f64,
+    /// Largest rate of new connections, per second, if every one is used to its limit.
+    pub peak_new_connections: f64,
+}
+
+impl Expected {
+    /// Offered document hit ratio.
+    pub fn offered_dhr(&self) -> f64 {
+        if self.basic > 0.0 { self.offered_hits / self.basic } else { 0.0 }
+    }
+
+    /// Offered byte hit ratio.
+    pub fn offered_bhr(&self) -> f64 {
+        if self.basic_bytes > 0.0 { self.offered_hit_bytes / self.basic_bytes } else { 0.0 }
+    }
+}
