@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use assay_measurement::histogram::Histogram;
 
-use super::charts::{self, Panel, Stretch};
+use super::charts::{self, Stretch};
 use super::document::{
-    COMPARISON_SCHEMA, Comparison, Contrast, Direction, MetricRow, MetricTable, Scenario, ScenarioCell,
-    Subject, Values, Weight, WithinRuns,
+    COMPARISON_SCHEMA, Comparison, Contrast, MetricRow, MetricTable, Scenario, ScenarioCell, Subject, Values,
+    Weight, WithinRuns,
 };
-use super::metric::{self, Metric};
-use super::numbers::{Number, Scope, WHOLE};
+use super::measured::Number;
+use super::metric::{self, Direction, Metric};
 use super::paired::{self, FEWEST_PAIRS};
+use super::panel::{Panel, Row};
 use super::read::{Cell, Experiment};
 use super::requests::{Common, LARGEST_LOG_BYTES, Responses};
+use super::scope::{Scope, WHOLE};
 use super::verdict::{self, Case, ERROR_PROBABILITY};
 use super::{settings, winners, words};
 
@@ -464,7 +466,7 @@ fn one_stream(benches: &[Bench<'_>]) -> Option<String> {
 fn panels(experiment: &Experiment, benches: &[Bench<'_>], labels: &[String]) -> Vec<Panel> {
     let panel = |(number, bench): (usize, &Bench<'_>)| {
         let axis = &experiment.plans[bench.workload].as_ref()?.axis;
-        let subjects: Vec<(&str, Vec<&[charts::Row]>)> = labels
+        let subjects: Vec<(&str, Vec<&[Row]>)> = labels
             .iter()
             .zip(&bench.subjects)
             .map(|(label, runs)| (label.as_str(), runs.values().map(|cell| cell.rows.as_slice()).collect()))
@@ -492,9 +494,4 @@ fn stretches<'a>(bench: &Bench<'a>) -> Vec<Stretch<'a>> {
         all.insert(0, whole);
     }
     all
-}
-
-/// What a scope is called beside its workload.
-pub fn scope_words(scope: &str) -> String {
-    if scope == WHOLE { scope.to_owned() } else { format!("phase {scope}") }
 }

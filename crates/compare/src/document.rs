@@ -8,8 +8,9 @@ use assay_record::experiment::ConditionInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::charts::Panel;
 use super::gate::Gate;
+pub use super::metric::{Direction, Group};
+use super::panel::Panel;
 use assay_report::document::Mood;
 
 /// Version of the document.
@@ -225,32 +226,6 @@ pub struct MetricRow {
     pub values: Vec<Values>,
     /// Each other subject against the first.
     pub contrasts: Vec<Contrast>,
-}
-
-/// What a metric is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// How fast?
-    Speed,
-    /// What was saved?
-    Savings,
-    /// Was anything wrong?
-    Correctness,
-    /// What did it cost?
-    Cost,
-}
-
-/// Which direction is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// More is better.
-    More,
-    /// Less is better.
-    Less,
-    /// Neither: it explains others, and has no verdict.
-    Neither,
 }
 
 /// A subject's values of a metric.

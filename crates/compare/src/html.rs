@@ -6,13 +6,13 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
-use super::charts::Axis;
 use super::document::{
     Answer, Comparison, Contrast, Direction, Group, LeftOut, MetricRow, MetricTable, Scenario, ScenarioCell,
     Subject, Verdict, Weight,
 };
 use super::forest::{Scale, forest, judged, scale, tenth};
 use super::gate::Outcome;
+use super::panel::Axis;
 use super::{metric, views};
 use assay_report::ReportError;
 use assay_report::chart::Chart;

@@ -18,14 +18,18 @@ mod forest;
 pub mod gate;
 mod gather;
 mod group;
+mod hold;
 mod html;
 mod markdown;
+mod measured;
 mod metric;
 mod numbers;
 pub mod paired;
+mod panel;
 mod read;
 mod requests;
 mod saturation;
+mod scope;
 mod settings;
 pub mod student;
 pub mod terminal;
@@ -78,7 +82,7 @@ pub fn is_experiment(dir: &Path) -> bool {
 impl Comparison {
     /// Says whether something is worse by more than is tolerated, and keeps that with the comparison.
     pub fn hold(&mut self, tolerances: &[Tolerance]) -> &Gate {
-        self.gate.insert(gate::hold(self, tolerances))
+        self.gate.insert(hold::hold(self, tolerances))
     }
 
     /// Was nothing asked the same, so that nothing could be compared?

@@ -4,9 +4,36 @@ use assay_measurement::censored::Censored;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 
-use super::document::{Direction, Group};
-use super::numbers::{Measured, Number};
+use super::measured::{Measured, Number};
 use assay_report::format;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a metric is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// How fast?
+    Speed,
+    /// What was saved?
+    Savings,
+    /// Was anything wrong?
+    Correctness,
+    /// What did it cost?
+    Cost,
+}
+
+/// Which direction is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// More is better.
+    More,
+    /// Less is better.
+    Less,
+    /// Neither: it explains others, and has no verdict.
+    Neither,
+}
 
 /// How a metric is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

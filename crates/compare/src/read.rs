@@ -8,10 +8,11 @@ use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
 use assay_record::run::RunInfo;
 use assay_record::series::Series;
 
-use super::charts::{Axis, Row};
 use super::document::{ComparedRun, LeftOut};
-use super::numbers::{self, Numbers, Scope};
-use super::settings::Asked;
+use super::numbers::{self, Numbers};
+use super::panel::{Axis, Row};
+use super::scope::{self, Scope};
+use super::settings::{Asked, Head};
 use assay_report::ReportError;
 use assay_report::tally;
 
@@ -44,14 +45,6 @@ pub struct Plan {
     /// Digest of the stream, by repetition.
     /// Version and digest of the stream of each repetition.
     streams: BTreeMap<u32, (u32, String)>,
-}
-
-/// The head of a run, and whose it is.
-pub struct Head {
-    /// Place of its subject in the experiment's list.
-    pub subject: usize,
-    pub workload: String,
-    pub info: RunInfo,
 }
 
 /// What counts beside valid runs that were asked the same.
@@ -224,7 +217,7 @@ impl Experiment {
         let lines = info.workloads.len() * info.conditions.len() * info.subjects.len();
         let names: Vec<String> = head.phases.iter().map(|phase| phase.name.clone()).collect();
         let plan = self.plans[workload].get_or_insert_with(|| Plan {
-            scopes: numbers::scopes(&head.phases),
+            scopes: scope::scopes(&head.phases),
             phases: names.clone(),
             axis: Axis::of(head, &tally::spans(head, series), lines),
             streams: BTreeMap::new(),

@@ -9,8 +9,8 @@ use std::path::Path;
 use assay_record::dir::RunDirError;
 use assay_record::xact_log::XactLog;
 
-use super::numbers::Scope;
 use super::paired::INTERVAL_TAIL;
+use super::scope::Scope;
 use super::student;
 
 /// A larger log (some millions of xacts) would take more memory than a report should.

@@ -7,7 +7,7 @@
 //!
 //! A target that got through without either has *not reached* it: then the point is at least the highest rate offered.
 
-use super::numbers::Number;
+use super::measured::Number;
 
 /// Seconds running.
 const RUNNING: usize = 3;

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use assay_record::run::{PhaseInfo, RunInfo};
 
 use super::document::{SettingDifference, Subject, Weight};
-use super::read::Head;
 use assay_report::format;
 
 /// Values that a cell of the table shows at most.
@@ -66,6 +65,14 @@ fn schedule(head: &RunInfo) -> String {
         format!("{} {} {:?} {:?} {planned:?}", phase.name, phase.goal, phase.load, phase.recurrence)
     };
     head.phases.iter().map(phase).collect::<Vec<_>>().join("; ")
+}
+
+/// The head of a run, and whose it is.
+pub struct Head {
+    /// Place of its subject in the experiment's list.
+    pub subject: usize,
+    pub workload: String,
+    pub info: RunInfo,
 }
 
 /// Reads the value of a run; none: not set.

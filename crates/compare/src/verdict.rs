@@ -1,8 +1,8 @@
 //! Verdicts: better, worse, no difference seen, or not enough runs. Verdicts on differences that stand in one table.
 
 use super::document::{Contrast, Direction, Verdict};
+use super::measured::Number;
 use super::metric::Metric;
-use super::numbers::Number;
 use super::paired::{self, FEWEST_PAIRS, Pair};
 use assay_report::format;
 

@@ -5,6 +5,7 @@ use super::document::{
 };
 use super::gate::{Check, CheckOutcome, Gate};
 use super::metric::{self, Unit};
+use super::scope;
 use assay_report::format::{self, NOTHING};
 
 /// How a subject is told from others in charts: by its colour, and by how its line is broken.
@@ -151,7 +152,7 @@ pub fn table_name(comparison: &Comparison, table: &MetricTable) -> String {
         0 | 1 => String::new(),
         _ => format!(", {}", table.condition),
     };
-    format!("{}{condition}: {}", table.workload, super::assemble::scope_words(&table.scope))
+    format!("{}{condition}: {}", table.workload, scope::words(&table.scope))
 }
 
 /// Setting by subject.

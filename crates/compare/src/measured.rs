@@ -1,0 +1,48 @@
+//! What there is to read metrics from: all that one run measured in one stretch.
+
+use assay_measurement::censored::Censored;
+use assay_measurement::histogram::Histogram;
+use assay_report::document::{CacheSources, Figures};
+use assay_report::tally::Tally;
+
+/// A value of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Number {
+    pub value: f64,
+    /// It is a lower bound.
+    pub at_least: bool,
+}
+
+/// What the disk did for the proxy, in bytes per second; none: nobody watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Disk {
+    pub read: Option<f64>,
+    pub written: Option<f64>,
+}
+
+impl Disk {
+    pub fn both(self) -> Option<f64> {
+        match (self.read, self.written) {
+            (None, None) => None,
+            (read, written) => Some(read.unwrap_or(0.0) + written.unwrap_or(0.0)),
+        }
+    }
+}
+
+/// Everything that metrics are read from.
+pub struct Measured {
+    pub tally: Tally,
+    pub figures: Figures,
+    /// Response times of all, as long as they had waited where they have no end.
+    pub all: Censored,
+    /// Response times of all that completed.
+    pub completed: Histogram,
+    /// Mean over seconds of the mean response time of that second: every rate that was met counts alike.
+    pub response_by_second_ms: Option<f64>,
+    /// The same of the origins' service time.
+    pub origin_by_second_ms: Option<f64>,
+    pub saturation: Option<Number>,
+    pub disk: Disk,
+    /// Where several caches work together: from where plain GETs were answered, for all of them.
+    pub sources: Option<CacheSources>,
+}
