@@ -3,64 +3,16 @@
 //! Bytes are looked at where they were received. Only a head that arrives in pieces is put together elsewhere, and
 //! no head grows beyond what the parser accepts.
 
-use assay_http::chunked::{ChunkError, Decoder, Piece};
-use assay_http::coding::GzipError;
+use assay_http::chunked::{Decoder, Piece};
 use assay_http::framing::BodyFraming;
-use assay_http::head::{HeadError, ResponseHead};
-use assay_http::range::MultipartError;
-use assay_measurement::error_kind::ErrorKind;
+use assay_http::head::ResponseHead;
 use assay_role::mark;
 use assay_workload::body::Pool;
-use thiserror::Error;
 
+use super::extras::Ending;
+use super::flaw::Flaw;
 use super::payload::Payload;
-use super::special::Ending;
-use crate::check::{Verdict, Wrong};
-
-/// Why an answer is an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Flaw {
-    /// Not HTTP.
-    #[error("{0}")]
-    Head(HeadError),
-    /// A chunked body that is none.
-    #[error("{0}")]
-    Chunk(ChunkError),
-    /// A coded body that is none.
-    #[error("{0}")]
-    Coding(GzipError),
-    /// A body of several parts that is none.
-    #[error("{0}")]
-    Parts(MultipartError),
-    /// A change of protocol that nobody asked for.
-    #[error("status 101, but no upgrade was asked for")]
-    Upgrade,
-    /// The connection ended in the middle of the head.
-    #[error("the connection was closed after {0} bytes of the head")]
-    HeadCutOff(usize),
-    /// HTTP, but not the answer that it must be.
-    #[error("{0}")]
-    Wrong(Wrong),
-}
-
-impl Flaw {
-    /// The class it is counted under.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Flaw::Head(_) | Flaw::Chunk(_) | Flaw::Coding(_) | Flaw::Parts(_) | Flaw::Upgrade => {
-                ErrorKind::Malformed
-            }
-            Flaw::HeadCutOff(_) => ErrorKind::TruncatedBody,
-            Flaw::Wrong(wrong) => wrong.kind(),
-        }
-    }
-}
-
-impl From<Wrong> for Flaw {
-    fn from(wrong: Wrong) -> Self {
-        Flaw::Wrong(wrong)
-    }
-}
+use crate::check::Verdict;
 
 /// Where an answer stands.
 #[derive(Debug)]
@@ -268,12 +220,14 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use assay_http::head::MAX_HEAD_BYTES;
+    use assay_http::head::{HeadError, MAX_HEAD_BYTES};
+    use assay_measurement::error_kind::ErrorKind;
     use assay_measurement::outcome::Outcome;
     use assay_workload::body::Body;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::check::Wrong;
 
     const SIZE: u64 = 40;
 

@@ -1,26 +1,9 @@
-//! One connection of a robot. Opened for a request, used, idle, used again, closed; and the requests that wait for one.
-//!
-//! All sockets of a thread are waited for at once ([`Sockets`]): what has come on one is dealt with where it lies, and
-//! whoever has a request writes it at once. No connection has a task or a buffer of its own: all of a thread read into one.
-//!
-//! [`Sockets`]: assay_plane::sockets::Sockets
+//! One connection of a robot as it stands: what it carries, and its place in the lists of its robot.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
-
-use assay_measurement::error_kind::ErrorKind;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::answer::Answer;
-use super::crew::Crew;
-use super::pipeline::Pipeline;
-use super::pool::Link;
 use super::xact::NONE;
-use assay_plane::clock::monotonic_ns;
-use assay_plane::sockets::Readiness;
 
 /// One connection of a robot.
 #[derive(Debug)]
@@ -49,9 +32,10 @@ pub struct Connection {
     pub pipeline: Pipeline,
     /// Its place in its robot's lists.
     pub link: Link,
-    socket: Socket,
+    /// Its socket.
+    pub socket: Socket,
     /// What the socket would not take yet.
-    unsent: Vec<u8>,
+    pub unsent: Vec<u8>,
 }
 
 impl Connection {
@@ -61,422 +45,68 @@ impl Connection {
     }
 }
 
-/// The key of a connection's socket: its place, and enough of its name to tell it from another that was there before.
-fn key_of(slot: u32, id: u64) -> u64 {
-    // The highest bit stays free: the timer has a key, too.
-    (id & 0x7fff_ffff) << 32 | u64::from(slot)
+/// What a connection carries behind the request whose turn it is. Linked through the xacts: nothing is allocated.
+#[derive(Debug, Clone, Copy)]
+pub struct Pipeline {
+    /// How many requests may be under way.
+    pub depth: u16,
+    /// How many are, the one whose turn it is among them.
+    pub load: u16,
+    /// Those behind have yet to be written, each when its turn comes.
+    pub owes: bool,
+    /// The first of those behind; [`NONE`]: there are none.
+    pub first: u32,
+    /// The last of them.
+    pub last: u32,
 }
 
-impl Crew {
-    /// A request is ready to go: finds a connection, opens one, or lets it wait.
-    pub fn submit(&mut self, place: u32) {
-        let xact = &self.xacts[place as usize];
-        let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
-        let robot = &self.robots[xact.robot as usize];
-        let rules = &self.setup.groups[usize::from(robot.group)];
-        if robot.waiting > 0 {
-            return self.wait(place);
-        }
-        if let Some(connection) = self.idle_connection_to(xact.robot, destination) {
-            return self.send_on(connection, place);
-        }
-        if rules.substitution > 0.0
-            && let Some(connection) = self.idle_connection_instead(place)
-        {
-            self.count_substituted(place);
-            return self.send_on(connection, place);
-        }
-        if xact.is_embedded()
-            && let Some(connection) = self.pipeline_to(xact.robot, destination)
-        {
-            return self.pipeline(connection, place);
-        }
-        if robot.open < rules.open_limit {
-            return self.open(place, NONE);
-        }
-        // All slots are taken, but one of them may be idle, to another destination.
-        match robot.idle.last {
-            NONE => self.wait(place),
-            oldest => {
-                self.close(oldest);
-                self.open(place, NONE);
-            }
-        }
+impl Pipeline {
+    /// For a connection that is opened for a request; `behind` is the first of those that were cut off with it.
+    pub fn new(depth: u16, behind: u32) -> Self {
+        Self { depth, load: 1, owes: behind != NONE, first: behind, last: NONE }
     }
 
-    /// The next step of an xact that is under way: on an idle connection, or on one more.
-    pub fn send_again(&mut self, place: u32) {
-        let xact = &self.xacts[place as usize];
-        let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
-        match self.idle_connection_to(xact.robot, destination) {
-            Some(connection) => self.send_on(connection, place),
-            None => self.open(place, NONE),
-        }
-    }
-
-    /// Puts an xact at the end of its robot's queue.
-    fn wait(&mut self, place: u32) {
-        let xact = &self.xacts[place as usize];
-        let robot = &mut self.robots[xact.robot as usize];
-        if robot.waiting >= self.setup.groups[usize::from(robot.group)].waiting_limit {
-            let detail = format_args!("{} requests were waiting for a connection already", robot.waiting);
-            let detail = detail.to_string();
-            return self.fail(place, ErrorKind::QueueOverflow, &detail, (0, None), monotonic_ns());
-        }
-        match std::mem::replace(&mut robot.waiting_last, place) {
-            NONE => robot.waiting_first = place,
-            last => self.xacts[last as usize].next = place,
-        }
-        robot.waiting += 1;
-        self.levels.waiting += 1;
-    }
-
-    /// Takes the first xact out of a robot's queue.
-    pub fn pop_waiting(&mut self, robot: u32) -> Option<u32> {
-        let robot = &mut self.robots[robot as usize];
-        let place = robot.waiting_first;
-        if place == NONE {
-            return None;
-        }
-        let xact = &mut self.xacts[place as usize];
-        robot.waiting_first = std::mem::replace(&mut xact.next, NONE);
-        if robot.waiting_first == NONE {
-            robot.waiting_last = NONE;
-        }
-        robot.waiting -= 1;
-        self.levels.waiting -= 1;
-        Some(place)
-    }
-
-    /// Slots of a robot are free: lets its queue have them.
-    pub fn fill_slots(&mut self, robot: u32) {
-        loop {
-            let state = &self.robots[robot as usize];
-            if state.waiting == 0 || state.open >= self.setup.groups[usize::from(state.group)].open_limit {
-                return;
-            }
-            let Some(place) = self.pop_waiting(robot) else { return };
-            self.xacts[place as usize].ready_ns = monotonic_ns();
-            self.open(place, NONE);
-        }
-    }
-
-    /// Begins a connection for an xact. `behind` is the first of those that follow on it once that is answered.
-    pub fn open(&mut self, place: u32, behind: u32) {
-        let xact = &self.xacts[place as usize];
-        let (robot, origin) = (xact.robot, xact.object.id.origin);
-        let route = self.setup.route(xact.id.robot, origin);
-        let (address, destination) = (route.address, route.destination);
-        let source = self.setup.source_of(self.robots[robot as usize].index);
-        let begun_ns = monotonic_ns();
-        let id = self.connection_serial + 1;
-        let slot = self.connections.vacant_key() as u32;
-        let begun = begin_connect(address, source).and_then(|socket| {
-            self.sockets.add(&socket, key_of(slot, id))?;
-            Ok(socket)
-        });
-        let socket = match begun {
-            Ok(socket) => socket,
-            Err(error) => {
-                self.open_for_rest(behind);
-                return self.fail_to_open(place, &error, address);
-            }
-        };
-        self.connection_serial = id;
-        self.mark_sent(place, begun_ns);
-        let state = &mut self.robots[robot as usize];
-        let serial = state.connections;
-        state.connections += 1;
-        state.open += 1;
-        let uses_left = self.setup.uses_of(state.index, state.group, serial);
-        let depth = self.setup.depth_of(state.index, state.version, state.group, serial);
-        self.xacts[place as usize].connection = Some(serial);
-        self.connections.insert(Connection {
-            id,
-            robot,
-            serial,
-            destination,
-            uses_left,
-            xact: place,
-            answer: Answer::default(),
-            is_fresh: true,
-            is_established: false,
-            idle_since_ns: 0,
-            pipeline: Pipeline::new(depth, behind),
-            link: Link::FREE,
-            socket,
-            unsent: Vec::new(),
-        });
-        self.link_busy(slot);
-    }
-
-    fn fail_to_open(&mut self, place: u32, error: &io::Error, address: SocketAddr) {
-        let kind = kind_of(error);
-        let detail = match kind {
-            ErrorKind::PortsExhausted => format!(
-                "no source port is left for connections to {address} ({error}); widen \
-                 net.ipv4.ip_local_port_range, or give robots more addresses"
-            ),
-            ErrorKind::DescriptorsExhausted => {
-                format!(
-                    "no file descriptor is left for a connection to {address} ({error}); raise the limit (ulimit -n)"
-                )
-            }
-            _ => format!("cannot connect to {address}: {error}"),
-        };
-        let robot = self.xacts[place as usize].robot;
-        self.fail(place, kind, &detail, (0, None), monotonic_ns());
-        self.fill_slots(robot);
-    }
-
-    /// Sends an xact on a connection that was idle, or has just become so.
-    fn send_on(&mut self, slot: u32, place: u32) {
-        self.mark_sent(place, monotonic_ns());
-        let connection = &mut self.connections[slot as usize];
-        connection.xact = place;
-        connection.answer = Answer::default();
-        self.xacts[place as usize].connection = Some(connection.serial);
-        self.link_busy(slot);
-        self.write_request(slot, place);
-    }
-
-    /// Writes the request of an xact that a connection carries, as far as the socket takes it.
-    pub fn write_request(&mut self, slot: u32, place: u32) {
-        let connection = &mut self.connections[slot as usize];
-        connection.uses_left = connection.uses_left.saturating_sub(1);
-        let last_use = connection.uses_left == 0;
-        let is_first = connection.is_fresh && connection.xact == place;
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        if self.put_request(place, last_use, &mut scratch) {
-            self.await_invitation(slot);
-        }
-        let phase = self.xacts[place as usize].phase;
-        self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
-        self.write_bytes(slot, phase, &scratch);
-        self.scratch = scratch;
-    }
-
-    /// Writes bytes of a request of this phase, as far as the socket takes them.
-    pub fn write_bytes(&mut self, slot: u32, phase: u16, bytes: &[u8]) {
-        let connection = &mut self.connections[slot as usize];
-        let written = if connection.unsent.is_empty() { write(&connection.socket, bytes) } else { Ok(0) };
-        if let Ok(written) = written
-            && written < bytes.len()
-        {
-            // The system tells when there is room again.
-            connection.unsent.extend_from_slice(&bytes[written..]);
-        }
-        match written {
-            Ok(written) => self.recorder(phase).counts.wire_bytes_out += written as u64,
-            Err(error) => self.fail_to_write(slot, &error),
-        }
-    }
-
-    /// A connection takes no more bytes.
-    fn fail_to_write(&mut self, slot: u32, error: &io::Error) {
-        let connection = &mut self.connections[slot as usize];
-        if self.xacts[connection.xact as usize].first_byte_ns == 0 {
-            return self.lose(slot, error);
-        }
-        // The target answers before it has read everything, and has stopped reading: the answer counts.
-        connection.unsent.clear();
-        connection.uses_left = 0;
-    }
-
-    /// The connection of `id` is still there.
-    pub fn is_open(&self, (slot, id): (u32, u64)) -> bool {
-        self.connections.get(slot as usize).is_some_and(|connection| connection.id == id)
-    }
-
-    /// Does all that the socket of this key is ready for. The connection may be gone: closed by what came before.
-    #[inline]
-    pub fn serve_socket(&mut self, key: u64, readiness: Readiness) {
-        let slot = key as u32;
-        let Some(connection) = self.connections.get(slot as usize) else { return };
-        let id = connection.id;
-        if key_of(slot, id) != key {
-            return;
-        }
-        if !connection.is_established {
-            if !readiness.is_connected() {
-                return;
-            }
-            let established = match connection.socket.take_error() {
-                Ok(None) => Ok(()),
-                Ok(Some(error)) | Err(error) => Err(error),
-            };
-            self.finish_connect(slot, established);
-            if !self.is_open((slot, id)) {
-                return;
-            }
-        }
-        self.write_unsent(slot);
-        while readiness.is_readable() && self.is_open((slot, id)) {
-            let mut bytes = std::mem::take(&mut self.buffer);
-            let read = recv(&self.connections[slot as usize].socket, &mut *bytes, RecvFlags::empty());
-            match read {
-                Ok((0, _)) => self.receive_end(slot, None),
-                Ok((length, _)) => self.receive(slot, &bytes[..length]),
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(error) => self.receive_end(slot, Some(&error.into())),
-            }
-            let room = bytes.len();
-            self.buffer = bytes;
-            // Less than there is room for: there is no more now, unless the end, of which nobody is told again.
-            match read {
-                Ok((length, _)) if length < room && !readiness.is_ended() => return,
-                Err(Errno::WOULDBLOCK) => return,
-                _ => {}
-            }
-        }
-    }
-
-    fn finish_connect(&mut self, slot: u32, established: io::Result<()>) {
-        let connection = &mut self.connections[slot as usize];
-        let place = connection.xact;
-        match established {
-            Ok(()) => {
-                connection.is_established = true;
-                self.levels.connections += 1;
-                let xact = &mut self.xacts[place as usize];
-                xact.connected_ns = monotonic_ns();
-                let phase = xact.phase;
-                self.recorder(phase).counts.connections_opened += 1;
-                self.write_request(slot, place);
-                self.fill_pipeline(slot);
-            }
-            Err(error) => {
-                let xact = &self.xacts[place as usize];
-                let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
-                self.close_and_go_on(slot);
-                self.fail_to_open(place, &error, address);
-            }
-        }
-    }
-
-    /// Writes what is left of a request.
-    fn write_unsent(&mut self, slot: u32) {
-        let Connection { socket, unsent, xact, .. } = &mut self.connections[slot as usize];
-        if unsent.is_empty() {
-            return;
-        }
-        match write(socket, unsent) {
-            Ok(written) => {
-                unsent.drain(..written);
-                let phase = self.xacts[*xact as usize].phase;
-                self.recorder(phase).counts.wire_bytes_out += written as u64;
-            }
-            Err(error) => self.fail_to_write(slot, &error),
-        }
-    }
-
-    /// The connection of an xact is gone before an answer began. A reused one may have been closed by the target
-    /// while the request was on its way: that is nobody's fault, and the request is sent once more, on a new one.
-    pub fn lose(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
-        let connection = &self.connections[slot as usize];
-        let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);
-        if self.xacts[place as usize].is_to_fail() {
-            self.close_and_go_on(slot);
-            self.pass_fault(place, monotonic_ns());
-        } else if is_fresh {
-            self.close_and_go_on(slot);
-            self.fail(place, ErrorKind::ConnectionLost, reason, (0, None), monotonic_ns());
-        } else {
-            let behind = self.take_behind(slot);
-            self.close(slot);
-            let phase = self.xacts[place as usize].phase;
-            self.recorder(phase).counts.retries += 1;
-            self.open(place, behind);
-        }
-        self.fill_slots(robot);
-    }
-
-    /// An xact is through with its connection, which can be used again.
-    pub fn reuse(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        connection.xact = NONE;
-        connection.is_fresh = false;
-        let (robot, destination) = (connection.robot, connection.destination);
-        let Some(place) = self.pop_waiting(robot) else { return self.link_idle(slot) };
-        let xact = &mut self.xacts[place as usize];
-        xact.ready_ns = monotonic_ns();
-        if self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination {
-            self.send_on(slot, place);
-            self.fill_pipeline(slot);
-        } else if self.may_go_to(place, destination) {
-            self.count_substituted(place);
-            self.send_on(slot, place);
-        } else {
-            self.close(slot);
-            self.open(place, NONE);
-        }
-    }
-
-    /// An xact is through with its connection, which cannot be used again.
-    pub fn discard(&mut self, slot: u32) {
-        let robot = self.connections[slot as usize].robot;
-        self.close(slot);
-        self.fill_slots(robot);
-    }
-
-    /// Closes a connection. What it carried is for the caller.
-    pub fn close(&mut self, slot: u32) {
-        self.unlink(slot);
-        let Some(connection) = self.connections.try_remove(slot as usize) else { return };
-        self.robots[connection.robot as usize].open -= 1;
-        if connection.is_established {
-            self.levels.connections -= 1;
-            let phase = self.phase();
-            self.recorder(phase).counts.connections_closed += 1;
-        }
+    /// Nothing is behind.
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
     }
 }
 
-/// Makes a socket and begins to connect it, without waiting.
-fn begin_connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-    socket.set_tcp_nodelay(true)?;
-    if let Some(source) = source {
-        bind_late(&socket)?;
-        socket.bind(&SocketAddr::new(source, 0).into())?;
-    }
-    match socket.connect(&address.into()) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-        _ => Ok(socket),
-    }
+/// One of a robot's lists of connections.
+#[derive(Debug, Clone, Copy)]
+pub struct List {
+    /// The last that was put in.
+    pub first: u32,
+    /// The one that has been in it longest.
+    pub last: u32,
 }
 
-/// The port is chosen when the connection is made, so that one port can serve several destinations.
-fn bind_late(socket: &Socket) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the descriptor is open, and the option is an int that lives as long as the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+impl List {
+    /// A list of nothing.
+    pub const EMPTY: List = List { first: NONE, last: NONE };
 }
 
-/// Writes as much as a socket takes. The system is called directly: the C library's wrappers cost something.
-#[inline]
-fn write(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
-    match send(socket, bytes, SendFlags::NOSIGNAL) {
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(0),
-        other => Ok(other?),
-    }
+/// A connection's place in a list.
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    /// Which list; none: it is in none.
+    pub listed: Option<Listed>,
+    /// The one that was put in before it.
+    pub next: u32,
+    /// The one that was put in after it.
+    pub previous: u32,
 }
 
-/// The class of an error before a connection is made.
-fn kind_of(error: &io::Error) -> ErrorKind {
-    match error.raw_os_error() {
-        Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => ErrorKind::PortsExhausted,
-        Some(libc::EMFILE | libc::ENFILE) => ErrorKind::DescriptorsExhausted,
-        _ => ErrorKind::ConnectFailed,
-    }
+impl Link {
+    /// In no list.
+    pub const FREE: Link = Link { listed: None, next: NONE, previous: NONE };
+}
+
+/// What a list is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// Connections that carry nothing.
+    Idle,
+    /// Connections that carry something and may be given more.
+    Pipelining,
 }

@@ -6,31 +6,9 @@
 use assay_measurement::counts::RobotCounts;
 
 use super::crew::{Alarm, Crew};
+use super::extras::Pause;
 use super::request::write_body;
 use assay_plane::clock::monotonic_ns;
-
-/// How long robots wait for a word: as long as common clients do.
-const PATIENCE_NS: u64 = 1_000_000_000;
-
-/// What a request body waits for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Pause {
-    /// Nothing.
-    #[default]
-    None,
-    /// The word that it may come, until this instant.
-    Waiting {
-        /// Of `CLOCK_MONOTONIC`, in nanoseconds.
-        until_ns: u64,
-    },
-}
-
-impl Pause {
-    /// Of a body whose head is sent now.
-    pub fn begin(now_ns: u64) -> Self {
-        Pause::Waiting { until_ns: now_ns.saturating_add(PATIENCE_NS) }
-    }
-}
 
 impl Crew {
     /// The head of a connection's request is on its way, and its body waits.

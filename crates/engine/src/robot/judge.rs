@@ -4,11 +4,13 @@ use assay_http::date::parse_date;
 use assay_http::head::ResponseHead;
 use assay_workload::Universe;
 
-use super::answer::{Flaw, Settled};
+use super::answer::Settled;
+use super::extras::Ending;
+use super::flaw::Flaw;
 use super::login::Asker;
 use super::memory::{Memory, sets_cookies};
 use super::payload::Payload;
-use super::special::{self, Ending, MOST_STEPS, settle};
+use super::special::{self, MOST_STEPS, settle};
 use super::xact::Xact;
 use crate::check::{Reply, Verdict, judge_head};
 use assay_plane::clock::RunClock;

@@ -5,7 +5,7 @@ use assay_workload::digest::launch_digest;
 use assay_workload::{Child, Launch, Object, Offered};
 
 use super::crew::{Alarm, Crew};
-use super::special::Extras;
+use super::special;
 use super::xact::{NONE, Page, Xact};
 use crate::tally::{Recorder, is_basic};
 use assay_plane::clock::monotonic_ns;
@@ -130,7 +130,7 @@ impl Crew {
             let memory = &self.robots[xact.robot as usize].memory;
             let session = memory.as_ref().map_or(0, |memory| memory.session());
             xact.basic = xact.basic && universe.is_plain(xact.id, (xact.phase, session), &xact.object);
-            xact.extras = Some(Extras::of(universe, &xact, usize::from(group)));
+            xact.extras = Some(special::extras(universe, &xact, usize::from(group)));
             let place = self.xacts.insert(xact) as u32;
             self.set_expiry(place);
             return place;

@@ -2,10 +2,10 @@
 //!
 //! `assay role robots` is [`run`]. The main thread ([`conductor`]) reads the spec ([`setup`]), starts the workers and
 //! merges what they report. A worker owns a slice of the robots ([`crew`]): a timer hands it the launches of the
-//! stream ([`agenda`], [`launching`]), each goes to a connection of its robot or waits for one ([`connection`], [`pool`],
+//! stream ([`agenda`], [`duty`], [`launching`]), each goes to a connection of its robot or waits for one ([`connecting`], [`pool`],
 //! [`pipeline`]), what passes over it is written and judged as it comes ([`exchange`], [`request`], [`answer`], [`judge`]), and however it ends it is counted
-//! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`health`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
-//! Where load adapts, workers tell the conductor what they measure ([`sampling`]), and it decides for all ([`steering`]).
+//! ([`ending`]). What a robot keeps from one request to the next lies in its [`memory`] ([`login`], [`session`]). Meanwhile it watches itself ([`reporting`]). Nothing is shared between workers but what never changes, and a few numbers about phases ([`control`]).
+//! Where load adapts, workers tell the conductor what they measure ([`sampling`], [`reporting`]), and it decides for all ([`steering`]).
 //!
 //! *How an xact is counted:* it belongs to the phase it was due in. Due = sent + unsent + not reached + errors of
 //! requests that never got a connection (a full queue, no descriptor, no port, a lifetime that was over), and sent = completed + errors of
@@ -14,13 +14,16 @@
 mod agenda;
 mod answer;
 mod conductor;
+mod connecting;
 mod connection;
 mod control;
 mod crew;
+mod duty;
 mod ending;
 mod exchange;
+mod extras;
+mod flaw;
 mod goal;
-mod health;
 mod invitation;
 mod judge;
 mod launching;
@@ -32,6 +35,7 @@ mod patience;
 mod payload;
 mod pipeline;
 mod pool;
+mod reporting;
 mod request;
 mod sampling;
 mod session;

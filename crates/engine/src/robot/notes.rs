@@ -4,7 +4,7 @@
 //! do not, also when the answer was there for others. And of each basic xact, what it got: ideal is of the same xacts and
 //! bytes as what is measured.
 
-use super::special::Ending;
+use super::extras::Ending;
 use super::xact::Xact;
 use crate::tally::ideal::{Counted, IdealNote};
 use assay_plane::clock::RunClock;

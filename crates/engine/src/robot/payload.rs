@@ -7,7 +7,7 @@ use assay_http::coding::{GzipError, GzipReader};
 use assay_http::range::{MultipartError, MultipartReader, Part, Span};
 use assay_workload::body::{Body, Pool};
 
-use super::answer::Flaw;
+use super::flaw::Flaw;
 use crate::check::{BodyCheck, Wrong};
 
 /// Longest body of a refusal, a redirection or the like: more is no explanation any more.

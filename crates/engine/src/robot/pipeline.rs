@@ -19,35 +19,10 @@
 use assay_measurement::error_kind::ErrorKind;
 
 use super::answer::Answer;
+use super::connection::{Listed, Pipeline};
 use super::crew::Crew;
-use super::pool::Listed;
 use super::xact::NONE;
 use assay_plane::clock::monotonic_ns;
-
-/// What a connection carries behind the request whose turn it is. Linked through the xacts: nothing is allocated.
-#[derive(Debug, Clone, Copy)]
-pub struct Pipeline {
-    /// How many requests may be under way.
-    pub depth: u16,
-    /// How many are, the one whose turn it is among them.
-    pub load: u16,
-    /// Those behind have yet to be written, each when its turn comes.
-    pub owes: bool,
-    first: u32,
-    last: u32,
-}
-
-impl Pipeline {
-    /// For a connection that is opened for a request; `behind` is the first of those that were cut off with it.
-    pub fn new(depth: u16, behind: u32) -> Self {
-        Self { depth, load: 1, owes: behind != NONE, first: behind, last: NONE }
-    }
-
-    /// Nothing is behind.
-    pub fn is_empty(&self) -> bool {
-        self.first == NONE
-    }
-}
 
 impl Crew {
     /// A busy connection may be given one more request.

@@ -5,45 +5,10 @@
 
 use std::time::Duration;
 
+use super::connection::{Link, List, Listed};
 use super::crew::{Crew, Robot};
 use super::xact::NONE;
 use assay_plane::clock::monotonic_ns;
-
-/// One of a robot's lists of connections.
-#[derive(Debug, Clone, Copy)]
-pub struct List {
-    /// The last that was put in.
-    pub first: u32,
-    /// The one that has been in it longest.
-    pub last: u32,
-}
-
-impl List {
-    /// A list of nothing.
-    pub const EMPTY: List = List { first: NONE, last: NONE };
-}
-
-/// A connection's place in a list.
-#[derive(Debug, Clone, Copy)]
-pub struct Link {
-    listed: Option<Listed>,
-    next: u32,
-    previous: u32,
-}
-
-impl Link {
-    /// In no list.
-    pub const FREE: Link = Link { listed: None, next: NONE, previous: NONE };
-}
-
-/// What a list is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
-    /// Connections that carry nothing.
-    Idle,
-    /// Connections that carry something and may be given more.
-    Pipelining,
-}
 
 impl Robot {
     fn list(&mut self, of: Listed) -> &mut List {

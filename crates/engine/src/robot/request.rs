@@ -5,8 +5,8 @@ use assay_role::mark::RequestMark;
 use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
 
+use super::extras::Extras;
 use super::setup::Route;
-use super::special::Extras;
 use crate::tally::method_name;
 
 /// Everything that a request says.

@@ -7,8 +7,7 @@ use assay_measurement::outcome::Outcome;
 use assay_workload::model::{Method, RequestType};
 use assay_workload::script::{Class, Sample};
 
-use super::crew::{Crew, Report};
-use super::special::Ending;
+use super::extras::Ending;
 use super::xact::Xact;
 use crate::tally::Recorder;
 use assay_plane::clock::SECOND_NS;
@@ -39,7 +38,7 @@ pub struct Piece {
 
 impl Sampler {
     /// Adds what a recorder has counted since this was last called.
-    fn take_counts(&mut self, recorder: &Recorder) {
+    pub fn take_counts(&mut self, recorder: &Recorder) {
         let counts = &recorder.counts;
         let now = [counts.sent, counts.completed, recorder.error_total(), counts.retries];
         let [sent, completed, errors, retries] = std::array::from_fn(|at| now[at] - self.taken[at]);
@@ -51,7 +50,14 @@ impl Sampler {
     }
 
     /// Sums up an xact that completed.
-    fn complete(&mut self, xact: &Xact, ending: Ending, outcome: Option<Outcome>, bytes: u64, now_ns: u64) {
+    pub fn complete(
+        &mut self,
+        xact: &Xact,
+        ending: Ending,
+        outcome: Option<Outcome>,
+        bytes: u64,
+        now_ns: u64,
+    ) {
         let time_s = now_ns.saturating_sub(xact.due_ns) as f64 / 1e9;
         let mut record = |class| self.sample.class_mut(class).record(time_s, bytes);
         record(Class::Rep);
@@ -86,60 +92,32 @@ impl Sampler {
             record(Class::Abort);
         }
     }
-}
 
-impl Crew {
-    /// Takes note of an xact that completed, where somebody wants to know.
-    pub fn sample(&mut self, xact: &Xact, ending: Ending, outcome: Option<Outcome>, bytes: u64, now_ns: u64) {
-        let phase = self.phase();
-        if let Some(sampler) = self.sampler.as_mut().filter(|_| xact.phase == phase) {
-            sampler.complete(xact, ending, outcome, bytes, now_ns);
-        }
+    /// Sums up a page that is complete.
+    pub fn complete_page(&mut self, time_s: f64) {
+        self.sample.class_mut(Class::Page).record(time_s, 0);
     }
 
-    /// Takes note of a page that was due at `due_ns` and is complete.
-    pub fn sample_page(&mut self, phase: u16, due_ns: u64) {
-        let is_on = phase == self.phase();
-        if let Some(sampler) = self.sampler.as_mut().filter(|_| is_on) {
-            let time_s = assay_plane::clock::monotonic_ns().saturating_sub(due_ns) as f64 / 1e9;
-            sampler.sample.class_mut(Class::Page).record(time_s, 0);
-        }
-    }
-
-    /// Hands over the pieces that have ended by now.
-    pub fn hand_over_sample(&mut self, now_ns: u64) {
-        self.sample_counts(false);
-        let (phase, now) = (self.phase(), self.control.clock.since_start_ns(now_ns) / PIECE_NS);
-        let Some(sampler) = &mut self.sampler else { return };
-        // A worker that stood still has measured nothing that belongs to the later ones.
+    /// Takes the pieces before this number, all of this phase. A worker that stood still has measured nothing that belongs
+    /// to the later ones.
+    pub fn take_pieces(&mut self, before: u64, phase: u16) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        while sampler.piece < now {
-            let sample = std::mem::take(&mut sampler.sample);
-            pieces.push(Piece { number: sampler.piece, phase, sample });
-            sampler.piece += 1;
+        while self.piece < before {
+            let sample = std::mem::take(&mut self.sample);
+            pieces.push(Piece { number: self.piece, phase, sample });
+            self.piece += 1;
         }
-        for piece in pieces {
-            self.report(Report::Piece(Box::new(piece)));
-        }
+        pieces
     }
 
-    /// Adds what the recorder of the phase has counted. `last`: it is handed over after this, and begins anew.
-    pub fn sample_counts(&mut self, last: bool) {
-        let phase = usize::from(self.phase());
-        let Some(sampler) = &mut self.sampler else { return };
-        if let Some(recorder) = &self.recorders[phase] {
-            sampler.take_counts(recorder);
-        }
-        if last {
-            sampler.taken = [0; 4];
-        }
+    /// The recorder was handed over, and begins anew.
+    pub fn forget_counts(&mut self) {
+        self.taken = [0; 4];
     }
 
     /// Another phase begins: what was measured of the one before is of no use.
-    pub fn sample_anew(&mut self) {
-        if let Some(sampler) = &mut self.sampler {
-            (sampler.sample, sampler.taken) = (Sample::default(), [0; 4]);
-        }
+    pub fn begin_anew(&mut self) {
+        (self.sample, self.taken) = (Sample::default(), [0; 4]);
     }
 }
 

@@ -6,7 +6,7 @@ use assay_workload::model::{Method, RequestType};
 use assay_workload::object::ObjectId;
 use assay_workload::{Child, Fault, Object};
 
-use super::special::{Ending, Extras};
+use super::extras::{Ending, Extras};
 use crate::check::Asked;
 use crate::tally::Instants;
 
