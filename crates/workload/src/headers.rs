@@ -2,7 +2,8 @@
 
 use crate::Purpose;
 use crate::model::{AuthDemand, Coding, ContentIndex, CookieSetting, HeaderRule, RobotIndex};
-use crate::universe::{Object, Universe};
+use crate::object::Object;
+use crate::universe::Universe;
 use crate::xact::XactId;
 use assay_random::{Rng, fold, hash, unit_of};
 

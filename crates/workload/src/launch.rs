@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::Purpose;
-use crate::mix::DRAWS_BEFORE_BODY;
+use crate::mix::{DRAWS_BEFORE_BODY, carries_body};
 use crate::model::{Method, OriginIndex, RequestType, RobotIndex};
-use crate::object::{ObjectId, Space};
-use crate::universe::{Object, Universe};
+use crate::object::{Object, ObjectId, Space};
+use crate::universe::Universe;
 use crate::xact::XactId;
 use assay_random::{Rng, hash, unit_of};
 
@@ -162,11 +162,6 @@ impl Universe {
         (0..DRAWS_BEFORE_BODY).for_each(|_| _ = rng.unit());
         rng.unit()
     }
-}
-
-pub(crate) fn carries_body(method: Method, request_type: RequestType) -> bool {
-    // Of a part of a page, the links are not read.
-    method == Method::Get && !matches!(request_type, RequestType::Ims304 | RequestType::Range)
 }
 
 /// What one request means for the offered hit ratios: known from the stream alone.

@@ -1,7 +1,6 @@
 //! What a group of robots asks for, and how often. Its shares of content types, request types and methods, taken out of the
 //! workload once.
 
-use crate::launch::carries_body;
 use crate::model::{
     ContentIndex, Method, OriginIndex, Popularity, PopularityLaw, RequestType, RobotGroup, Workload,
 };
@@ -212,4 +211,10 @@ impl RequestMix {
 
 fn sum<'a, T: 'a>(items: impl Iterator<Item = &'a (T, f64)>) -> f64 {
     items.map(|(_, share)| share).sum()
+}
+
+/// The answer to such a request carries the object's body.
+pub(crate) fn carries_body(method: Method, request_type: RequestType) -> bool {
+    // Of a part of a page, the links are not read.
+    method == Method::Get && !matches!(request_type, RequestType::Ims304 | RequestType::Range)
 }

@@ -1,8 +1,11 @@
-//! What an object is called: [`ObjectId`].
+//! What an object is called ([`ObjectId`]), and what never changes about it ([`Object`]).
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{ContentIndex, OriginIndex, RobotIndex};
+
+/// Ids of embedded objects have room for this many places.
+pub const MOST_EMBEDDED: u16 = 255;
 
 /// The identity of an object. Everything else about it is hashed from this and the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,4 +47,26 @@ pub enum Space {
         /// 1 private, 2 once, 3 best effort.
         kind: u8,
     },
+}
+
+impl Space {
+    /// True when a page in this space brings its embedded objects.
+    pub(crate) fn holds_pages(self) -> bool {
+        matches!(self, Space::Public | Space::Private(_) | Space::Once(_) | Space::BestEffort(_))
+    }
+}
+
+/// Everything about an object that never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Object {
+    /// Its id.
+    pub id: ObjectId,
+    /// The hash that all else follows from; replies carry it.
+    pub key: u64,
+    /// Size of the body.
+    pub size_bytes: u64,
+    /// May it be cached?
+    pub cachable: bool,
+    /// Is it served with a checksum of its body?
+    pub checksum: bool,
 }

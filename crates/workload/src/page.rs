@@ -8,13 +8,9 @@
 
 use crate::Purpose;
 use crate::launch::{Child, Launch};
-use crate::model::ContentIndex;
-use crate::object::{ObjectId, Space};
-use crate::universe::{GroupTable, Object, Universe};
+use crate::object::{Object, ObjectId, Space};
+use crate::universe::{GroupTable, Universe};
 use assay_random::{Rng, fold, unit_of};
-
-/// Ids of embedded objects have room for this many places.
-pub const MOST_EMBEDDED: u16 = 255;
 
 impl Universe {
     /// Number of embedded objects in an object; zero when it is no page.
@@ -22,15 +18,7 @@ impl Universe {
         if !object.id.space.holds_pages() {
             return 0;
         }
-        self.link_count(object.id.content, object.key)
-    }
-
-    /// Number of embedded objects that a page with this key has.
-    #[inline]
-    pub(crate) fn link_count(&self, content: ContentIndex, key: u64) -> u16 {
-        let Some((count, _)) = &self.content(content).embedded else { return 0 };
-        let draw = count.count(&mut Rng::of(Purpose::EmbeddedCount, &[key]));
-        draw.min(u64::from(MOST_EMBEDDED)) as u16
+        self.content(object.id.content).link_count(object.key)
     }
 
     /// The object at a place (from 1) of a page; none when the page has no such place or is no page.
@@ -79,13 +67,6 @@ impl Universe {
 /// The place in a page behind its link number `place` (from 1) of `count`.
 pub(crate) fn link_end(page_bytes: u64, place: u16, count: u16) -> u64 {
     (u128::from(page_bytes) * u128::from(place) / (u128::from(count) + 1)) as u64
-}
-
-impl Space {
-    /// True when a page in this space brings its embedded objects.
-    pub(crate) fn holds_pages(self) -> bool {
-        matches!(self, Space::Public | Space::Private(_) | Space::Once(_) | Space::BestEffort(_))
-    }
 }
 
 /// The embedded objects of one launch; see [`Universe::children`].

@@ -7,8 +7,8 @@
 use crate::Purpose;
 use crate::body::extension;
 use crate::model::OriginIndex;
-use crate::object::{ObjectId, Space};
-use crate::universe::{Object, Universe};
+use crate::object::{Object, ObjectId, Space};
+use crate::universe::Universe;
 use crate::validate::id_exists;
 use assay_random::{fold, unit_of};
 
@@ -90,7 +90,7 @@ impl Universe {
         text.put(b"_");
         text.hex(id.serial, 16);
         out.put(&text.bytes[..text.length]);
-        if let Some((set, file)) = self.file_of(id.content, key) {
+        if let Some((set, file)) = self.content(id.content).body.file_of(self.workload(), key) {
             out.put(extension(set, file).as_bytes());
         } else if let Some(index) = table.extensions.pick(choice(Purpose::Extension)) {
             out.put(content.extensions.items()[index].0.as_bytes());

@@ -2,7 +2,7 @@
 
 use crate::Purpose;
 use crate::model::{Bin, Popularity, PopularityLaw};
-use crate::universe::Object;
+use crate::object::Object;
 use assay_random::{Rng, hash, unit_of};
 
 /// The serials of a world that can be revisited now: `low .. high`, never empty.

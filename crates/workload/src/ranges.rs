@@ -1,11 +1,8 @@
 //! The part of an object that a `Range` request asks for, and what must come back.
 
-use crate::Purpose;
 use crate::distribution::Sampler;
-use crate::model::{ContentIndex, Extent, RandomExtent, RangeSpec, Weighted};
+use crate::model::{Extent, RandomExtent, RangeSpec, Weighted};
 use crate::picker::Picker;
-use crate::universe::Universe;
-use crate::xact::XactId;
 use assay_random::Rng;
 
 /// A request never asks for more parts than this: a field line has its limits.
@@ -179,13 +176,4 @@ fn several(first: u64, length: &Length, count: u64, size_bytes: u64, rng: &mut R
         at = last.saturating_add(gap).saturating_add(2);
     }
     parts
-}
-
-impl Universe {
-    /// What a request of type [`crate::model::RequestType::Range`] asks for of an object of this type and
-    /// size; none when its robot has no ranges to choose from (a workload that passed validation has).
-    pub fn ranges(&self, xact: XactId, content: ContentIndex, size_bytes: u64) -> Option<Ranges> {
-        let group = &self.groups()[self.group_of(xact.robot)?];
-        group.mix.request(content).ranges.draw(size_bytes, &mut self.draws(Purpose::Range, xact))
-    }
 }

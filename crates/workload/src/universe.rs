@@ -4,19 +4,22 @@ use std::sync::Arc;
 
 use crate::Purpose;
 use crate::body::{BodyTable, FileBytes, Pool, needs};
-use crate::credentials::Users;
 use crate::distribution::Sampler;
-use crate::foreign::Trace;
 use crate::life::{Life, LifeLaw};
 use crate::mix::GroupMix;
-use crate::model::{BodySource, ContentIndex, Distribution, Pace, RobotGroup, RobotIndex, Workload};
-use crate::object::{ObjectId, Space};
+use crate::model::{
+    BodySource, ContentIndex, Distribution, OriginIndex, Pace, RobotGroup, RobotIndex, Server, Workload,
+};
+use crate::object::{MOST_EMBEDDED, Object, ObjectId, Space};
+use crate::periods::SessionTable;
 use crate::picker::Picker;
-use crate::sessions::SessionTable;
+use crate::server::ServerTable;
+use crate::trace::Trace;
+use crate::users::Users;
 pub use crate::validate::UniverseError;
 use crate::validate::validate;
-use crate::xact::ServerTable;
-use assay_random::{finalize, fold, hash, unit_of};
+use crate::xact::XactId;
+use assay_random::{Rng, finalize, fold, hash, unit_of};
 
 /// Choices about a universe that are not the workload's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,21 +88,6 @@ pub(crate) struct GroupTable {
     /// Time between an answer and the next request.
     pub(crate) pause: Option<Sampler>,
     pub(crate) session: Option<SessionTable>,
-}
-
-/// Everything about an object that never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Object {
-    /// Its id.
-    pub id: ObjectId,
-    /// The hash that all else follows from; replies carry it.
-    pub key: u64,
-    /// Size of the body.
-    pub size_bytes: u64,
-    /// May it be cached?
-    pub cachable: bool,
-    /// Is it served with a checksum of its body?
-    pub checksum: bool,
 }
 
 impl Universe {
@@ -211,8 +199,7 @@ impl Universe {
     pub fn object(&self, id: ObjectId) -> Object {
         let key = self.key(&id);
         let content = &self.contents[usize::from(id.content)];
-        let mut size_bytes =
-            content.size.size(&mut assay_random::Rng::new(key ^ const { finalize(Purpose::Size as u64) }));
+        let mut size_bytes = content.size.size(&mut Rng::new(key ^ const { finalize(Purpose::Size as u64) }));
         if content.shapes_size {
             size_bytes = self.shaped_size(&id, key, size_bytes);
         }
@@ -227,11 +214,12 @@ impl Universe {
 
     /// The size of a page, which has room for its links, or of a file, which has its own.
     fn shaped_size(&self, id: &ObjectId, key: u64, drawn_bytes: u64) -> u64 {
-        if let Some((set, file)) = self.file_of(id.content, key) {
+        if let Some((set, file)) = self.content(id.content).body.file_of(&self.workload, key) {
             return set.files.get(file).map_or(0, |file| file.bytes);
         }
-        let links = if id.space.holds_pages() { self.link_count(id.content, key) } else { 0 };
-        drawn_bytes.max(self.contents[usize::from(id.content)].body.least_bytes(links))
+        let content = self.content(id.content);
+        let links = if id.space.holds_pages() { content.link_count(key) } else { 0 };
+        drawn_bytes.max(content.body.least_bytes(links))
     }
 
     #[inline]
@@ -288,6 +276,25 @@ impl Universe {
     pub(crate) fn trace(&self) -> &Trace {
         &self.trace
     }
+
+    /// An origin's kind; none when there is no such origin.
+    #[inline]
+    pub(crate) fn server_of(&self, origin: OriginIndex) -> Option<(&Server, &ServerTable)> {
+        let server = usize::from(self.workload().origins.get(usize::from(origin))?.server);
+        Some((&self.workload().servers[server], &self.servers()[server]))
+    }
+
+    /// Draws for one purpose of one xact.
+    #[inline]
+    pub(crate) fn draws(&self, purpose: Purpose, xact: XactId) -> Rng {
+        Rng::of(purpose, &[self.seed(), u64::from(xact.robot), xact.number, u64::from(xact.place)])
+    }
+
+    /// A number for one purpose of one object.
+    #[inline]
+    pub(crate) fn unit(&self, purpose: Purpose, object: &Object) -> f64 {
+        unit_of(hash(purpose, &[object.key]))
+    }
 }
 
 /// Robots of a group that are alive at a population factor.
@@ -301,6 +308,14 @@ fn chance(key: u64, purpose: u64, probability: f64) -> bool {
 }
 
 impl ContentTable {
+    /// Number of embedded objects that a page with this key has.
+    #[inline]
+    pub(crate) fn link_count(&self, key: u64) -> u16 {
+        let Some((count, _)) = &self.embedded else { return 0 };
+        let draw = count.count(&mut Rng::of(Purpose::EmbeddedCount, &[key]));
+        draw.min(u64::from(MOST_EMBEDDED)) as u16
+    }
+
     fn new(workload: &Workload, index: ContentIndex) -> Self {
         let content = &workload.contents[usize::from(index)];
         let indexed = |weighted: &crate::model::Weighted<String>| {

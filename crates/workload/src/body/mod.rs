@@ -5,13 +5,14 @@
 mod make;
 mod overlay;
 mod pool;
+mod table;
 
 use std::sync::Arc;
 
-pub(crate) use self::make::{BodyTable, extension, needs};
 use self::overlay::{At, Overlay};
 use self::pool::{CircleIndex, DATA};
 pub use self::pool::{FileBytes, LONGEST_CHUNK, POOL_BYTES, Pool};
+pub(crate) use self::table::{BodyTable, extension, needs};
 use crate::Purpose;
 use assay_random::{Rng, hash};
 

@@ -4,7 +4,7 @@ use crate::Purpose;
 use crate::body::BodyTable;
 use crate::distribution::Sampler;
 use crate::model::{BodySource, ContentIndex, Distribution, Workload};
-use crate::page::MOST_EMBEDDED;
+use crate::object::MOST_EMBEDDED;
 use crate::popularity::NEIGHBOURS;
 use crate::ranges::RangeTable;
 use assay_random::Rng;

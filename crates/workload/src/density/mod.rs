@@ -7,7 +7,7 @@ use crate::curve::Line;
 use crate::expiry::Expiry;
 use crate::mix::{DirectMix, GroupMix, RequestMix};
 use crate::model::{ContentIndex, Distribution, RobotGroup, Server, UserRun, Workload};
-use crate::sessions::SessionTable;
+use crate::periods::SessionTable;
 use crate::universe::UniverseOptions;
 
 /// The averages of all groups and contents of a workload.
@@ -328,7 +328,7 @@ fn lines(workload: &Workload) -> Vec<Spread> {
     workload.foreign.iter().for_each(|url| lines[usize::from(url.origin)] += 1);
     for (origin, lines) in (0..=u16::MAX).zip(&lines).filter(|(_, lines)| **lines > 0) {
         let server = &workload.servers[usize::from(workload.origins[usize::from(origin)].server)];
-        let types = crate::foreign::types(server);
+        let types = crate::trace::types(server);
         let all = types.sum();
         let weight = f64::from(*lines) / workload.foreign.len() as f64;
         let add = |(content, share): (ContentIndex, f64)| {
