@@ -130,8 +130,8 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
-        let (wanted, is_head) = (self.server.understand(&head), head.method == "HEAD");
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+        let (wanted, is_head) = (self.server.understand(head), head.method == "HEAD");
         // What a request brings with it is for nobody.
         while let Ok(Some(_)) = self.exchange.next_part().await {}
         if !self.exchange.is_read() {

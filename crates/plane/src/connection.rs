@@ -3,7 +3,8 @@
 //! Everything that speaks HTTP here reads and writes through this, on either side. The stream is TCP, or whatever else brings
 //! bytes in order; what the bytes mean is not known here.
 
-use std::io::{self, IoSlice};
+use std::future::Future;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::clock::monotonic_ns;
 use crate::limits::{LINGER, LINGER_READS};
-use crate::memory::{Input, Memory, write_in_steps};
+use crate::memory::{Input, Memory, write_all};
 use crate::watch::{Deadline, TICK_NS, Watch};
 
 /// What all connections of a thread share: buffers, and the watch over their deadlines.
@@ -72,14 +73,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Reads once, within `limit`, and hands the bytes to `take` together with the input and the memory for it; no bytes: the
     /// other side has closed. Nothing is lost when the future is dropped before it is ready.
-    pub async fn read<T>(
+    pub fn read<T>(
         &mut self,
         limit: Duration,
         take: impl FnOnce(&[u8], &mut Input, &Memory) -> T,
-    ) -> io::Result<T> {
+    ) -> impl Future<Output = io::Result<T>> {
         self.deadline.set(limit);
         let (memory, input) = (&self.resources.memory, &mut self.input);
-        memory.read(&mut self.stream, &self.deadline, |bytes| take(bytes, input, memory)).await
+        memory.read(&mut self.stream, &self.deadline, |bytes| take(bytes, input, memory))
     }
 
     /// What it is made of, for those who read it in their own way: the stream, its deadline, its input and the memory for that.
@@ -88,12 +89,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Waits for bytes, no longer than `limit`, and adds them to the input; how many (none: the other side has closed).
-    pub async fn fill(&mut self, limit: Duration) -> io::Result<usize> {
+    pub fn fill(&mut self, limit: Duration) -> impl Future<Output = io::Result<usize>> {
         self.read(limit, |bytes, input, memory| {
             input.append(bytes, memory);
             bytes.len()
         })
-        .await
     }
 
     /// Waits for bytes under the deadline as it is, and adds them to `input`; how many (none: the other side has closed). One that
@@ -105,9 +105,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         filled
     }
 
-    /// Writes everything; each step may take `limit`.
-    pub async fn write_all(&mut self, slices: &mut [IoSlice<'_>], limit: Duration) -> io::Result<()> {
-        write_in_steps(&mut self.stream, (&self.deadline, limit), slices).await
+    /// Writes all of some parts; each step may take `limit`.
+    pub fn write_all<'p>(
+        &mut self,
+        parts: impl Iterator<Item = &'p [u8]> + Clone,
+        limit: Duration,
+    ) -> impl Future<Output = io::Result<()>> {
+        write_all(&mut self.stream, &self.deadline, Some(limit), parts)
     }
 
     /// Ends it without taking back what was said last: closing while something is unread resets the connection, and the other

@@ -8,7 +8,7 @@
 //! *Does not:* know what is asked or answered, or accept connections ([`crate::listen`] does).
 
 use std::future::Future;
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -23,10 +23,6 @@ use tokio::net::TcpStream;
 use crate::body::{BodyError, BodyReader, Chunk};
 use crate::connection::{Connection, Resources};
 use crate::fields;
-use crate::flow::BATCH_CHUNKS;
-
-/// Most chunks in one write.
-pub const WRITE_CHUNKS: usize = BATCH_CHUNKS;
 
 /// What a connection lies on.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin {
@@ -164,7 +160,7 @@ pub trait Handler {
     fn exchange(&mut self) -> &mut Exchange<Self::Stream>;
 
     /// Answers a request. An error is the client's own doing, or was told to it: the connection ends without another word.
-    fn respond(&mut self, request: Request<'_>) -> impl Future<Output = io::Result<Next>>;
+    fn respond(&mut self, request: &Request<'_>) -> impl Future<Output = io::Result<Next>>;
 
     /// Answers what is not understood; after that the connection is of no use. The answer to a HEAD has no body.
     fn refuse(&mut self, refusal: Refusal, is_head: bool) -> impl Future<Output = io::Result<()>>;
@@ -217,7 +213,7 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
             Ok(Some((head, length))) => {
                 let (bytes, rest) = input.unread().split_at(length);
                 exchange.begin(&head, rest);
-                break handler.respond(Request { head, bytes }).await.map(Some);
+                break handler.respond(&Request { head, bytes }).await.map(Some);
             }
             Ok(None) => match exchange.limits.allow(input.unread()) {
                 Ok(()) => {}
@@ -357,9 +353,19 @@ impl<S: Stream> Exchange<S> {
         self.write(&[&head, if is_head { &[] } else { text.as_bytes() }]).await
     }
 
-    /// Writes parts, in one go where the connection takes it.
-    pub async fn write(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        self.write_parts(parts, &[], &[]).await
+    /// Writes parts, in as few steps as the connection takes.
+    pub fn write(&mut self, parts: &[&[u8]]) -> impl Future<Output = io::Result<()>> {
+        self.connection.write_all(parts.iter().copied(), self.limits.write)
+    }
+
+    /// Writes parts and the chunks behind them, in as few steps as the connection takes.
+    pub fn write_with<'p>(
+        &mut self,
+        parts: &'p [&'p [u8]],
+        chunks: &'p [Chunk],
+    ) -> impl Future<Output = io::Result<()>> {
+        let chunks = chunks.iter().map(|chunk| &chunk[..]);
+        self.connection.write_all(parts.iter().copied().chain(chunks), self.limits.write)
     }
 
     /// Writes parts of a body behind a head, delimited as this client needs it.
@@ -371,34 +377,16 @@ impl<S: Stream> Exchange<S> {
         is_last: bool,
     ) -> io::Result<()> {
         if framing != Framing::Chunked {
-            return self.write_parts(head, chunks, &[]).await;
+            return self.write_with(head, chunks).await;
         }
         let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         let mut room = [0; CHUNK_HEAD_BYTES];
         let (size_line, line_end): (&[u8], &[u8]) =
             if bytes > 0 { (chunk_head(bytes as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
         let last = if is_last { LAST_CHUNK } else { &[] };
-        let (first, second) = (head.first().copied().unwrap_or(&[]), head.get(1).copied().unwrap_or(&[]));
-        self.write_parts(&[first, second, size_line], chunks, &[line_end, last]).await
-    }
-
-    /// Writes parts, chunks and parts, in one go where the connection takes it and there are not many more than [`WRITE_CHUNKS`].
-    async fn write_parts(&mut self, before: &[&[u8]], chunks: &[Chunk], after: &[&[u8]]) -> io::Result<()> {
-        let chunks = chunks.iter().map(|chunk| &chunk[..]);
-        let parts = before.iter().copied().chain(chunks).chain(after.iter().copied());
-        let mut parts = parts.filter(|part| !part.is_empty());
-        loop {
-            let mut slices = [IoSlice::new(&[]); WRITE_CHUNKS + 5];
-            let mut count = 0;
-            for (slot, part) in slices.iter_mut().zip(parts.by_ref()) {
-                *slot = IoSlice::new(part);
-                count += 1;
-            }
-            self.connection.write_all(&mut slices[..count], self.limits.write).await?;
-            if count < slices.len() {
-                return Ok(());
-            }
-        }
+        let before = head.iter().copied().chain([size_line]);
+        let parts = before.chain(chunks.iter().map(|chunk| &chunk[..])).chain([line_end, last]);
+        self.connection.write_all(parts, self.limits.write).await
     }
 
     /// The body broke off after its head was sent. The client must see that, so the connection ends: where that would look like

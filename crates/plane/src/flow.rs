@@ -13,12 +13,10 @@ use slab::Slab;
 use tokio::sync::Notify;
 
 use crate::body::Chunk;
+use crate::limits::BATCH_CHUNKS;
 
 /// How far a fetch of a body that is not kept may be ahead of its slowest reader, in bytes.
 const WINDOW_BYTES: u64 = 256 * 1024;
-/// Most chunks that a reader takes at once: with what is written around them far below the system's limit on
-/// slices.
-pub const BATCH_CHUNKS: usize = 32;
 /// Most bytes that a reader takes at once, unless one chunk has more.
 const BATCH_BYTES: usize = 256 * 1024;
 

@@ -11,6 +11,10 @@ pub const MOST_INTERIM_RESPONSES: u32 = 32;
 /// Most bytes that one read takes.
 pub const READ_BYTES: usize = 64 * 1024;
 
+/// Most chunks of a body that are taken, and written, at once: with what is written around them far below the system's limit on
+/// slices.
+pub const BATCH_CHUNKS: usize = 32;
+
 /// Most idle connections that are kept to one server.
 pub const MOST_IDLE: usize = 4096;
 

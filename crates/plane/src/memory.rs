@@ -1,7 +1,7 @@
 //! Bytes in and out of a connection under a deadline, through buffers that all connections of a thread share.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,12 +9,16 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::limits::READ_BYTES;
+use crate::limits::{BATCH_CHUNKS, READ_BYTES};
 use crate::watch::Deadline;
 
 /// Buffers that are kept for later, and the largest that is.
 const MOST_KEPT: usize = 1024;
 const LARGEST_KEPT: usize = 128 * 1024;
+/// Most parts in one write: a batch of chunks in chunked coding, behind a head of two parts. Room is made for so many only where
+/// there may be more than a few.
+const MANY_PARTS: usize = BATCH_CHUNKS + 5;
+const FEW_PARTS: usize = 6;
 
 /// The memory that connections of a worker share: only those that have something to keep hold any of it.
 pub struct Memory {
@@ -62,14 +66,14 @@ impl Memory {
     }
 
     /// Waits for bytes and hands them over; none when the other side has closed.
-    pub async fn read<T>(
+    pub fn read<T>(
         &self,
         stream: &mut (impl AsyncRead + Unpin),
         deadline: &Deadline,
         take: impl FnOnce(&[u8]) -> T,
-    ) -> io::Result<T> {
+    ) -> impl Future<Output = io::Result<T>> {
         let mut take = Some(take);
-        poll_fn(|cx| {
+        poll_fn(move |cx| {
             let polled = self.poll_read(stream, cx, |bytes| match take.take() {
                 Some(take) => Ok(take(bytes)),
                 None => Err(io::Error::other("a read was polled after it was ready")),
@@ -79,21 +83,19 @@ impl Memory {
                 Poll::Pending => wait(deadline, cx),
             }
         })
-        .await
     }
 
     /// Waits for bytes and adds them to `input`; how many.
-    pub async fn fill(
+    pub fn fill(
         &self,
         stream: &mut (impl AsyncRead + Unpin),
         deadline: &Deadline,
         input: &mut Input,
-    ) -> io::Result<usize> {
+    ) -> impl Future<Output = io::Result<usize>> {
         self.read(stream, deadline, |bytes| {
             input.append(bytes, self);
             bytes.len()
         })
-        .await
     }
 }
 
@@ -150,52 +152,76 @@ pub fn wait<T>(deadline: &Deadline, cx: &mut Context<'_>) -> Poll<io::Result<T>>
     }
 }
 
-/// Writes everything, all of it under one deadline.
-pub async fn write_all(
+/// Writes all of some parts; each step may take `step`, if that is given, and otherwise the deadline is kept as it is.
+///
+/// The parts are gathered for each step, on the stack: what a connection keeps while it waits is where it has come to.
+pub fn write_all<'p>(
     stream: &mut (impl AsyncWrite + Unpin),
     deadline: &Deadline,
-    slices: &mut [IoSlice<'_>],
-) -> io::Result<()> {
-    write(stream, deadline, slices, None).await
-}
-
-/// Writes everything; each step may take so long.
-pub async fn write_in_steps(
-    stream: &mut (impl AsyncWrite + Unpin),
-    (deadline, step): (&Deadline, Duration),
-    slices: &mut [IoSlice<'_>],
-) -> io::Result<()> {
-    write(stream, deadline, slices, Some(step)).await
-}
-
-async fn write(
-    stream: &mut (impl AsyncWrite + Unpin),
-    deadline: &Deadline,
-    mut slices: &mut [IoSlice<'_>],
     step: Option<Duration>,
-) -> io::Result<()> {
-    // Empty slices at the front would make "nothing written" look like a closed socket.
-    IoSlice::advance_slices(&mut slices, 0);
-    while !slices.is_empty() {
-        if let Some(step) = step {
-            deadline.set(step);
-        }
-        let written = poll_fn(|cx| {
-            let stream = Pin::new(&mut *stream);
-            let polled = match &*slices {
-                // The system has a shorter way for it.
-                [one] => stream.poll_write(cx, one),
-                several => stream.poll_write_vectored(cx, several),
+    mut parts: impl Iterator<Item = &'p [u8]> + Clone,
+) -> impl Future<Output = io::Result<()>> {
+    let mut sent = 0;
+    let mut begins = true;
+    poll_fn(move |cx| {
+        loop {
+            if begins && let Some(step) = step {
+                deadline.set(step);
+            }
+            let written = match parts.size_hint() {
+                (_, Some(..=FEW_PARTS)) => poll_step::<FEW_PARTS>(stream, cx, &mut parts, &mut sent),
+                _ => poll_step::<MANY_PARTS>(stream, cx, &mut parts, &mut sent),
             };
-            if polled.is_pending() { wait(deadline, cx) } else { polled }
-        })
-        .await?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
+            match written {
+                Poll::Ready(Ok(true)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(false)) => begins = true,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    begins = false;
+                    return wait(deadline, cx);
+                }
+            }
         }
-        IoSlice::advance_slices(&mut slices, written);
+    })
+}
+
+/// Writes once of `parts`, of which `sent` bytes are gone already; true: that was all.
+#[inline]
+fn poll_step<'p, const MOST: usize>(
+    stream: &mut (impl AsyncWrite + Unpin),
+    cx: &mut Context<'_>,
+    parts: &mut (impl Iterator<Item = &'p [u8]> + Clone),
+    sent: &mut usize,
+) -> Poll<io::Result<bool>> {
+    let mut slices = [IoSlice::new(&[]); MOST];
+    let (mut count, mut bytes, mut skipped) = (0, 0, *sent);
+    let mut rest = parts.clone();
+    while count < MOST {
+        let Some(part) = rest.next() else { break };
+        if part.len() <= skipped {
+            skipped -= part.len();
+            continue;
+        }
+        slices[count] = IoSlice::new(&part[skipped..]);
+        bytes += part.len() - skipped;
+        (count, skipped) = (count + 1, 0);
     }
-    Ok(())
+    let stream = Pin::new(stream);
+    let written = match &slices[..count] {
+        [] => return Poll::Ready(Ok(true)),
+        // The system has a shorter way for it.
+        [one] => ready!(stream.poll_write(cx, one))?,
+        several => ready!(stream.poll_write_vectored(cx, several))?,
+    };
+    if written == 0 {
+        return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+    }
+    if written < bytes {
+        *sent += written;
+        return Poll::Ready(Ok(false));
+    }
+    (*parts, *sent) = (rest, 0);
+    Poll::Ready(Ok(count < MOST))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::borrow::Borrow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub struct Patience {
     pub reply: Duration,
 }
 
-/// A connection to a server.
+/// A connection to a server. It is boxed, as each request takes it out of a [`Pool`] and gives it back.
 pub struct Upstream {
     /// Where it is.
     pub address: SocketAddr,
@@ -114,7 +114,7 @@ pub struct Pool<K = SocketAddr> {
 }
 
 struct Idle {
-    upstream: Upstream,
+    upstream: Box<Upstream>,
     since_ns: u64,
 }
 
@@ -161,7 +161,7 @@ impl<K: Eq + Hash> Pool<K> {
     }
 
     /// The idle connection that was used last and is not known to be closed.
-    pub fn take<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Upstream>
+    pub fn take<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Box<Upstream>>
     where
         K: Borrow<Q>,
     {
@@ -176,7 +176,11 @@ impl<K: Eq + Hash> Pool<K> {
     }
 
     /// Opens a connection.
-    pub async fn connect(&self, address: SocketAddr, patience: Patience) -> Result<Upstream, UpstreamError> {
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        patience: Patience,
+    ) -> Result<Box<Upstream>, UpstreamError> {
         self.opened.set(self.opened.get() + 1);
         Upstream::connect(address, patience, &self.resources).await
     }
@@ -187,7 +191,7 @@ impl<K: Eq + Hash> Pool<K> {
     }
 
     /// Keeps a connection whose exchange is complete, unless more came than was asked for.
-    pub fn keep(&self, key: K, mut upstream: Upstream) {
+    pub fn keep(&self, key: K, mut upstream: Box<Upstream>) {
         if !upstream.connection.input.unread().is_empty() {
             return;
         }
@@ -211,7 +215,7 @@ impl<K: Eq + Hash> Pool<K> {
 
 impl Pool {
     /// Keeps a connection for whoever asks that server next.
-    pub fn put_back(&self, upstream: Upstream) {
+    pub fn put_back(&self, upstream: Box<Upstream>) {
         self.keep(upstream.address, upstream);
     }
 
@@ -223,7 +227,7 @@ impl Pool {
         request: &[u8],
         patience: Patience,
         take: impl Fn(Received<'_>) -> T,
-    ) -> Result<(Upstream, T), UpstreamError> {
+    ) -> Result<(Box<Upstream>, T), UpstreamError> {
         if let Some(mut upstream) = self.take(&address) {
             match upstream.ask(request, patience, &take).await {
                 Ok(taken) => return Ok((upstream, taken)),
@@ -243,7 +247,7 @@ impl Upstream {
         address: SocketAddr,
         patience: Patience,
         resources: &Rc<Resources>,
-    ) -> Result<Self, UpstreamError> {
+    ) -> Result<Box<Self>, UpstreamError> {
         match timeout(patience.connect, TcpStream::connect(address)).await {
             Err(_) => Err(UpstreamError::TimedOut(address)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(address, error)),
@@ -251,22 +255,23 @@ impl Upstream {
                 // Without it, the end of a request could wait for the acknowledgement of its beginning.
                 stream.set_nodelay(true).map_err(|error| UpstreamError::Unreachable(address, error))?;
                 let connection = Connection::new(stream, resources);
-                Ok(Self {
+                Ok(Box::new(Self {
                     address,
                     connection,
                     first_byte_ns: None,
                     is_timed: false,
                     is_taken: false,
                     interim_responses: 0,
-                })
+                }))
             }
         }
     }
 
     /// From now on, when responses begin is noted.
     #[must_use]
-    pub fn timed(self) -> Self {
-        Self { is_timed: true, ..self }
+    pub fn timed(mut self: Box<Self>) -> Box<Self> {
+        self.is_timed = true;
+        self
     }
 
     /// Nothing has come on a connection on which nothing may come: bytes or an end make it useless.
@@ -275,13 +280,9 @@ impl Upstream {
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Sends bytes.
-    pub async fn send(
-        &mut self,
-        slices: &mut [IoSlice<'_>],
-        patience: Patience,
-    ) -> Result<(), UpstreamError> {
-        let sent = self.connection.write_all(slices, patience.reply).await;
+    /// Sends parts of a request.
+    pub async fn send(&mut self, parts: &[&[u8]], patience: Patience) -> Result<(), UpstreamError> {
+        let sent = self.connection.write_all(parts.iter().copied(), patience.reply).await;
         sent.map_err(|error| self.failure(&error))
     }
 
@@ -296,7 +297,7 @@ impl Upstream {
         let mut room = [0; CHUNK_HEAD_BYTES];
         let (size, end): (&[u8], &[u8]) =
             if is_chunked { (chunk_head(part.len() as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
-        self.send(&mut [IoSlice::new(size), IoSlice::new(part), IoSlice::new(end)], patience).await
+        self.send(&[size, part, end], patience).await
     }
 
     /// Waits for the head of a response, interim or final, of which `take` takes what is needed: then it is used up. Nothing is
@@ -371,7 +372,7 @@ impl Upstream {
         patience: Patience,
         take: impl FnOnce(Received<'_>) -> T,
     ) -> Result<T, UpstreamError> {
-        self.send(&mut [IoSlice::new(request)], patience).await?;
+        self.send(&[request], patience).await?;
         self.final_head(patience.reply, take).await
     }
 

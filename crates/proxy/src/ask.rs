@@ -13,7 +13,7 @@ use assay_plane::caching;
 /// A request, read once.
 pub struct Ask<'b> {
     /// Its head.
-    pub head: RequestHead<'b>,
+    pub head: &'b RequestHead<'b>,
     /// What its method means.
     pub class: MethodClass,
     /// `Cache-Control` and `Pragma`.
@@ -32,7 +32,7 @@ pub struct Ask<'b> {
 
 impl<'b> Ask<'b> {
     /// Reads a request.
-    pub fn new(head: RequestHead<'b>) -> Self {
+    pub fn new(head: &'b RequestHead<'b>) -> Self {
         let mut ask = Self {
             class: MethodClass::of(head.method),
             control: RequestControl::default(),
@@ -94,7 +94,8 @@ mod tests {
 
     fn ask(fields: &str) -> Ask<'static> {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
-        Ask::new(RequestHead::parse(text.as_bytes()).unwrap().unwrap().0)
+        let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+        Ask::new(Box::leak(Box::new(head)))
     }
 
     #[test]
@@ -140,6 +141,6 @@ mod tests {
             assert!(ask.ranges.is_none() && ask.is_for_cache(), "{ignored}");
         }
         let text = b"HEAD / HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\n";
-        assert!(Ask::new(RequestHead::parse(text).unwrap().unwrap().0).ranges.is_none());
+        assert!(Ask::new(&RequestHead::parse(text).unwrap().unwrap().0).ranges.is_none());
     }
 }

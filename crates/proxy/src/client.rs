@@ -54,7 +54,7 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         if let Step::Pass(order) = answer(self, head).await? {
             Box::pin(pass::run(self, *order)).await?;
         }
@@ -77,8 +77,8 @@ async fn refuse(client: &mut Client, status: u16, text: &str, is_head: bool) -> 
     client.send_error(status, text, None, is_head).await
 }
 
-async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> {
-    let target = match Target::of(&head) {
+async fn answer(client: &mut Client, head: &RequestHead<'_>) -> io::Result<Step> {
+    let target = match Target::of(head) {
         Ok(target) => target,
         Err(error) => {
             Box::pin(refuse(client, error.status(), &error.to_string(), head.method == "HEAD")).await?;
@@ -87,10 +87,10 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     };
     client.shared.count(|c| c.requests += 1);
     if client.shared.access_log.is_some() {
-        client.noted = Some(Note::new(&head, target.url(client.shared.routes.fallback_authority())));
+        client.noted = Some(Note::new(head, target.url(client.shared.routes.fallback_authority())));
     }
     if head.max_forwards() == Some(0) {
-        Box::pin(answer_as_last(client, &head)).await?;
+        Box::pin(answer_as_last(client, head)).await?;
         return Ok(Step::Answered);
     }
     let ask = Ask::new(head);
@@ -98,7 +98,11 @@ async fn answer(client: &mut Client, head: RequestHead<'_>) -> io::Result<Step> 
     let mut key = std::mem::take(&mut client.key);
     target.write_key(client.shared.routes.fallback_authority(), &mut key);
     let step = if ask.is_for_cache() {
-        cached(client, &ask, &target, &key).await
+        // What is stored and fresh has the shortest way.
+        match look_up(client, &ask, &key) {
+            Ok(hit) => hit.send(client, &ask).await.map(|()| Step::Answered),
+            Err(miss) => fetched(client, &ask, &target, &key, miss).await,
+        }
     } else {
         let why =
             if ask.is_for_origin && ask.class != MethodClass::Unsafe { Why::Bypass } else { Why::Method };
@@ -130,38 +134,66 @@ fn count_caches(client: &mut Client, ask: &Ask<'_>) {
     (client.is_from_cache, client.was_here) = (passed.is_some(), passed == Some(true));
 }
 
-/// Answers a GET or HEAD: from the store, from a fetch under way, or from one of its own.
-async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[u8]) -> io::Result<Step> {
+/// What is stored, and may be sent as it is.
+struct Hit {
+    stored: Rc<Stored>,
+    ttl_s: i64,
+    now_ms: i64,
+}
+
+impl Hit {
+    async fn send(self, client: &mut Client, ask: &Ask<'_>) -> io::Result<()> {
+        client.send_stored(ask, &self.stored, Handling::Hit { ttl_s: self.ttl_s }, self.now_ms).await
+    }
+}
+
+/// Why nothing that is stored may be sent, and what is stored that the origin may confirm.
+struct Miss {
+    why: Why,
+    stored: Option<Rc<Stored>>,
+}
+
+/// Looks for what answers a GET or HEAD in the store.
+fn look_up(client: &Client, ask: &Ask<'_>, key: &[u8]) -> Result<Hit, Miss> {
+    let shared = &client.shared;
+    let found = shared.store.borrow_mut().find(key, ask.head.headers());
+    let stored = match found {
+        Found::Nothing => return Err(Miss { why: Why::Miss, stored: None }),
+        Found::OtherVariant => return Err(Miss { why: Why::VaryMiss, stored: None }),
+        Found::Reply(stored) => stored,
+    };
+    let freshness = &stored.reply.freshness;
+    let now_ms = shared.clock.now_ms();
+    let remaining_ms = freshness.remaining_ms(now_ms);
+    match freshness.reuse(&ask.control, now_ms) {
+        Reuse::Serve => {
+            shared.count(|c| c.hits += 1);
+            if stored.is_unasked.replace(false) {
+                shared.prefetcher.count(|c| c.prefetched_used += 1);
+            }
+            if client.is_from_cache {
+                shared.peers.count(|c| c.peer_hits += 1);
+            }
+            Ok(Hit { stored, ttl_s: remaining_ms.div_euclid(1000), now_ms })
+        }
+        Reuse::Refetch => Err(Miss { why: Why::Request, stored: None }),
+        Reuse::Validate if remaining_ms > 0 => Err(Miss { why: Why::Request, stored: Some(stored) }),
+        Reuse::Validate => Err(Miss { why: Why::Stale, stored: Some(stored) }),
+    }
+}
+
+/// Answers a GET or HEAD for which nothing is stored that may be sent as it is: from a fetch under way, or from one of its own.
+async fn fetched(
+    client: &mut Client,
+    ask: &Ask<'_>,
+    target: &Target<'_>,
+    key: &[u8],
+    miss: Miss,
+) -> io::Result<Step> {
+    let Miss { mut why, mut stored } = miss;
     // What was here before may be what the fetch waits for.
     let mut may_join = !ask.is_authorised && !client.was_here;
     loop {
-        let found = client.shared.store.borrow_mut().find(key, ask.head.headers());
-        let (why, stored) = match found {
-            Found::Nothing => (Why::Miss, None),
-            Found::OtherVariant => (Why::VaryMiss, None),
-            Found::Reply(stored) => {
-                let freshness = &stored.reply.freshness;
-                let now_ms = client.shared.clock.now_ms();
-                let remaining_ms = freshness.remaining_ms(now_ms);
-                match freshness.reuse(&ask.control, now_ms) {
-                    Reuse::Serve => {
-                        client.shared.count(|c| c.hits += 1);
-                        if stored.is_unasked.replace(false) {
-                            client.shared.prefetcher.count(|c| c.prefetched_used += 1);
-                        }
-                        if client.is_from_cache {
-                            client.shared.peers.count(|c| c.peer_hits += 1);
-                        }
-                        let handling = Handling::Hit { ttl_s: remaining_ms.div_euclid(1000) };
-                        client.send_stored(ask, &stored, handling, now_ms).await?;
-                        return Ok(Step::Answered);
-                    }
-                    Reuse::Refetch => (Why::Request, None),
-                    Reuse::Validate if remaining_ms > 0 => (Why::Request, Some(stored)),
-                    Reuse::Validate => (Why::Stale, Some(stored)),
-                }
-            }
-        };
         let is_head = ask.class == MethodClass::Head;
         if ask.control.only_if_cached {
             let text = "nothing that may be used is stored, and the origin may not be asked";
@@ -184,6 +216,10 @@ async fn cached(client: &mut Client, ask: &Ask<'_>, target: &Target<'_>, key: &[
                 }
                 // That answer is not for this request: look again, and then go alone.
                 may_join = false;
+                match look_up(client, ask, key) {
+                    Ok(hit) => return Box::pin(hit.send(client, ask)).await.map(|()| Step::Answered),
+                    Err(miss) => Miss { why, stored } = miss,
+                }
                 continue;
             }
         }

@@ -35,7 +35,7 @@ pub struct Heard {
     /// The head.
     pub answer: Answer,
     /// Where the body comes from.
-    pub upstream: Upstream,
+    pub upstream: Box<Upstream>,
     /// Who that is.
     pub source: Source,
     /// When it was asked for, in ticks of the store.
@@ -214,7 +214,7 @@ impl Task {
     }
 
     /// Hands a full answer to those who wait for it, and stores it.
-    async fn deliver(&self, answer: Answer, mut origin: Upstream, source: Source) {
+    async fn deliver(&self, answer: Answer, mut origin: Box<Upstream>, source: Source) {
         let (shared, order, flow) = (&self.shared, &self.order, &self.fetch.flow);
         let length = answer.body_length();
         let reply = Rc::new(answer.reply);
@@ -288,7 +288,7 @@ async fn get(
     shared: &Shared,
     address: SocketAddr,
     request: &[u8],
-) -> Result<(Upstream, Answer, Times), UpstreamError> {
+) -> Result<(Box<Upstream>, Answer, Times), UpstreamError> {
     let asked_ms = shared.clock.now_ms();
     let take = |received: Received<'_>| {
         let times = Times { asked_ms, received_ms: shared.clock.now_ms() };

@@ -127,7 +127,8 @@ mod tests {
 
     fn selected(request: &str, reply: &str, length: Option<u64>) -> Selection {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{request}\r\n");
-        let ask = Ask::new(RequestHead::parse(text.as_bytes()).unwrap().unwrap().0);
+        let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
+        let ask = Ask::new(&head);
         let text = format!("HTTP/1.1 200 OK\r\n{reply}\r\n");
         let (head, _) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
         let times = Times { asked_ms: 1_000_000, received_ms: 1_000_000 };

@@ -1,7 +1,7 @@
 //! Exchanges that the store has no part in: POST and the like, HEAD that is not stored, parts of what is not stored, requests
 //! with a body.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 
 use assay_cache::freshness::is_failure;
@@ -156,7 +156,7 @@ pub async fn run(client: &mut Client, order: PassOrder) -> io::Result<()> {
 }
 
 /// Sends the request and waits for the head of the final answer.
-async fn ask(client: &mut Client, order: &PassOrder) -> Result<(Upstream, Answer), PassError> {
+async fn ask(client: &mut Client, order: &PassOrder) -> Result<(Box<Upstream>, Answer), PassError> {
     let shared = client.shared.clone();
     let patience = shared.patience();
     let asked_ms = shared.clock.now_ms();
@@ -172,7 +172,7 @@ async fn ask(client: &mut Client, order: &PassOrder) -> Result<(Upstream, Answer
     } else {
         // This cannot be sent twice, so it does not risk a connection that the origin may just be closing.
         let mut origin = shared.pool.connect(address, patience).await.map_err(upstream_fault)?;
-        origin.send(&mut [IoSlice::new(&order.request)], patience).await.map_err(upstream_fault)?;
+        origin.send(&[&order.request], patience).await.map_err(upstream_fault)?;
         let answer = upload(client, &mut origin, order, take).await?;
         (origin, answer)
     };
@@ -224,7 +224,7 @@ async fn upload<T>(
     }
     if client.exchange.is_read() && is_chunked {
         // If this fails, so does the wait for the answer.
-        let _ = origin.send(&mut [IoSlice::new(LAST_CHUNK)], patience).await;
+        let _ = origin.send(&[LAST_CHUNK], patience).await;
     }
     origin.final_head(limit, take).await.map_err(upstream_fault)
 }
@@ -245,7 +245,7 @@ fn client_fault(error: BodyError) -> PassError {
 async fn relay(
     client: &mut Client,
     order: &PassOrder,
-    mut origin: Upstream,
+    mut origin: Box<Upstream>,
     answer: Answer,
 ) -> io::Result<()> {
     let shared = client.shared.clone();

@@ -21,7 +21,7 @@ use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::store::Stored;
 use assay_plane::body::Chunk;
-use assay_plane::exchange::{Exchange, Framing, WRITE_CHUNKS};
+use assay_plane::exchange::{Exchange, Framing};
 use assay_plane::fields;
 use assay_plane::flow::{End, Reader, Taken};
 
@@ -110,12 +110,7 @@ impl Client {
         let framing = self.exchange.framing(reply.status, Some(stored.length));
         self.write_tail(reply.status, handling, age_s, framing);
         let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
-        let (first, rest) = body.split_at(body.len().min(WRITE_CHUNKS));
-        self.exchange.write_body(&[reply.head(), &self.tail], first, framing, false).await?;
-        for chunks in rest.chunks(WRITE_CHUNKS) {
-            self.exchange.write_body(&[], chunks, framing, false).await?;
-        }
-        Ok(())
+        self.exchange.write_with(&[reply.head(), &self.tail], body).await
     }
 
     /// Answers a HEAD with what is stored.

@@ -4,7 +4,7 @@
 //! anew into one buffer, what came of the body with it goes along, and the rest follows read by read. Should the answer be one
 //! that may be stored after all, it becomes a fetch like any other.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 
 use assay_cache::freshness::Freshness;
@@ -120,7 +120,7 @@ async fn exchange(
     order: &mut Order<'_>,
     request: &[u8],
     out: &mut Vec<u8>,
-) -> Result<(Upstream, Head), Failure> {
+) -> Result<(Box<Upstream>, Head), Failure> {
     let shared = Rc::clone(&client.shared);
     let patience = shared.patience();
     let address = match way.route {
@@ -149,7 +149,7 @@ async fn hear(
     out: &mut Vec<u8>,
 ) -> Result<Head, UpstreamError> {
     let patience = client.shared.patience();
-    upstream.send(&mut [IoSlice::new(request)], patience).await?;
+    upstream.send(&[request], patience).await?;
     let judged = upstream
         .final_head(patience.reply, |received| judge(client, order, &received.head, received.rest, out))
         .await?;
@@ -235,7 +235,7 @@ fn is_for_many(
 /// Sends what is in `out`, and what follows.
 async fn pass_on(
     client: &mut Client,
-    mut upstream: Upstream,
+    mut upstream: Box<Upstream>,
     out: &mut Vec<u8>,
     mut relay: Relay,
 ) -> io::Result<()> {

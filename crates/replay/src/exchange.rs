@@ -1,6 +1,5 @@
 //! One request, as it is put, and what came back when.
 
-use std::io::IoSlice;
 use std::time::Duration;
 
 use assay_plane::body::BodyReader;
@@ -56,10 +55,10 @@ struct Held<'s> {
 pub(crate) async fn exchange(
     call: &Call,
     number: u64,
-    connection: Option<Upstream>,
+    connection: Option<Box<Upstream>>,
     options: &Options,
     pool: &Pool<Box<str>>,
-) -> (Seen, Option<Upstream>) {
+) -> (Seen, Option<Box<Upstream>>) {
     let mut request = Vec::with_capacity(256);
     let mut fields = std::borrow::Cow::Borrowed(options.fields.as_slice());
     let held = options.simulated.as_deref().map(|simulated| {
@@ -97,11 +96,11 @@ async fn bounded<T>(
 async fn attempt(
     call: &Call,
     request: &[u8],
-    connection: Option<Upstream>,
+    connection: Option<Box<Upstream>>,
     options: &Options,
     (pool, held): (&Pool<Box<str>>, Option<&Held<'_>>),
     seen: &mut Seen,
-) -> Result<Option<Upstream>, AnswerError> {
+) -> Result<Option<Box<Upstream>>, AnswerError> {
     let patience = Patience { connect: options.patience, reply: options.patience };
     let mut upstream = match connection {
         Some(upstream) => upstream,
@@ -111,7 +110,7 @@ async fn attempt(
             made
         }
     };
-    upstream.send(&mut [IoSlice::new(request)], patience).await?;
+    upstream.send(&[request], patience).await?;
     let method = call.method();
     let received = upstream
         .final_head(patience.reply, |received| {

@@ -207,11 +207,11 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         if !self.exchange.is_read() {
             self.exchange.give_up();
         }
-        let reply = self.simulated.reply(&head, self.exchange.is_read(), self.host.as_deref());
+        let reply = self.simulated.reply(head, self.exchange.is_read(), self.host.as_deref());
         if !reply.think.is_zero() {
             tokio::time::sleep(reply.think).await;
         }

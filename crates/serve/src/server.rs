@@ -93,7 +93,7 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, request: Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, request: &Request<'_>) -> io::Result<Next> {
         match understand(&request.head, self.source.listening) {
             Ok(asked) => {
                 let reply = answer(&asked, &self.source).await;

@@ -181,7 +181,7 @@ impl<F: Future<Output = Snapshot>, G: Fn() -> F> Handler for Client<G> {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         let is_head = head.method == "HEAD";
         // Nobody asks often enough for a connection to be kept.
         self.exchange.persists = false;

@@ -33,7 +33,7 @@ const TELLING: [(&str, bool); 6] = [
 /// A request, read once.
 pub struct Ask<'b> {
     /// Its head.
-    pub head: RequestHead<'b>,
+    pub head: &'b RequestHead<'b>,
     /// What it asks for.
     pub target: Target<'b>,
     /// What its method means.
@@ -52,7 +52,7 @@ pub struct Ask<'b> {
 
 impl<'b> Ask<'b> {
     /// Reads a request.
-    pub fn new(head: RequestHead<'b>, target: Target<'b>) -> Self {
+    pub fn new(head: &'b RequestHead<'b>, target: Target<'b>) -> Self {
         let class = MethodClass::of(head.method);
         let mut ask = Self {
             class,
@@ -61,7 +61,7 @@ impl<'b> Ask<'b> {
             control: RequestControl::default(),
             conditions: Conditions::default(),
             is_authorised: false,
-            number: number::of_request(&head),
+            number: number::of_request(head),
             is_for_origin: !matches!(class, MethodClass::Get | MethodClass::Head),
         };
         let mut directives: Option<CacheControl> = None;
@@ -172,7 +172,8 @@ mod tests {
     fn ask(line: &str, fields: &str) -> Ask<'static> {
         let text = format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").leak();
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-        Ask::new(head, Target::of(&head, None).unwrap())
+        let head = Box::leak(Box::new(head));
+        Ask::new(head, Target::of(head, None).unwrap())
     }
 
     fn key(line: &str, fields: &str) -> Vec<u8> {

@@ -46,9 +46,9 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         self.lost = None;
-        if is_question_of_the_lab(&head) && !self.shared.is_direct(self.door) {
+        if is_question_of_the_lab(head) && !self.shared.is_direct(self.door) {
             self.send_error(200, "the door is open", false).await?;
             return Ok(Next::Request);
         }
@@ -61,7 +61,7 @@ impl Handler for Client {
                 None => refuse(self, 501, "tunnels are not served in front of an origin", false).await,
             };
         }
-        let target = match Target::of(&head, shared.routes.fallback_authority()) {
+        let target = match Target::of(head, shared.routes.fallback_authority()) {
             Ok(target) => target,
             Err(error) => {
                 return refuse(self, error.status(), &error.to_string(), head.method == "HEAD").await;

@@ -4,7 +4,7 @@
 //! cost what a connection costs (11.3.1), and each step and each part of the body is recorded with its time. What fails is
 //! recorded too, and replayed like everything else.
 
-use std::io::IoSlice;
+use std::iter;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ async fn ask<T>(
     order: &Order,
     request: &[u8],
     take: impl FnOnce(Received<'_>) -> T,
-) -> Result<(Upstream, T, Steps), FetchError> {
+) -> Result<(Box<Upstream>, T, Steps), FetchError> {
     let patience = shared.patience();
     let offset = || monotonic_ns().saturating_sub(recording.asked_ns);
     let address = shared.address_of(&order.place).await?;
@@ -110,16 +110,9 @@ async fn ask<T>(
     shared.count(|c| c.origin_requests += 1);
     let mut origin = Upstream::connect(address, patience, &shared.resources).await?.timed();
     steps.connected_ns = offset();
-    let head = [IoSlice::new(request)].into_iter();
-    let mut slices: Vec<IoSlice<'_>> = head.chain(order.body.iter().map(|part| IoSlice::new(part))).collect();
-    let mut sent = Ok(());
-    for batch in slices.chunks_mut(64) {
-        sent = origin.send(batch, patience).await;
-        if sent.is_err() {
-            // It may have answered before it closed.
-            break;
-        }
-    }
+    let parts: Vec<&[u8]> = iter::once(request).chain(order.body.iter().map(|part| &part[..])).collect();
+    // Where that fails, it may have answered before it closed.
+    let sent = origin.send(&parts, patience).await;
     let taken = match origin.final_head(patience.reply, take).await {
         Ok(taken) => taken,
         // Why the request could not be sent says more.
@@ -160,7 +153,7 @@ async fn receive(
     recording: &Rc<Recording>,
     order: &Order,
     answer: Answer,
-    mut origin: Upstream,
+    mut origin: Box<Upstream>,
     steps: Steps,
 ) {
     if matches!(answer.status, 200..=299) {

@@ -1,6 +1,6 @@
 //! Tunnels: they go through unseen, and are not recorded.
 
-use std::io::IoSlice;
+use std::iter;
 use std::time::Duration;
 
 use assay_plane::upstream::Upstream;
@@ -39,8 +39,8 @@ pub async fn serve(mut client: Client, place: &Place) {
     }
     let agreed = client.exchange.write(&[b"HTTP/1.1 200 Connection established\r\n\r\n"]).await;
     let from = &mut client.exchange.connection;
-    let mut early = [IoSlice::new(from.input.unread())];
-    if agreed.is_ok() && server.write_all(&mut early, CLIENT_WRITE).await.is_ok() {
+    let early = iter::once(from.input.unread());
+    if agreed.is_ok() && server.write_all(early, CLIENT_WRITE).await.is_ok() {
         // A tunnel may break off at any time; both sides see that.
         let _ = copy_bidirectional(&mut from.stream, &mut server.stream).await;
     }

@@ -15,7 +15,7 @@ pub async fn connect(
     patience: Patience,
     resources: &Rc<Resources>,
     measured: &mut Measured,
-) -> Result<Upstream, UpstreamError> {
+) -> Result<Box<Upstream>, UpstreamError> {
     let began_ns = monotonic_ns();
     let connected = Upstream::connect(address, patience, resources).await;
     measured.connect_ns = Some(monotonic_ns() - began_ns);

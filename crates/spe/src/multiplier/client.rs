@@ -125,9 +125,9 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
         let number = self.shared.next_request.get();
-        let order = match Order::new(&head, (number, self.ip), self.shared.is_forward, &self.shared.name) {
+        let order = match Order::new(head, (number, self.ip), self.shared.is_forward, &self.shared.name) {
             Ok(order) => order,
             Err(refusal) => {
                 count(&self.shared.board.refused);

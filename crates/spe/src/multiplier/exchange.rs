@@ -2,7 +2,7 @@
 //!
 //! The client's own way comes first: what arrives is written to it before anything else is done with it.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ impl<'c> Exchange<'c> {
     }
 
     /// Sends the request to the Collector and waits for the head of its answer.
-    async fn ask(&mut self) -> Result<(Upstream, Answer), Trouble> {
+    async fn ask(&mut self) -> Result<(Box<Upstream>, Answer), Trouble> {
         let shared = Rc::clone(&self.shared);
         let head = self.rest.order.for_collector();
         let may_repeat = !self.rest.order.has_body()
@@ -138,7 +138,7 @@ impl<'c> Exchange<'c> {
     async fn converse(&mut self, upstream: &mut Upstream, head: &[u8]) -> Result<Answer, Trouble> {
         let patience = self.shared.limits.collector;
         self.rest.measured.sent_ns = monotonic_ns();
-        upstream.send(&mut [IoSlice::new(head)], patience).await.map_err(Trouble::Collector)?;
+        upstream.send(&[head], patience).await.map_err(Trouble::Collector)?;
         if self.rest.order.has_body()
             && let Some(answer) = self.upload(upstream).await?
         {
@@ -179,7 +179,7 @@ impl<'c> Exchange<'c> {
             }
         }
         if is_chunked {
-            let sent = upstream.send(&mut [IoSlice::new(LAST_CHUNK)], patience).await;
+            let sent = upstream.send(&[LAST_CHUNK], patience).await;
             sent.map_err(Trouble::Collector)?;
         }
         Ok(None)
@@ -211,7 +211,7 @@ impl<'c> Exchange<'c> {
     }
 
     /// Passes the answer on as it comes, and takes its measure.
-    async fn relay(mut self, mut upstream: Upstream, answer: Answer) -> io::Result<()> {
+    async fn relay(mut self, mut upstream: Box<Upstream>, answer: Answer) -> io::Result<()> {
         let shared = Rc::clone(&self.shared);
         let first_ns = upstream.first_byte_ns.unwrap_or_else(monotonic_ns);
         let Answer { status, framing, persists: upstream_persists, bytes: head_bytes, passing, digester } =

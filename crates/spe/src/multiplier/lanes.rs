@@ -5,7 +5,6 @@
 //! bounded by [`Board::admit`], before it comes here.
 
 use std::collections::HashMap;
-use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -132,7 +131,7 @@ pub async fn run(proxies: Proxies, mut told: UnboundedReceiver<ToProxies>) {
 
 /// Asks one proxy what comes in on one client's connection.
 async fn lane(proxies: Rc<Proxies>, index: u8, mut questions: UnboundedReceiver<Asked>) {
-    let mut connection: Option<Upstream> = None;
+    let mut connection: Option<Box<Upstream>> = None;
     loop {
         let next = match &connection {
             None => questions.recv().await,
@@ -163,16 +162,16 @@ struct Outcome {
     measured: Measured,
     sample: Option<Sample>,
     /// The connection, if it can be used again.
-    connection: Option<Upstream>,
+    connection: Option<Box<Upstream>>,
 }
 
 impl Proxies {
     /// Asks, measures, waits for the Collector's answer, compares, and tells.
-    async fn answer(&self, index: u8, connection: &mut Option<Upstream>, asked: Asked) {
+    async fn answer(&self, index: u8, connection: &mut Option<Box<Upstream>>, asked: Asked) {
         let Asked { message, place, mut direct } = asked;
         let target = u16::from(index) + 1;
         self.board.asked(target);
-        let open = connection.take().filter(Upstream::is_quiet);
+        let open = connection.take().filter(|open| open.is_quiet());
         let was_open = open.is_some();
         let mut outcome = self.ask(index, open, &message, &direct).await;
         let never_read =
@@ -205,7 +204,13 @@ impl Proxies {
         });
     }
 
-    async fn ask(&self, index: u8, open: Option<Upstream>, message: &Message, direct: &Awaited) -> Outcome {
+    async fn ask(
+        &self,
+        index: u8,
+        open: Option<Box<Upstream>>,
+        message: &Message,
+        direct: &Awaited,
+    ) -> Outcome {
         let mut measured = Measured { sent_ns: monotonic_ns(), ..Measured::default() };
         let asked = self.exchange(index, open, message, direct, &mut measured).await;
         let (sample, connection) = match asked {
@@ -221,11 +226,11 @@ impl Proxies {
     async fn exchange(
         &self,
         index: u8,
-        open: Option<Upstream>,
+        open: Option<Box<Upstream>>,
         message: &Message,
         direct: &Awaited,
         measured: &mut Measured,
-    ) -> Result<(Sample, Option<Upstream>), AnswerError> {
+    ) -> Result<(Sample, Option<Box<Upstream>>), AnswerError> {
         let patience = Patience { connect: CONNECT.min(self.patience), reply: self.patience };
         let mut proxy = match open {
             Some(open) => open,
@@ -235,8 +240,7 @@ impl Proxies {
             }
         };
         measured.sent_ns = monotonic_ns();
-        let mut slices = [IoSlice::new(&message.head), IoSlice::new(&message.body)];
-        let sent = proxy.send(&mut slices, patience).await;
+        let sent = proxy.send(&[&message.head, &message.body], patience).await;
         if matches!(sent, Err(UpstreamError::TimedOut(_))) {
             return Err(AnswerError::TimedOut);
         }

@@ -1,6 +1,7 @@
 //! Tunnels (CONNECT). They go through unseen: bytes are passed on in both directions, counted, and compared with nothing.
 
-use std::io::{self, IoSlice};
+use std::io;
+use std::iter;
 use std::sync::Arc;
 
 use assay_plane::clock::monotonic_ns;
@@ -46,12 +47,12 @@ pub async fn run(client: &mut Client, order: Order) -> io::Result<Next> {
     result
 }
 
-async fn open(client: &Client, order: &Order, measured: &mut Measured) -> Result<Upstream, AnswerError> {
+async fn open(client: &Client, order: &Order, measured: &mut Measured) -> Result<Box<Upstream>, AnswerError> {
     let shared = &client.shared;
     let patience = shared.limits.collector;
     let mut collector = answer::connect(shared.collector, patience, &shared.resources, measured).await?;
     let head = order.for_collector();
-    collector.send(&mut [IoSlice::new(&head)], patience).await?;
+    collector.send(&[&head], patience).await?;
     match collector.final_head(patience.reply, |received| received.head.status).await? {
         200..=299 => Ok(collector),
         // It knows no tunnels.
@@ -60,7 +61,7 @@ async fn open(client: &Client, order: &Order, measured: &mut Measured) -> Result
     }
 }
 
-async fn itself(shared: &Shared, name: &str, measured: &mut Measured) -> Result<Upstream, AnswerError> {
+async fn itself(shared: &Shared, name: &str, measured: &mut Measured) -> Result<Box<Upstream>, AnswerError> {
     let patience = shared.limits.collector;
     let address = match name.parse() {
         Ok(address) => address,
@@ -69,14 +70,14 @@ async fn itself(shared: &Shared, name: &str, measured: &mut Measured) -> Result<
     Ok(answer::connect(address, patience, &shared.resources, measured).await?)
 }
 
-async fn pass(client: &mut Client, mut server: Upstream, measured: &mut Measured) -> io::Result<()> {
+async fn pass(client: &mut Client, mut server: Box<Upstream>, measured: &mut Measured) -> io::Result<()> {
     client.exchange.write(&[b"HTTP/1.1 200 Connection established\r\n\r\n"]).await?;
     let began_ns = monotonic_ns();
     let early = server.connection.input.unread().to_vec();
     client.exchange.write(&[&early]).await?;
     let from = &mut client.exchange.connection;
     let patience = client.shared.limits.client_write;
-    server.connection.write_all(&mut [IoSlice::new(from.input.unread())], patience).await?;
+    server.connection.write_all(iter::once(from.input.unread()), patience).await?;
     from.input.consume(from.input.unread().len());
     let copied = copy_bidirectional(&mut from.stream, &mut server.connection.stream).await;
     measured.transfer_ns = Some(monotonic_ns() - began_ns);

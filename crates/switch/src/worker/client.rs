@@ -120,8 +120,8 @@ impl Handler for Client {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, request: exchange::Request<'_>) -> io::Result<Next> {
-        let order = self.take_head(&request);
+    async fn respond(&mut self, request: &exchange::Request<'_>) -> io::Result<Next> {
+        let order = self.take_head(request);
         let shared = Rc::clone(&self.shared);
         self.out = shared.resources.memory.take();
         let ended = match order {

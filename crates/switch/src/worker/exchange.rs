@@ -6,8 +6,9 @@
 //!
 //! What happens seldom is boxed: a future is as large as the largest that it may wait for, and is moved whenever it begins.
 
-use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::iter;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -26,6 +27,7 @@ use crate::request::Refusal;
 use crate::tally::add;
 use crate::upgrade;
 use assay_plane::carrier::Carrier;
+use assay_plane::connection::Connection;
 use assay_plane::exchange::Stream as _;
 use assay_plane::limits::MOST_INTERIM_RESPONSES;
 use assay_plane::memory::{Input, wait, write_all};
@@ -173,12 +175,8 @@ impl Client {
     /// Sends the request and waits for the head of the final answer.
     async fn ask(&mut self, mut upstream: Upstream, slot: &Slot, order: &Order) -> Result<Reply, Fault> {
         self.exchange.connection.deadline.set(order.standing.setup.config.timeouts.response);
-        let sent = write_all(
-            &mut upstream.stream,
-            &self.exchange.connection.deadline,
-            &mut [IoSlice::new(&self.request)],
-        )
-        .await;
+        let deadline = &self.exchange.connection.deadline;
+        let sent = write_all(&mut upstream.stream, deadline, None, iter::once(&self.request[..])).await;
         if let Err(error) = sent {
             let can_repeat = order.facts.can_repeat && error.kind() != io::ErrorKind::TimedOut;
             return Err(Fault::Server(loss(&slot.server, &error), can_repeat));
@@ -221,14 +219,7 @@ impl Client {
                     }
                     upstream.input.consume(length);
                     if is_for_client {
-                        let mut slices = [IoSlice::new(&self.out)];
-                        let written = Box::pin(write_all(
-                            &mut self.exchange.connection.stream,
-                            &self.exchange.connection.deadline,
-                            &mut slices,
-                        ))
-                        .await;
-                        written.map_err(Fault::Client)?;
+                        Box::pin(self.send_on(0, &[])).await.map_err(Fault::Client)?;
                     }
                     continue;
                 }
@@ -317,20 +308,12 @@ impl Client {
                 && order.facts.can_repeat
                 && self.exchange.connection.input.unread().is_empty();
             let written = if is_last { self.exchange.connection.stream.write_last(&self.out)? } else { 0 };
-            write_all(
-                &mut self.exchange.connection.stream,
-                &self.exchange.connection.deadline,
-                &mut [IoSlice::new(&self.out[written..])],
-            )
-            .await?;
+            self.send_on(written, &[]).await?;
             done.bytes = carrier.payload;
             return Ok(done);
         }
         self.exchange.connection.deadline.set(timeouts.client_request);
-        let mut slices =
-            [IoSlice::new(&self.out), IoSlice::new(&upstream.input.unread()[taken - plain..taken])];
-        write_all(&mut self.exchange.connection.stream, &self.exchange.connection.deadline, &mut slices)
-            .await?;
+        self.send_on(0, &upstream.input.unread()[taken - plain..taken]).await?;
         upstream.input.consume(taken);
         upstream.input.rest(&shared.resources.memory);
         let is_whole = Box::pin(self.carry(&mut upstream, &mut carrier, &slot, order)).await;
@@ -380,15 +363,16 @@ impl Client {
             }
             if !self.out.is_empty() {
                 self.exchange.connection.deadline.set(timeouts.client_request);
-                write_all(
-                    &mut self.exchange.connection.stream,
-                    &self.exchange.connection.deadline,
-                    &mut [IoSlice::new(&self.out)],
-                )
-                .await?;
+                self.send_on(0, &[]).await?;
             }
         }
         Ok(true)
+    }
+
+    /// Sends to the client what is in `out` from there on, and these bytes behind it, under the deadline as it is.
+    fn send_on<'a>(&'a mut self, from: usize, behind: &'a [u8]) -> impl Future<Output = io::Result<()>> {
+        let Connection { stream, deadline, .. } = &mut self.exchange.connection;
+        write_all(stream, deadline, None, [&self.out[from..], behind].into_iter())
     }
 
     /// Tells whoever steers that a server has failed a request.

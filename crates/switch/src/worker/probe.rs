@@ -2,7 +2,7 @@
 //!
 //! What it says is in a field of its answer ([`crate::load`]); what the answer is otherwise does not matter.
 
-use std::io::IoSlice;
+use std::iter;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn ask(shared: Rc<Shared>, group: Rc<Group>, server: Rc<Server>) {
         "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: assay-switch\r\n\r\n",
         setup.config.state.path, server.address
     );
-    if write_all(&mut upstream.stream, &deadline, &mut [IoSlice::new(request.as_bytes())]).await.is_err() {
+    if write_all(&mut upstream.stream, &deadline, None, iter::once(request.as_bytes())).await.is_err() {
         return;
     }
     loop {

@@ -2,7 +2,8 @@
 //! or nothing has come for too long.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io;
+use std::iter;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -83,7 +84,7 @@ impl Client {
         self.exchange.persists = false;
         let Connection { stream: client, input, deadline, .. } = &mut self.exchange.connection;
         deadline.set(timeouts.client_request);
-        write_all(client, deadline, &mut [IoSlice::new(&self.out)]).await?;
+        write_all(client, deadline, None, iter::once(&self.out[..])).await?;
         let mut upstream = reply.upstream;
         let mut up = Way::new(std::mem::take(input));
         let mut down = Way::new(std::mem::take(&mut upstream.input));
